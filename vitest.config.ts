@@ -13,9 +13,9 @@ export default defineConfig({
     maxWorkers: 4,
     // The time limits are long, because the tests use real processes and databases on slow machines, and check
     // guarantees, not durations.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
-    expect: { poll: { timeout: 60_000 } },
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 120_000 } },
     // Node runs the TypeScript files directly, as for the service. No test replaces a module.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     sequence: { sequencer: LongestFirst },

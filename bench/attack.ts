@@ -8,7 +8,7 @@
  */
 import { connect, type Socket } from 'node:net';
 
-interface Attack {
+interface AttackParameters {
   readonly publicPort: number;
   readonly operatorPort: number;
   readonly smtpPort: number;
@@ -18,7 +18,7 @@ interface Attack {
   readonly seed: number;
 }
 
-const attack = JSON.parse(process.argv[2] ?? '{}') as Attack;
+const attack = JSON.parse(process.argv[2] ?? '{}') as AttackParameters;
 const counts = {
   resetCount: 0,
   pipelineCount: 0,

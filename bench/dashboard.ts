@@ -176,9 +176,9 @@ async function fetchText(url: string, headers: SessionHeaders): Promise<string> 
 
 /** Reads the first bytes of a response, and then aborts the request. */
 async function fetchFirstBytes(url: string, headers: SessionHeaders): Promise<void> {
-  const abort = new AbortController();
-  const response = await fetch(url, { headers, signal: abort.signal });
+  const abortController = new AbortController();
+  const response = await fetch(url, { headers, signal: abortController.signal });
   if (!response.ok || response.body === null) throw new Error(`${url}: ${response.status}`);
   await response.body.getReader().read();
-  abort.abort();
+  abortController.abort();
 }

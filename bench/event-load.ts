@@ -32,10 +32,10 @@ let hasStarted = false;
 
 function splitLines(bytes: Buffer): readonly Buffer[] {
   const lines: Buffer[] = [];
-  for (let start = 0; start < bytes.length; ) {
-    const end = bytes.indexOf(LINE_FEED, start);
-    lines.push(bytes.subarray(start, end < 0 ? bytes.length : end));
-    start = end < 0 ? bytes.length : end + 1;
+  for (let lineStart = 0; lineStart < bytes.length; ) {
+    const end = bytes.indexOf(LINE_FEED, lineStart);
+    lines.push(bytes.subarray(lineStart, end < 0 ? bytes.length : end));
+    lineStart = end < 0 ? bytes.length : end + 1;
   }
   return lines;
 }
@@ -44,11 +44,11 @@ function openConnection(): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port: load.port, host: '127.0.0.1', noDelay: true }, () => resolve(socket));
     socket.once('error', reject);
-    socket.once('end', () => fail('the service closed the connection'));
+    socket.once('end', () => exitWithError('the service closed the connection'));
   });
 }
 
-function fail(reason: string): never {
+function exitWithError(reason: string): never {
   console.error(`event-load: ${reason}`);
   process.exit(1);
 }

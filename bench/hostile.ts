@@ -26,15 +26,15 @@ export interface HostileRun {
   readonly onProgress: (line: string) => void;
 }
 
-interface Window {
+interface LoadWindow {
   readonly acceptedPerSecond: number;
   readonly deliveredPerSecond: number;
   readonly p99Ms: number;
 }
 
 export interface HostileResult {
-  readonly calmWindows: readonly Window[];
-  readonly hostileWindows: readonly Window[];
+  readonly calmWindows: readonly LoadWindow[];
+  readonly hostileWindows: readonly LoadWindow[];
   /**
    * The median, over all hostile windows, of the accept rate in the window divided by the accept rate in the previous
    * calm window.
@@ -69,17 +69,17 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
     };
     let crashCount = 0;
     let isKilling = false;
-    const start = async () => {
+    const startService = async () => {
       const service = await startPostrider(settings, folder);
-      void service.ended.then(() => {
+      void service.exitPromise.then(() => {
         if (!isKilling) crashCount += 1;
       });
       return service;
     };
-    let service: BenchService = await start();
+    let service: BenchService = await startService();
     const { key } = service;
 
-    const measure = async (seconds: number): Promise<Window> => {
+    const measureWindow = async (seconds: number): Promise<LoadWindow> => {
       const countBefore = await readReceivedCount();
       const result = await runScript<{ acceptedCount: number; p99Ms: number }>('steady.ts', {
         port: publicPort,
@@ -100,21 +100,21 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
       await new Promise((resolve) => setTimeout(resolve, (run.windowSeconds * 1000) / 2));
       isKilling = true;
       service.kill();
-      await service.ended;
+      await service.exitPromise;
       isKilling = false;
-      service = await start();
+      service = await startService();
     };
 
-    const calmWindows: Window[] = [];
-    const hostileWindows: Window[] = [];
+    const calmWindows: LoadWindow[] = [];
+    const hostileWindows: LoadWindow[] = [];
     try {
-      await measure(3);
+      await measureWindow(3);
       for (let n = 0; n < run.windowCount; n += 1) {
-        calmWindows.push(await measure(run.windowSeconds));
+        calmWindows.push(await measureWindow(run.windowSeconds));
         const attackTarget = { publicPort, operatorPort, smtpPort, reportTo: 'abuse@bounces.example.org' };
         const attack = runScript<object>('attack.ts', { ...attackTarget, seconds: run.windowSeconds, seed: n + 1 });
         const [window, counts] = await Promise.all([
-          measure(run.windowSeconds),
+          measureWindow(run.windowSeconds),
           attack,
           run.isServiceKilled ? killServiceOnce() : undefined,
         ]);

@@ -15,14 +15,14 @@ import type { Store } from '../src/store/contract.ts';
 type RecordFigure = (measure: string, value: number, unit: string, target?: string | null) => void;
 
 const RANGES = ['1h', '24h', '7d', '30d'];
-const NODES = ['one', 'two', 'three'];
+const NODE_NAMES = ['one', 'two', 'three'];
 const ROUND_COUNT = 9;
 const DAY_MS = 24 * HOUR_MS;
 const BATCH_SIZE = 500;
 
 /** Writes the traffic figures and measures the overview operation. */
 export async function measureOverview(name: string, store: Store, now: number, record: RecordFigure): Promise<void> {
-  for (const node of NODES) {
+  for (const node of NODE_NAMES) {
     const rows = [...createTrafficRows(MINUTE_MS, 2 * DAY_MS, now), ...createTrafficRows(HOUR_MS, 30 * DAY_MS, now)];
     for (let offset = 0; offset < rows.length; offset += BATCH_SIZE)
       await store.writeTraffic(node, rows.slice(offset, offset + BATCH_SIZE));

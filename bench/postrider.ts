@@ -22,7 +22,7 @@ export interface BenchService {
   /** Returns the processor time used so far, in ms. */
   readCpuMs(): number;
   /** Resolves when the process has ended. */
-  readonly ended: Promise<void>;
+  readonly exitPromise: Promise<void>;
   /** Ends the process with SIGKILL. */
   kill(): void;
   stop(): Promise<void>;
@@ -51,7 +51,7 @@ export async function startPostrider(
     env,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const exitPromise = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const startLine = JSON.parse(await readFirstLine(child)) as {
     publicUrl: string | null;
     operatorUrl: string | null;
@@ -69,11 +69,11 @@ export async function startPostrider(
       const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
       return (Number(fields[11]) + Number(fields[12])) * 10;
     },
-    ended,
+    exitPromise,
     kill: () => void child.kill('SIGKILL'),
     async stop() {
       child.kill('SIGTERM');
-      await ended;
+      await exitPromise;
     },
   };
 }

@@ -38,7 +38,7 @@ import { benchWebhooks } from './webhooks.ts';
 const MESSAGE_BYTES = 2048;
 const SEEDED_COUNT = 1_000_000;
 const POSTFIX_PORT = 2599;
-const PARTS = [
+const BENCH_PARTS = [
   'accept',
   'relay',
   'signed',
@@ -55,7 +55,7 @@ const PARTS = [
   'pooler',
   'webhooks',
 ] as const;
-type Part = (typeof PARTS)[number];
+type BenchPart = (typeof BENCH_PARTS)[number];
 
 interface LoadResult {
   readonly statuses: Record<string, number>;
@@ -417,14 +417,14 @@ async function benchSes(): Promise<void> {
         const cpuBeforeMs = service.readCpuMs();
         for (let n = 0; n < 3; n += 1) rates.push(10_000 / (await deliver(10_000)));
         const cpuUs = ((service.readCpuMs() - cpuBeforeMs) * 1_000) / 30_000;
-        const delay = latencyMs === 0 ? 'answers at once' : `answers after ${latencyMs} ms`;
+        const delayText = latencyMs === 0 ? 'answers at once' : `answers after ${latencyMs} ms`;
         recordFigure(
-          `end to end, ses:, the API ${delay} (median)`,
+          `end to end, ses:, the API ${delayText} (median)`,
           calculateMedian(rates),
           '/s',
           latencyMs === 0 ? '1,500' : null,
         );
-        recordFigure(`processor time of one message, ses:, the API ${delay}`, cpuUs, 'µs');
+        recordFigure(`processor time of one message, ses:, the API ${delayText}`, cpuUs, 'µs');
         await stopAndRemove(service);
       },
       'ses-sink.ts',
@@ -521,7 +521,7 @@ function runNodes(): Promise<void> {
   return benchNodes({ record: recordFigure, load: loadAllNodes, withSink, measureSecondsUntilReceived });
 }
 
-const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
+const BENCH_FUNCTIONS: Readonly<Record<BenchPart, () => Promise<void>>> = {
   accept: benchAccept,
   relay: benchRelay,
   signed: benchSigned,
@@ -545,16 +545,16 @@ const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
     }),
 };
 const requestedParts = process.argv.slice(2);
-const unknownParts = requestedParts.filter((name) => !PARTS.some((part) => part === name));
+const unknownParts = requestedParts.filter((name) => !BENCH_PARTS.some((part) => part === name));
 if (unknownParts.length > 0) {
-  console.error(`bench: unknown part ${unknownParts.join(', ')}; the parts are ${PARTS.join(', ')}`);
+  console.error(`bench: unknown part ${unknownParts.join(', ')}; the parts are ${BENCH_PARTS.join(', ')}`);
   process.exit(2);
 }
 console.log(
   `Node ${process.versions.node}, ${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown processor'}${isPostfixInstalled() ? '' : '; Postfix is not installed, so its ratios are omitted'}`,
 );
-for (const part of PARTS) {
-  if (requestedParts.length === 0 || requestedParts.includes(part)) await RUN_PART[part]();
+for (const part of BENCH_PARTS) {
+  if (requestedParts.length === 0 || requestedParts.includes(part)) await BENCH_FUNCTIONS[part]();
 }
 const RESULTS_FILE = new URL('results.json', import.meta.url);
 const earlierFigures = (JSON.parse(readFileSync(RESULTS_FILE, 'utf8')) as { readonly figures: readonly Figure[] })

@@ -59,12 +59,12 @@ export interface SeededMessage {
  */
 export function* generateMessages(count: number, accountCount: number, now: number): Generator<SeededMessage> {
   const random = createSeededRandom(42);
-  const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
+  const pickValue = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
   const pickByShare = <T>(options: readonly (readonly [number, T])[]): T => {
-    let remaining = random() * 100;
+    let remainingPercent = random() * 100;
     for (const [share, value] of options) {
-      remaining -= share;
-      if (remaining < 0) return value;
+      remainingPercent -= share;
+      if (remainingPercent < 0) return value;
     }
     return (options[0] as readonly [number, T])[1];
   };
@@ -87,7 +87,7 @@ export function* generateMessages(count: number, accountCount: number, now: numb
       .replace('F', firstName);
     const isUnfinished = n >= count - unfinishedCount;
     const state = isUnfinished
-      ? pick<State>(['queued', 'queued', 'queued', 'queued', 'sending'])
+      ? pickValue<State>(['queued', 'queued', 'queued', 'queued', 'sending'])
       : pickByShare(TERMINAL_STATES);
     yield {
       id: ids.next(acceptedAt),
@@ -110,10 +110,10 @@ function randomHex(random: () => number, digitCount: number): string {
 
 /** Returns a mulberry32 generator of numbers in [0, 1). The same seed results in the same sequence. */
 function createSeededRandom(seed: number): () => number {
-  let state = seed;
+  let randomState = seed;
   return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let value = Math.imul(state ^ (state >>> 15), 1 | state);
+    randomState = (randomState + 0x6d2b79f5) | 0;
+    let value = Math.imul(randomState ^ (randomState >>> 15), 1 | randomState);
     value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
     return ((value ^ (value >>> 14)) >>> 0) / 4_294_967_296;
   };

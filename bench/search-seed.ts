@@ -1,6 +1,6 @@
 /**
- * Writes the messages that a service has stored after one month, and the last reply to each message, into an empty
- * store.
+ * Writes the messages that a service has stored after one month, and the last reply to each message that has a terminal
+ * state, into an empty store.
  */
 import type pg from 'pg';
 import { toSeq } from '../src/store/rules/messages.ts';

@@ -32,13 +32,13 @@ const server = createServer({ noDelay: true }, (socket) => {
         bytes = bytes.subarray(end + CONTENT_END.length);
         continue;
       }
-      const verb = bytes.toString('latin1', 0, 4).toUpperCase();
+      const command = bytes.toString('latin1', 0, 4).toUpperCase();
       bytes = bytes.subarray(end + 1);
-      if (verb === 'EHLO' || verb === 'HELO') reply += EHLO_REPLY;
-      else if (verb === 'DATA') {
+      if (command === 'EHLO' || command === 'HELO') reply += EHLO_REPLY;
+      else if (command === 'DATA') {
         isInContent = true;
         reply += '354 End data with <CR><LF>.<CR><LF>\r\n';
-      } else if (verb === 'QUIT') {
+      } else if (command === 'QUIT') {
         socket.end(`${reply}221 bye\r\n`);
         return;
       } else reply += '250 2.1.0 Ok\r\n';

@@ -48,7 +48,7 @@ function submitMessage(): void {
       latencies.push(performance.now() - requestStartedAt);
     }
   };
-  const outgoing = request(
+  const httpRequest = request(
     {
       host: '127.0.0.1',
       port: load.port,
@@ -72,11 +72,11 @@ function submitMessage(): void {
       );
     },
   );
-  outgoing.on('timeout', () => outgoing.destroy());
-  outgoing.on('error', () => completeSubmission(null));
+  httpRequest.on('timeout', () => httpRequest.destroy());
+  httpRequest.on('error', () => completeSubmission(null));
   const body = { to: `rita.${n}@example.com`, from: 'shop@example.org', subject: 'Your receipt', message };
   n += 1;
-  outgoing.end(JSON.stringify(body));
+  httpRequest.end(JSON.stringify(body));
 }
 
 const loadStartedAt = performance.now();

@@ -56,8 +56,8 @@ async function benchWithReceiver(
     return service;
   };
 
-  // Measures the accept rate. These services send no webhooks, because only nodes with the role `deliver` send
-  // webhooks.
+  // The services with the role `api` measure the accept rate. They send no webhooks, because only nodes with the role
+  // `deliver` send webhooks.
   const apiSettings = { POSTRIDER_ROLES: 'api' };
   const apiServices = [await startService(apiSettings, false), await startService(apiSettings, true)] as const;
   const acceptMedians = await measurePairs(apiServices, 4 * MESSAGES_PER_ROUND, async (service) => {

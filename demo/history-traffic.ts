@@ -22,7 +22,7 @@ type TrafficSums = Record<TrafficCount, number> &
     readonly bounces: Map<string, number>;
   };
 
-const SPANS = [MINUTE_MS, HOUR_MS] as const;
+const SPANS_MS = [MINUTE_MS, HOUR_MS] as const;
 
 export class HistoryTraffic {
   readonly #sums = new Map<string, TrafficSums>();
@@ -71,7 +71,7 @@ export class HistoryTraffic {
   }
 
   #getSums(at: number): readonly TrafficSums[] {
-    return SPANS.map((spanMs) => {
+    return SPANS_MS.map((spanMs) => {
       const startAt = at - (at % spanMs);
       const key = `${spanMs} ${startAt}`;
       const sums = this.#sums.get(key) ?? createEmptySums(spanMs, startAt);

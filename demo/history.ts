@@ -194,7 +194,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       policy,
       NODE_NAME,
       endedAt,
-      random.next(),
+      random.nextFraction(),
     );
     if (change.dueAt !== null) dueAt.set(id, change.dueAt);
     if (change.to === 'delivered') scheduleReport(message, endedAt);

@@ -31,20 +31,20 @@ export interface MessageText {
 
 /** Composes a message of the given kind for a recipient. */
 export function composeMessage(kind: MessageKind, to: Recipient, random: Random): MessageText {
-  const number = random.pickInteger(20_000, 99_999);
+  const orderNumber = random.pickInteger(20_000, 99_999);
   switch (kind) {
     case 'order':
       return composeOrder(
         to,
-        number,
+        orderNumber,
         [pickItem(random), pickItem(random), pickItem(random)].slice(0, random.pickInteger(1, 3)),
       );
     case 'shipped':
-      return composeShippingNotice(to, number, random.pickInteger(1, 4));
+      return composeShippingNotice(to, orderNumber, random.pickInteger(1, 4));
     case 'invoice':
-      return composeInvoice(to, number, [pickItem(random), pickItem(random)]);
+      return composeInvoice(to, orderNumber, [pickItem(random), pickItem(random)]);
     case 'receipt':
-      return composeReceipt(to, number, random.pickInteger(900, 12_900));
+      return composeReceipt(to, orderNumber, random.pickInteger(900, 12_900));
     case 'reset':
       return composePasswordReset(to, random.generateBytes(12).toString('hex'));
     case 'code':
@@ -54,17 +54,17 @@ export function composeMessage(kind: MessageKind, to: Recipient, random: Random)
     case 'reply':
       return {
         subject: `Re: ${random.pick(THREADS)}`,
-        message: `Hi ${to.name},\n\n${random.pick(ANSWERS)}\n\nRead on or answer: https://community.example.org/t/${number}\n\nYou follow this thread. Stop following it: https://community.example.org/t/${number}/mute\n`,
+        message: `Hi ${to.name},\n\n${random.pick(ANSWERS)}\n\nRead on or answer: https://community.example.org/t/${orderNumber}\n\nYou follow this thread. Stop following it: https://community.example.org/t/${orderNumber}/mute\n`,
       };
     case 'sold':
       return {
         subject: `Sold: ${pickItem(random).name}`,
-        message: `Hello ${to.name},\n\nyour item has been sold. Please send it within two working days and enter the number of the parcel:\n\nhttps://market.example/sales/${number}\n\nYou receive the money after the parcel has arrived.\n`,
+        message: `Hello ${to.name},\n\nyour item has been sold. Please send it within two working days and enter the number of the parcel:\n\nhttps://market.example/sales/${orderNumber}\n\nYou receive the money after the parcel has arrived.\n`,
       };
     case 'relaunch':
       return {
         subject: 'Your account moves to the new marketplace',
-        message: `Hello ${to.name},\n\nwe have taken over the accounts of the old flea market. Please confirm that you want to keep your account:\n\nhttps://market.example/keep/${number}\n\nWithout your confirmation the account is removed in 30 days.\n`,
+        message: `Hello ${to.name},\n\nwe have taken over the accounts of the old flea market. Please confirm that you want to keep your account:\n\nhttps://market.example/keep/${orderNumber}\n\nWithout your confirmation the account is removed in 30 days.\n`,
       };
   }
 }

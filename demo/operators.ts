@@ -126,7 +126,7 @@ async function createDkimKeys({
       usedSelectors: [],
       sealingKey: loadSealingKey(settings),
       now: now - getDomainAgeMs(domain),
-      random: random.next,
+      random: random.nextFraction,
     });
     return [domain, keys] as const;
   });

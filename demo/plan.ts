@@ -41,7 +41,7 @@ export function planHistory(now: number, recipients: Recipients, random: Random)
     kind: MessageKind,
     recipientDomain?: string,
   ) => {
-    const to = recipients.pick(behavior, recipientDomain);
+    const to = recipients.pickRecipient(behavior, recipientDomain);
     messages.push({ at, application, to: to.address, behavior, ...composeMessage(kind, to, random) });
   };
   for (const application of APPLICATIONS) {
@@ -79,8 +79,8 @@ function planRepeatedMessage(
   recipients: Recipients,
   random: Random,
 ): readonly PlannedMessage[] {
-  const recipient = recipients.find(message.to);
-  if (recipient === null || !SUPPRESSING_BEHAVIORS.includes(message.behavior) || random.next() > 0.6) return [];
+  const recipient = recipients.findRecipient(message.to);
+  if (recipient === null || !SUPPRESSING_BEHAVIORS.includes(message.behavior) || random.nextFraction() > 0.6) return [];
   const at = message.at + random.pickInteger(2 * HOUR_MS, 40 * HOUR_MS);
   return at < now
     ? [
@@ -163,25 +163,26 @@ const INCIDENTS: readonly Incident[] = [
 
 /** Returns a random age of a message, in ms. */
 function pickAge(now: number, random: Random): number {
-  const dayFraction = random.next();
+  const dayFraction = random.nextFraction();
   if (dayFraction < LAST_DAY_SHARE) {
-    if (random.next() < PEAK_SHARE) return Math.min(DAY_MS, 2_000 - Math.log(1 - random.next()) * PEAK_MEAN_AGE_MS);
+    if (random.nextFraction() < PEAK_SHARE)
+      return Math.min(DAY_MS, 2_000 - Math.log(1 - random.nextFraction()) * PEAK_MEAN_AGE_MS);
     return 2_000 + pickAgeOfDay(now, random);
   }
   if (dayFraction < LAST_DAY_SHARE + PREVIOUS_DAY_SHARE) return DAY_MS + pickAgeOfDay(now, random);
   // A recent day is more likely than an older day. The time of day is near the current time of day.
-  const ageDays = 2 + Math.floor((HISTORY_DAYS - 2) * random.next() ** 1.8);
-  const offsetMs = (random.next() + random.next() + random.next() - 1.5) * 8 * HOUR_MS;
+  const ageDays = 2 + Math.floor((HISTORY_DAYS - 2) * random.nextFraction() ** 1.8);
+  const offsetMs = (random.nextFraction() + random.nextFraction() + random.nextFraction() - 1.5) * 8 * HOUR_MS;
   return Math.max(2_000, ageDays * DAY_MS + offsetMs);
 }
 
 /** Returns a random age within one day, in ms. Ages that fall into the hours around `BUSIEST_HOUR` are more likely. */
 function pickAgeOfDay(now: number, random: Random): number {
   for (;;) {
-    const age = random.next() * DAY_MS;
+    const age = random.nextFraction() * DAY_MS;
     const hour = ((now - age) % DAY_MS) / HOUR_MS;
     const distanceHours = Math.min(Math.abs(hour - BUSIEST_HOUR), 24 - Math.abs(hour - BUSIEST_HOUR));
     const weight = NIGHT_WEIGHT + (1 - NIGHT_WEIGHT) * Math.exp(-((distanceHours / BUSY_HOURS) ** 2));
-    if (random.next() < weight) return age;
+    if (random.nextFraction() < weight) return age;
   }
 }

@@ -10,7 +10,7 @@ import type { LeasedMessage } from '../src/model/message.ts';
 /** The public URL of the listener for provider events. No request is sent to this URL. */
 export const EVENTS_URL = 'https://events.lumen.example';
 
-const REPLY = 'smtp;250 2.0.0 OK';
+const SMTP_REPLY = 'smtp;250 2.0.0 OK';
 const MIN_CONFIRMATION_MS = 600;
 const CONFIRMATION_SPAN_MS = 4_000;
 
@@ -34,7 +34,7 @@ export function createConfirmationReports(
   { id, to }: Pick<LeasedMessage, 'id' | 'to'>,
   at: number,
 ): readonly FeedbackReport[] {
-  const diagnosis = { status: null, diagnostic: REPLY, host: null };
+  const diagnosis = { status: null, diagnostic: SMTP_REPLY, host: null };
   const event = {
     key: id,
     type: 'Delivery',
@@ -74,7 +74,7 @@ export async function sendConfirmation(
       Recipient: to,
       Tag: '',
       DeliveredAt: new Date(now).toISOString(),
-      Details: REPLY,
+      Details: SMTP_REPLY,
       Metadata: { 'postrider-id': id },
     }),
   });

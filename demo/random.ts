@@ -5,7 +5,7 @@
 
 export interface Random {
   /** Returns a number in [0, 1). */
-  next(): number;
+  nextFraction(): number;
   /** Returns an integer from `min` to `max`, both inclusive. */
   pickInteger(min: number, max: number): number;
   pick<T>(items: readonly T[]): T;
@@ -20,26 +20,26 @@ export interface Random {
 /** Creates a mulberry32 generator, which has 32 bits of state. */
 export function createSeededRandom(seed: number): Random {
   let state = seed >>> 0;
-  const next = (): number => {
+  const nextFraction = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;
     let mixedState = Math.imul(state ^ (state >>> 15), state | 1);
     mixedState ^= mixedState + Math.imul(mixedState ^ (mixedState >>> 7), mixedState | 61);
     return ((mixedState ^ (mixedState >>> 14)) >>> 0) / 2 ** 32;
   };
   const generateBytes = (count: number): Buffer =>
-    Buffer.from(Array.from({ length: count }, () => Math.floor(next() * 256)));
+    Buffer.from(Array.from({ length: count }, () => Math.floor(nextFraction() * 256)));
   return {
-    next,
+    nextFraction,
     generateBytes,
-    pickInteger: (min, max) => min + Math.floor(next() * (max - min + 1)),
+    pickInteger: (min, max) => min + Math.floor(nextFraction() * (max - min + 1)),
     pick(items) {
-      const pickedItem = items[Math.floor(next() * items.length)];
+      const pickedItem = items[Math.floor(nextFraction() * items.length)];
       if (pickedItem === undefined) throw new RangeError('cannot pick from an empty list');
       return pickedItem;
     },
     pickWeighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
       const entries = Object.entries(weights) as [K, number][];
-      let remainingWeight = next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
+      let remainingWeight = nextFraction() * entries.reduce((sum, [, weight]) => sum + weight, 0);
       for (const [key, weight] of entries) {
         remainingWeight -= weight;
         if (remainingWeight < 0) return key;

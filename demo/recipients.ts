@@ -67,10 +67,10 @@ export class Recipients {
    * Returns a recipient with the given behavior and domain. If no domain is given, the function chooses a random
    * domain; for the behavior `accepting`, it instead often returns an existing recipient.
    */
-  pick(behavior: Behavior, domain?: string): Recipient {
+  pickRecipient(behavior: Behavior, domain?: string): Recipient {
     if (domain !== undefined) return this.#create(behavior, domain);
     const reusableCount = this.#reusableRecipients.length;
-    if (behavior === 'accepting' && reusableCount > 40 && this.#random.next() < 0.5)
+    if (behavior === 'accepting' && reusableCount > 40 && this.#random.nextFraction() < 0.5)
       return this.#random.pick(this.#reusableRecipients);
     const recipient = this.#create(behavior, this.#random.pick(RECIPIENT_DOMAINS));
     if (behavior === 'accepting') this.#reusableRecipients.push(recipient);
@@ -79,10 +79,10 @@ export class Recipients {
 
   /** Returns the behavior of a recipient, or null for an unknown address, such as one that a visitor entered. */
   findBehavior(address: string): Behavior | null {
-    return this.find(address)?.behavior ?? null;
+    return this.findRecipient(address)?.behavior ?? null;
   }
 
-  find(address: string): Recipient | null {
+  findRecipient(address: string): Recipient | null {
     return this.#recipients.get(address) ?? null;
   }
 

@@ -14,8 +14,8 @@ import { type Demo, startDemo } from './demo.ts';
 const SCREENSHOTS_FOLDER = fileURLToPath(new URL('../docs/screenshots', import.meta.url));
 const NOW = Date.UTC(2026, 10, 20, 14, 32);
 const SEED = 1;
-const DESKTOP = { width: 1280, height: 800 };
-const PHONE = { width: 360, height: 740 };
+const DESKTOP_VIEWPORT = { width: 1280, height: 800 };
+const PHONE_VIEWPORT = { width: 360, height: 740 };
 const WEBP_QUALITY = 0.9;
 /** The position of the pointer over a chart, as a share of the width of the chart. */
 const HOVER_SHARE = 0.8;
@@ -36,7 +36,7 @@ interface Screenshot {
   readonly clickedText?: string | RegExp;
   /** The accessible name of the chart over which the pointer is placed before the screenshot. */
   readonly hoveredChart?: RegExp;
-  /** The height in px; by default the height of `DESKTOP`. */
+  /** The height in px; by default the height of `DESKTOP_VIEWPORT`. */
   readonly height?: number;
   readonly isDark?: boolean;
   readonly isPhone?: boolean;
@@ -109,13 +109,13 @@ async function takeScreenshot(
     frameText,
     clickedText,
     hoveredChart,
-    height = DESKTOP.height,
+    height = DESKTOP_VIEWPORT.height,
     isDark,
     isPhone,
   } = screenshot;
   const context = await browser.newContext({
     baseURL: baseUrl,
-    viewport: isPhone === true ? PHONE : { ...DESKTOP, height },
+    viewport: isPhone === true ? PHONE_VIEWPORT : { ...DESKTOP_VIEWPORT, height },
     deviceScaleFactor: 1,
     colorScheme: isDark === true ? 'dark' : 'light',
     reducedMotion: 'reduce',

@@ -90,14 +90,14 @@ export function startTraffic(parts: TrafficParts): Traffic {
   function sendMessage(application: Application, behavior: Behavior): void {
     const key = parts.getKey(application.account);
     if (key === undefined) return;
-    const to = recipients.pick(behavior);
+    const to = recipients.pickRecipient(behavior);
     const message = composeMessage(random.pickWeighted(application.messageKindWeights), to, random);
     trackRequest(submitMessage(key, { to: to.address, from: application.from, ...message }));
   }
 
   function submitNext(): void {
     const application = APPLICATIONS.find(({ account }) => account === random.pickWeighted(weights));
-    const randomFraction = random.next();
+    const randomFraction = random.nextFraction();
     const key = application === undefined ? undefined : parts.getKey(application.account);
     if (application !== undefined && key !== undefined && randomFraction < 0.06) {
       const to = `${random.pick(SIMULATOR_LOCAL_PARTS)}+${random.pickInteger(1, 99)}@simulator.postrider.test`;
@@ -114,7 +114,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
         submitMessage(key ?? '', { to: 'not an address', from: application.from, subject: 'Hello', message: 'Hello' }),
       );
     } else if (application !== undefined) {
-      for (let n = random.next() < 0.15 ? random.pickInteger(2, 5) : 1; n > 0; n -= 1) {
+      for (let n = random.nextFraction() < 0.15 ? random.pickInteger(2, 5) : 1; n > 0; n -= 1) {
         sendMessage(application, random.pickWeighted(LIVE_BEHAVIOR_WEIGHTS));
       }
     }

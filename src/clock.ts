@@ -34,10 +34,10 @@ export const systemClock: MonotonicClock = {
 
 /** Calls `run` every `intervalMs` milliseconds. The returned function stops the calls. */
 export function runEvery(clock: Clock, intervalMs: number, run: () => void): () => void {
-  let cancel = clock.after(intervalMs, tick);
-  function tick(): void {
+  let cancel = clock.after(intervalMs, runAndReschedule);
+  function runAndReschedule(): void {
     run();
-    cancel = clock.after(intervalMs, tick);
+    cancel = clock.after(intervalMs, runAndReschedule);
   }
   return () => cancel();
 }

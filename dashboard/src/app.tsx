@@ -52,7 +52,7 @@ function SignedIn({ session }: { readonly session: Session }) {
   const [location] = useLocation();
   return (
     <LiveConnectionContext value={liveConnection}>
-      <Frame session={session} live={liveConnection}>
+      <Frame session={session} connection={liveConnection}>
         <ErrorBoundary resetKey={location}>
           <Suspense fallback={<Spinner />}>
             <Switch>

@@ -25,8 +25,8 @@ async function addFont(family: string, url: string, weight: string): Promise<voi
   try {
     const response = await fetch(url);
     if (!response.ok) return;
-    const face = new FontFace(family, await response.arrayBuffer(), { weight });
-    document.fonts.add(await face.load());
+    const fontFace = new FontFace(family, await response.arrayBuffer(), { weight });
+    document.fonts.add(await fontFace.load());
   } catch {
     // The system fonts are used.
   }

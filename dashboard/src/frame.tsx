@@ -32,11 +32,11 @@ const ICON_STROKE = 1.6;
 
 interface FrameProps {
   readonly session: Session;
-  readonly live: LiveConnection;
+  readonly connection: LiveConnection;
   readonly children: ReactNode;
 }
 
-export function Frame({ session, live, children }: FrameProps) {
+export function Frame({ session, connection, children }: FrameProps) {
   const [opened, { toggle, close }] = useDisclosure();
   const { failureCount, nodeCount } = useInstallationStatus();
   return (
@@ -52,9 +52,9 @@ export function Frame({ session, live, children }: FrameProps) {
       <AppShell.Header className="top">
         <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Navigation" />
         <Search />
-        <span className="live" data-state={live} role="status">
+        <span className="live" data-state={connection} role="status">
           <i />
-          {CONNECTION_TEXTS[live]}
+          {CONNECTION_TEXTS[connection]}
         </span>
         <span className="version-pill">
           {nodeCount > 1 ? `${nodeCount} nodes · ` : ''}v{session.version}

@@ -16,7 +16,7 @@ import {
 } from '@mantine/core';
 
 /** The colors of surfaces, text and states such as `delivered`, and the shadows, in light mode. */
-const LIGHT = {
+const LIGHT_TOKENS = {
   bg: '#f7f8fa',
   surface: '#ffffff',
   sunken: '#f2f4f7',
@@ -43,9 +43,9 @@ const LIGHT = {
   overlay: '0 6px 20px rgb(16 24 40 / 0.14)',
 } as const;
 
-type Token = keyof typeof LIGHT;
+type Token = keyof typeof LIGHT_TOKENS;
 
-const DARK: Readonly<Record<Token, string>> = {
+const DARK_TOKENS: Readonly<Record<Token, string>> = {
   bg: '#0d0f14',
   surface: '#14171e',
   sunken: '#1a1e27',
@@ -73,7 +73,10 @@ const DARK: Readonly<Record<Token, string>> = {
 };
 
 /** The tokens by color scheme, for drawings on a canvas, which cannot read CSS variables. */
-export const TOKENS: Readonly<Record<'light' | 'dark', Readonly<Record<Token, string>>>> = { light: LIGHT, dark: DARK };
+export const TOKENS: Readonly<Record<'light' | 'dark', Readonly<Record<Token, string>>>> = {
+  light: LIGHT_TOKENS,
+  dark: DARK_TOKENS,
+};
 
 const indigo: MantineColorsTuple = [
   '#eaeefc',
@@ -128,7 +131,7 @@ const MONOSPACE = '"JetBrains Mono", ui-monospace, SFMono-Regular, Menlo, monosp
 const SANS = 'Inter, system-ui, -apple-system, "Segoe UI", sans-serif';
 
 /** The style of a card, dialog or menu, whose color differs from the background of the page. */
-const SURFACE = { backgroundColor: 'var(--pr-surface)' } as const;
+const SURFACE_STYLE = { backgroundColor: 'var(--pr-surface)' } as const;
 
 /** Height, horizontal padding and font size of the buttons. */
 const BUTTON_SIZES: Readonly<Record<string, readonly [height: string, padding: string, font: string]>> = {
@@ -179,25 +182,25 @@ export const theme = createTheme({
     }),
     Modal: Modal.extend({
       defaultProps: { radius: 'lg', transitionProps: { duration: 120, transition: 'fade' } },
-      styles: { content: SURFACE, header: SURFACE },
+      styles: { content: SURFACE_STYLE, header: SURFACE_STYLE },
     }),
     Popover: Popover.extend({
       defaultProps: { transitionProps: { duration: 100 } },
-      styles: { dropdown: SURFACE },
+      styles: { dropdown: SURFACE_STYLE },
     }),
     Menu: {
       defaultProps: { transitionProps: { duration: 100 } },
-      styles: { dropdown: SURFACE },
+      styles: { dropdown: SURFACE_STYLE },
     },
     SegmentedControl: { defaultProps: { withItemsBorders: false } },
-    Paper: Paper.extend({ defaultProps: { radius: 'lg' }, styles: { root: SURFACE } }),
+    Paper: Paper.extend({ defaultProps: { radius: 'lg' }, styles: { root: SURFACE_STYLE } }),
   },
 });
 
 export const getCssVariables: CSSVariablesResolver = () => ({
   variables: { '--pr-radius': '10px', '--pr-mono': MONOSPACE },
-  light: { ...toCssVariables(LIGHT), ...toMantineVariables(LIGHT) },
-  dark: { ...toCssVariables(DARK), ...toMantineVariables(DARK) },
+  light: { ...toCssVariables(LIGHT_TOKENS), ...toMantineVariables(LIGHT_TOKENS) },
+  dark: { ...toCssVariables(DARK_TOKENS), ...toMantineVariables(DARK_TOKENS) },
 });
 
 function toCssVariables(tokens: Readonly<Record<Token, string>>): Record<string, string> {

@@ -77,9 +77,10 @@ function matchesRule(rule: ReplyRule, reply: Reply, text: string): boolean {
  */
 function containsPhrase(text: string, phrase: string): boolean {
   const isPrefix = phrase.endsWith('*');
-  const literal = isPrefix ? phrase.slice(0, -1) : phrase;
-  for (let index = text.indexOf(literal); index >= 0; index = text.indexOf(literal, index + literal.length)) {
-    if (!isWordCharacter(text, index - 1) && (isPrefix || !isWordCharacter(text, index + literal.length))) return true;
+  const phraseText = isPrefix ? phrase.slice(0, -1) : phrase;
+  for (let index = text.indexOf(phraseText); index >= 0; index = text.indexOf(phraseText, index + phraseText.length)) {
+    if (!isWordCharacter(text, index - 1) && (isPrefix || !isWordCharacter(text, index + phraseText.length)))
+      return true;
   }
   return false;
 }

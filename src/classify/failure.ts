@@ -12,7 +12,7 @@ import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../model/out
 import { findRule } from './classify.ts';
 
 /** The category of a failure by its reason, if no rule of rules.ts has a more specific category. */
-const CATEGORIES: Readonly<Record<Reason, FailureCategory>> = {
+const CATEGORIES_BY_REASON: Readonly<Record<Reason, FailureCategory>> = {
   'recipient-unknown': 'mailbox-unknown',
   'recipient-disabled': 'mailbox-disabled',
   'mailbox-full': 'mailbox-full',
@@ -87,9 +87,9 @@ export function classifyEntry({ attempt, failure }: Pick<HistoryEntry, 'attempt'
  * the outcome.
  */
 function findCategory({ reply, reason }: Extract<Outcome, { reason: Reason }>): FailureCategory {
-  if (reason !== 'recipient-unknown') return CATEGORIES[reason];
+  if (reason !== 'recipient-unknown') return CATEGORIES_BY_REASON[reason];
   const rule = findRule(reply);
   return rule !== null && rule.result.reason === reason && rule.category !== undefined
     ? rule.category
-    : CATEGORIES[reason];
+    : CATEGORIES_BY_REASON[reason];
 }

@@ -4,14 +4,14 @@
  */
 import type { Argument, Option } from 'commander';
 
-const CHOICES = new WeakMap<Option | Argument, readonly string[]>();
+const CHOICES_BY_PARAMETER = new WeakMap<Option | Argument, readonly string[]>();
 
 /**
  * Declares the values of an option and returns the option. Commander's own `choices` would also print the values in the
  * help, where the description already lists them.
  */
 export function declareChoices(option: Option, choices: readonly string[]): Option {
-  CHOICES.set(option, choices);
+  CHOICES_BY_PARAMETER.set(option, choices);
   return option;
 }
 
@@ -20,7 +20,7 @@ export function declareChoices(option: Option, choices: readonly string[]): Opti
  * values: `--subdomains <yes|no>`.
  */
 export function getChoices(target: Option | Argument): readonly string[] {
-  const declaredChoices = CHOICES.get(target) ?? target.argChoices;
+  const declaredChoices = CHOICES_BY_PARAMETER.get(target) ?? target.argChoices;
   if (declaredChoices !== undefined) return declaredChoices;
   const placeholder = 'flags' in target ? /<([a-z]+(?:\|[a-z]+)+)>$/.exec(target.flags)?.[1] : undefined;
   return placeholder?.split('|') ?? [];

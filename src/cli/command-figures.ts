@@ -11,8 +11,8 @@ import type { OperationContext } from '../operations/context.ts';
 import type { TrafficStore } from '../store/contract.ts';
 import type { DeliverabilityStore } from '../store/deliverability-store.ts';
 
-type Publish = OperationContext['publish'];
-type CommandEvent = Parameters<Publish>[0];
+type PublishEvent = OperationContext['publish'];
+type CommandEvent = Parameters<PublishEvent>[0];
 
 export interface CommandFiguresParts {
   readonly clock: Clock;
@@ -25,7 +25,7 @@ export interface CommandFiguresParts {
 /** Runs `work`, and then writes the figures of the events that `work` has published, even if `work` rejects. */
 export async function withCommandFigures<T>(
   parts: CommandFiguresParts,
-  work: (publish: Publish) => Promise<T>,
+  work: (publish: PublishEvent) => Promise<T>,
 ): Promise<T> {
   const events: CommandEvent[] = [];
   try {

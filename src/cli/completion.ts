@@ -10,7 +10,7 @@ import type { Context } from './context.ts';
 const SCRIPTS = { bash: createBashScript, zsh: createZshScript, fish: createFishScript } as const;
 type Shell = keyof typeof SCRIPTS;
 
-const HELP = `
+const HELP_TEXT = `
 Load the script in each new shell:
   bash  source <(postrider completion bash)       in ~/.bashrc
   zsh   source <(postrider completion zsh)        in ~/.zshrc, after compinit
@@ -21,7 +21,7 @@ Load the script in each new shell:
 export function addCompletionCommand(program: Command, context: Context): void {
   const completion = program.command('completion').description('print the completion script for a shell');
   completion.addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)));
-  completion.option('--json', 'print JSON: {"shell","script"}').addHelpText('after', HELP);
+  completion.option('--json', 'print JSON: {"shell","script"}').addHelpText('after', HELP_TEXT);
   completion.action((shell: Shell, { json }: { json?: boolean }) => {
     const script = SCRIPTS[shell](listCommandNodes(program));
     if (json === true) context.writeJson({ shell, script });

@@ -86,11 +86,11 @@ function formatMessage({ id, at, to, from, subject, bytes, checks, text }: Captu
 
 function formatCheck({ code, level, count, title, reason, remedy, places }: Check): string {
   const style = level === 'error' ? 'error' : 'warning';
-  const times = count === 1 ? '' : ` (${formatCount(count)} times)`;
+  const countText = count === 1 ? '' : ` (${formatCount(count)} times)`;
   const lines = places.map(
     ({ part, line, excerpt }) => `    ${line === null ? part : `${part} line ${line}`}: ${toPrintable(excerpt)}\n`,
   );
-  return `${applyStyle(style, level.padEnd(7))}  ${code}: ${title}${times}. ${reason}\n  → ${remedy}\n${lines.join('')}`;
+  return `${applyStyle(style, level.padEnd(7))}  ${code}: ${title}${countText}. ${reason}\n  → ${remedy}\n${lines.join('')}`;
 }
 
 function formatAddedRule(rule: InboxRuleEntry): string {

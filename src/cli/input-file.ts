@@ -40,9 +40,9 @@ export async function readInputFile(flag: string, file: string, warn: (message: 
         2,
       );
     if (bytesRead === 0) throw new CommandFailure(`${flag}: ${quote(file)} is empty; give the file of a key`, 2);
-    const mode = status.mode & 0o777;
-    if ((mode & 0o077) !== 0) {
-      const modeText = mode.toString(8).padStart(4, '0');
+    const permissions = status.mode & 0o777;
+    if ((permissions & 0o077) !== 0) {
+      const modeText = permissions.toString(8).padStart(4, '0');
       warn(`other users can access the file ${quote(file)} (mode ${modeText}); run: chmod 600 ${file}`);
     }
     const text = content.toString('utf8', 0, bytesRead);

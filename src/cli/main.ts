@@ -31,7 +31,7 @@ export async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Runs one command. @throws CommandFailure for a usage error, and every error of the command */
+/** Runs one command. Rejects with a CommandFailure for a usage error, and with each error that the command throws. */
 export async function runCommand(args: readonly string[], context: Context): Promise<void> {
   const errorTexts: string[] = [];
   const program = await buildProgram(context, (text) => errorTexts.push(text), args[0]);

@@ -56,7 +56,7 @@ export function addMigrateStoreCommand(
           await target.begin(source.name);
           await copyTables(source, target, line);
           const comparedTables = await compareTables(source, target, line);
-          await target.finish();
+          await target.completeTransfer();
           line.clear();
           if (flags.json) context.writeJson({ tables: comparedTables });
           else {

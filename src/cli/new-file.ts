@@ -24,13 +24,13 @@ export interface FileOperations {
 }
 
 /**
- * Creates an empty temporary file, calls `write` to fill the file, and gives it the name `file`. The temporary file is
- * in a folder with a random name beside `file`. Only this user may enter the folder, so that no other user can replace
- * the temporary file.
+ * Creates an empty temporary file, calls `writeContent` to fill the file, and gives it the name `file`. The temporary
+ * file is in a folder with a random name beside `file`. Only this user may enter the folder, so that no other user can
+ * replace the temporary file.
  */
 export async function writeNewFile<T>(
   file: string,
-  write: (temporaryFile: string) => Promise<T>,
+  writeContent: (temporaryFile: string) => Promise<T>,
   fileOperations: FileOperations = { link },
 ): Promise<T> {
   if (await lstat(file).catch(() => null)) throw createFileExistsFailure(file);
@@ -44,7 +44,7 @@ export async function writeNewFile<T>(
     temporaryFolder = await mkdtemp(join(folder, '.postrider-'));
     const temporaryFile = join(temporaryFolder, 'draft');
     await (await open(temporaryFile, 'wx', 0o600)).close();
-    const result = await write(temporaryFile);
+    const result = await writeContent(temporaryFile);
     await syncPath(temporaryFile);
     await linkOrCopy(temporaryFile, file, fileOperations);
     await syncPath(folder);

@@ -132,7 +132,7 @@ export function addOperationCommand<I extends TObject, R extends TSchema, C exte
     }
     for (const [index, name] of positionalMembers.entries()) {
       const value = actionArguments[index];
-      // The words of a variadic argument are joined to one text: `message search two words`.
+      // The words of a variadic argument are joined into one text: `message search two words`.
       if (value !== undefined) rawInput[name] = Array.isArray(value) ? value.join(' ') : value;
     }
     // Commander sets a member to false when its `--no-` flag is given.

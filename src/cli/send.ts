@@ -166,9 +166,9 @@ function getLocalTarget({ listen, tls }: Settings): Target {
 
 function parseUrlFlag(text: string): Target {
   if (text.startsWith('unix:')) {
-    const parsed = parseHttpListen(text);
-    if (!parsed.ok) throw new CommandFailure(`--url: ${parsed.fault}`, 2);
-    if (isUnixSocket(parsed.value)) return parsed.value;
+    const listenResult = parseHttpListen(text);
+    if (!listenResult.ok) throw new CommandFailure(`--url: ${listenResult.fault}`, 2);
+    if (isUnixSocket(listenResult.value)) return listenResult.value;
   }
   const url = URL.parse(text);
   if (

@@ -11,7 +11,9 @@ export function addSetupCommand(program: Command, context: Context): void {
   addOperationCommand(program, context, 'setup', showSetup, { formatResult: formatSetup });
 }
 
-const STATES: Readonly<Record<Setup['steps'][number]['state'], { readonly text: string; readonly style: Style }>> = {
+const CELLS_BY_STATE: Readonly<
+  Record<Setup['steps'][number]['state'], { readonly text: string; readonly style: Style }>
+> = {
   done: { text: 'done', style: 'success' },
   open: { text: 'open', style: 'warning' },
   optional: { text: 'optional', style: 'dimmed' },
@@ -20,7 +22,7 @@ const STATES: Readonly<Record<Setup['steps'][number]['state'], { readonly text: 
 
 /** Formats a table of all steps, and then the action and the command of each open step. */
 function formatSetup({ isComplete, steps }: Setup): string {
-  const rows = steps.map(({ title, state, detail }): Cell[] => [title, STATES[state], detail]);
+  const rows = steps.map(({ title, state, detail }): Cell[] => [title, CELLS_BY_STATE[state], detail]);
   const table = formatTable(['STEP', 'STATE', 'DETAIL'], rows, { truncatedHeadings: ['DETAIL'] });
   if (isComplete) return `${table}\n${applyStyle('success', 'No step is open.')}\n`;
   const openSteps = steps

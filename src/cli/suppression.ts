@@ -185,13 +185,17 @@ function formatImport(account: string, result: ImportResult): string {
 }
 
 /**
- * Calls `work` with the pages of a whole list. @throws CommandFailure before it calls `work`, so that no output
- * precedes the error
+ * Calls `processPages` with the pages of a whole list. @throws CommandFailure before it calls `processPages`, so that
+ * no output precedes the error
  */
-function withPages(context: Context, account: string, work: (pages: EntryPages) => Promise<void>): Promise<void> {
+function withPages(
+  context: Context,
+  account: string,
+  processPages: (pages: EntryPages) => Promise<void>,
+): Promise<void> {
   return context.withOperationContext(async (operationContext) => {
     const operationResult = await performDownload(exportSuppressions, { account }, operationContext);
-    return work(unwrapResult(context, operationResult, (member) => member.toUpperCase()));
+    return processPages(unwrapResult(context, operationResult, (member) => member.toUpperCase()));
   });
 }
 

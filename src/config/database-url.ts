@@ -13,7 +13,7 @@ import { formatSuggestion } from './nearest.ts';
 import type { PostgresSetting } from './settings.ts';
 import { createFault, createParseResult, type ParseResult, quote } from './units.ts';
 
-const EXAMPLE = 'postgres://postrider:password@db.example.com/postrider';
+const EXAMPLE_URL = 'postgres://postrider:password@db.example.com/postrider';
 const DEFAULT_PORT = 5432;
 const PARAMETERS = [
   'sslmode',
@@ -54,7 +54,7 @@ export function isDatabaseUrl(text: string): boolean {
  */
 export function parseDatabaseUrl(text: string): ParseResult<PostgresSetting> {
   const maskedUrl = quote(maskUrl(text));
-  const createUrlFault = (problem: string) => createFault(`${maskedUrl} ${problem}; use the form ${EXAMPLE}`);
+  const createUrlFault = (problem: string) => createFault(`${maskedUrl} ${problem}; use the form ${EXAMPLE_URL}`);
   const schemeEnd = text.indexOf('://');
   if (schemeEnd < 0) return createUrlFault('needs // after the colon');
   const afterScheme = text.slice(schemeEnd + 3);
@@ -101,9 +101,9 @@ export function parseDatabaseUrl(text: string): ParseResult<PostgresSetting> {
     return createFault(
       `${maskedUrl}: a pooler in transaction mode refuses options; set them with ALTER ROLE, or remove them`,
     );
-  const prepared = parameters.get('prepared') ?? 'no';
-  if (prepared !== 'yes' && prepared !== 'no') return createFault(`${maskedUrl}: prepared must be yes or no`);
-  if (prepared === 'yes' && pooler === null)
+  const preparedText = parameters.get('prepared') ?? 'no';
+  if (preparedText !== 'yes' && preparedText !== 'no') return createFault(`${maskedUrl}: prepared must be yes or no`);
+  if (preparedText === 'yes' && pooler === null)
     return createFault(
       `${maskedUrl}: prepared=yes needs pooler=transaction; without a pooler, statements are always prepared`,
     );
@@ -126,7 +126,7 @@ export function parseDatabaseUrl(text: string): ParseResult<PostgresSetting> {
     schema,
     options,
     pooler,
-    tracksStatements: prepared === 'yes',
+    tracksStatements: preparedText === 'yes',
     direct: null,
   });
 }

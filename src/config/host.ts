@@ -87,8 +87,8 @@ function isNetwork(text: string): boolean {
  * require a DNS server.
  */
 export function parseResolver(text: string): ParseResult<HostPort> {
-  const parsed = parseListen(text);
-  const isAddress = parsed.ok && (isIP(parsed.value.host) !== 0 || parsed.value.host === 'localhost');
-  if (parsed.ok && isAddress && !text.startsWith(':') && parsed.value.port > 0) return parsed;
+  const listenResult = parseListen(text);
+  const isAddress = listenResult.ok && (isIP(listenResult.value.host) !== 0 || listenResult.value.host === 'localhost');
+  if (listenResult.ok && isAddress && !text.startsWith(':') && listenResult.value.port > 0) return listenResult;
   return createFault(`${quote(text)} is not a resolver such as 127.0.0.1:53 or [::1]:53`);
 }

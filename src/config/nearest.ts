@@ -39,17 +39,17 @@ function computeEditDistance(left: string, right: string): number {
  */
 export function findClosestName(name: string, knownNames: readonly string[]): string | null {
   const lowerCaseName = name.toLowerCase();
-  let closest: string | null = null;
+  let closestName: string | null = null;
   let minEditCount = Number.POSITIVE_INFINITY;
   for (const candidate of knownNames) {
     const editCount = computeEditDistance(lowerCaseName, candidate.toLowerCase());
     if (editCount < minEditCount && editCount <= Math.max(1, Math.floor(candidate.length / 3))) {
-      closest = candidate;
+      closestName = candidate;
       minEditCount = editCount;
     }
   }
   return (
-    closest ??
+    closestName ??
     knownNames.find((candidate) => candidate.length >= 3 && lowerCaseName.startsWith(candidate.toLowerCase())) ??
     null
   );

@@ -24,8 +24,8 @@ export function parseNotifyTargets(text: string): ParseResult<readonly Notificat
   }
   if (targets.length > MAX_TARGETS)
     return createFault(`the list has ${targets.length} targets; give at most ${MAX_TARGETS}`);
-  const texts = targets.map((target) => target.text);
-  const duplicate = texts.find((text, index) => texts.indexOf(text) < index);
+  const targetTexts = targets.map((target) => target.text);
+  const duplicate = targetTexts.find((text, index) => targetTexts.indexOf(text) < index);
   return duplicate === undefined
     ? createParseResult(Object.freeze(targets))
     : createFault(`${quote(maskTargets(duplicate))} is given twice; remove one`);

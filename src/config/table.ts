@@ -259,10 +259,10 @@ function createEventSecretsSpec({ name, title, events }: Provider): SettingSpec<
     const secrets = text.split(',').map((secret) => secret.trim());
     if (events === null || secrets.includes(''))
       return createFault('the list contains an empty secret; remove a comma');
-    const parsed = events.createAuthenticator(secrets);
-    return parsed.ok ? createParseResult(secrets) : createFault(parsed.fault);
+    const authenticatorResult = events.createAuthenticator(secrets);
+    return authenticatorResult.ok ? createParseResult(secrets) : createFault(authenticatorResult.fault);
   };
-  const form = events?.secretForm ?? '';
+  const secretForm = events?.secretForm ?? '';
   const unsetText =
     events?.isEndpointTest === undefined
       ? 'If unset, the path does not exist.'
@@ -270,8 +270,8 @@ function createEventSecretsSpec({ name, title, events }: Provider): SettingSpec<
   return createSpec(
     `POSTRIDER_EVENTS_${name.toUpperCase()}`,
     { default: null, example: events?.secretExample ?? '', secrecy: 'whole' },
-    createValueKind('comma list', parse, form),
-    `Secrets with which ${title} authenticates its events, path \`/events/${name}\` of \`POSTRIDER_FEEDBACK_HTTP_LISTEN\`. Give several secrets during a rotation, or one for each account at the provider. ${unsetText}`,
+    createValueKind('comma list', parse, secretForm),
+    `Secrets with which ${title} authenticates the events that it sends to the path \`/events/${name}\` of \`POSTRIDER_FEEDBACK_HTTP_LISTEN\`. Give several secrets during a rotation, or one for each account at the provider. ${unsetText}`,
   );
 }
 
@@ -300,7 +300,7 @@ export const SETTINGS_TABLE = {
       secrecy: 'password',
     },
     createValueKind('URL', parseDirectDatabase, '`postgres://…`'),
-    'The PostgreSQL database of `POSTRIDER_DATABASE` without its pooler. Migrations and `LISTEN` (notifications of PostgreSQL about changes) use this connection. If unset, migrations use the pooler, and behind a pooler in transaction mode nodes poll for changes.',
+    'URL that connects to the database of `POSTRIDER_DATABASE` without its pooler. Migrations and `LISTEN` (notifications of PostgreSQL about changes) use this connection. If unset, migrations use the pooler, and behind a pooler in transaction mode, nodes poll for changes.',
   ),
   requireSyncStandby: createSpec(
     'POSTRIDER_REQUIRE_SYNC_STANDBY',
@@ -388,7 +388,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_ON_UNCERTAIN',
     { default: 'resend', example: 'hold' },
     createChoiceKind(['resend', 'hold']),
-    'Selects the action for a message whose connection or node was lost after the whole message was sent and before the reply. `resend`: the message is sent again with the same Message-ID. `hold`: the message becomes `uncertain` and waits for an operator.',
+    'Selects the action for a message whose connection or node was lost after the whole message was sent and before the reply arrived. `resend`: the message is sent again with the same Message-ID. `hold`: the message becomes `uncertain` and waits for an operator.',
   ),
   secret: createSpec(
     'POSTRIDER_SECRET',

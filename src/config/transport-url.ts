@@ -12,10 +12,10 @@ import { isRelayParameterValue, RELAY_PARAMETER_FORM_TEXT } from './relay-parame
 import type { TransportSetting } from './settings.ts';
 import { createFault, createParseResult, type ParseResult, parseCount, quote } from './units.ts';
 
-type Smtp = Extract<TransportSetting, { kind: 'smtp' }>;
+type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 type Fault = { readonly ok: false; readonly fault: string };
 
-const EXAMPLE = 'smtp://user:password@smtp.example.com:587?tls=required';
+const EXAMPLE_URL = 'smtp://user:password@smtp.example.com:587?tls=required';
 const DEFAULT_CONNECTIONS = 20;
 const MAX_CONNECTIONS = 1000;
 /** The schemes of planned transports. This version does not support these transports. */
@@ -54,7 +54,7 @@ export function parseTransport(text: string): ParseResult<TransportSetting> {
       }
       const hint = formatSuggestion(scheme, ['capture', 'smtp', 'smtps', 'ses']);
       return createFault(
-        `the scheme of ${quote(maskUrl(text))} is unknown${hint}; use capture:, or a URL such as ${EXAMPLE}`,
+        `the scheme of ${quote(maskUrl(text))} is unknown${hint}; use capture:, or a URL such as ${EXAMPLE_URL}`,
       );
     }
   }
@@ -121,7 +121,7 @@ function isEndpoint(text: string): boolean {
 
 /** Parses the text after the colon of the scheme. `maskedUrl` is the whole setting, in which the password is masked. */
 function parseSmtp(usesImplicitTls: boolean, afterScheme: string, maskedUrl: string): ParseResult<TransportSetting> {
-  if (!afterScheme.startsWith('//')) return createFault(`${maskedUrl} needs // after the scheme, as in ${EXAMPLE}`);
+  if (!afterScheme.startsWith('//')) return createFault(`${maskedUrl} needs // after the scheme, as in ${EXAMPLE_URL}`);
   if (hasSpaceOrControl(afterScheme))
     return createFault(`${maskedUrl} contains a space or control character; percent-encode it`);
   // The credentials may contain ? and /, so the credentials are separated first.
@@ -168,27 +168,27 @@ function decodePercentEncoding(text: string): string | null {
   }
 }
 
-function parseCredentials(credentials: string | null, maskedUrl: string): ParseResult<Smtp['auth']> {
+function parseCredentials(credentials: string | null, maskedUrl: string): ParseResult<SmtpSetting['auth']> {
   if (credentials === null) return createParseResult(null);
   const colonIndex = credentials.indexOf(':');
   if (colonIndex === -1)
     return createFault(`${maskedUrl} has a user name without a password; write user:password@, percent-encoded`);
   const user = decodePercentEncoding(credentials.slice(0, colonIndex));
-  const pass = decodePercentEncoding(credentials.slice(colonIndex + 1));
-  if (user === null || pass === null) {
+  const password = decodePercentEncoding(credentials.slice(colonIndex + 1));
+  if (user === null || password === null) {
     return createFault(
       `${maskedUrl} has a user name or password that is not percent-encoded; write % as %25 and @ as %40`,
     );
   }
-  if (user === '' || pass === '')
+  if (user === '' || password === '')
     return createFault(`${maskedUrl} has an empty user name or password; set both, or remove them`);
   // RFC 4954 and RFC 4616 forbid NUL in the user name and the password. A line break would end the SMTP command.
-  for (const text of [user, pass]) {
+  for (const text of [user, password]) {
     if ([...text].some((character) => character === '\0' || character === '\r' || character === '\n')) {
       return createFault(`${maskedUrl} has a NUL or line break in its user name or password; remove it`);
     }
   }
-  return createParseResult({ user, pass });
+  return createParseResult({ user, pass: password });
 }
 
 function parseHostPort(
@@ -196,15 +196,16 @@ function parseHostPort(
   defaultPort: number,
   maskedUrl: string,
 ): ParseResult<{ host: string; port: number }> {
-  if (text.includes('/')) return createFault(`${maskedUrl} has a path; remove it, as in ${EXAMPLE}`);
+  if (text.includes('/')) return createFault(`${maskedUrl} has a path; remove it, as in ${EXAMPLE_URL}`);
   const bracketIndex = text.startsWith('[') ? text.indexOf(']') : -1;
   const colonIndex = text.indexOf(':', bracketIndex + 1);
   const hostText = colonIndex === -1 ? text : text.slice(0, colonIndex);
   const host = bracketIndex > 0 ? hostText.slice(1, -1) : hostText;
-  if (host === '') return createFault(`${maskedUrl} has no host; add one, as in ${EXAMPLE}`);
-  if (!isHost(host)) return createFault(`${maskedUrl} has no valid host; give a name or an address, as in ${EXAMPLE}`);
+  if (host === '') return createFault(`${maskedUrl} has no host; add one, as in ${EXAMPLE_URL}`);
+  if (!isHost(host))
+    return createFault(`${maskedUrl} has no valid host; give a name or an address, as in ${EXAMPLE_URL}`);
   const port = colonIndex === -1 ? createParseResult(defaultPort) : parseCount(text.slice(colonIndex + 1), 1, 65535);
-  if (!port.ok) return createFault(`${maskedUrl} has no port from 1 to 65535; give one, as in ${EXAMPLE}`);
+  if (!port.ok) return createFault(`${maskedUrl} has no port from 1 to 65535; give one, as in ${EXAMPLE_URL}`);
   return createParseResult({ host, port: port.value });
 }
 
@@ -212,7 +213,7 @@ const PARAMETERS = ['tls', 'connections', 'verify', 'name', 'provider'];
 /** The providers that `?provider=` can name. */
 const RELAY_PROVIDERS: readonly string[] = PROVIDERS.flatMap(({ name, relay }) => (relay === null ? [] : [name]));
 
-function parseParameters(query: string, maskedUrl: string, defaults: Smtp): ParseResult<Smtp> {
+function parseParameters(query: string, maskedUrl: string, defaults: SmtpSetting): ParseResult<SmtpSetting> {
   const parameters = new Map<string, string>();
   for (const parameterText of query === '' ? [] : query.split('&')) {
     const equalsIndex = parameterText.indexOf('=');
@@ -242,7 +243,7 @@ function parseParameters(query: string, maskedUrl: string, defaults: Smtp): Pars
  * Sets the provider of the relay and the default of `connections`. `name` is the value of `?provider=`. If `name` is null,
  * the host name determines the provider.
  */
-function applyProvider(smtp: Smtp, name: string | null, maskedUrl: string): Smtp | Fault {
+function applyProvider(smtp: SmtpSetting, name: string | null, maskedUrl: string): SmtpSetting | Fault {
   if (name !== null && !RELAY_PROVIDERS.includes(name)) {
     const hint = formatSuggestion(name, RELAY_PROVIDERS);
     return createFault(`${maskedUrl}: provider is not known${hint}; the providers are ${RELAY_PROVIDERS.join(', ')}`);
@@ -252,7 +253,7 @@ function applyProvider(smtp: Smtp, name: string | null, maskedUrl: string): Smtp
   return { ...smtp, provider: provider?.name ?? null, connections };
 }
 
-function applyParameter(smtp: Smtp, name: string, value: string, maskedUrl: string): Smtp | Fault {
+function applyParameter(smtp: SmtpSetting, name: string, value: string, maskedUrl: string): SmtpSetting | Fault {
   switch (name) {
     case 'tls':
       if (value !== 'required' && value !== 'never')
@@ -282,7 +283,7 @@ function applyParameter(smtp: Smtp, name: string, value: string, maskedUrl: stri
   }
 }
 
-function applyRelayParameter(smtp: Smtp, name: string, value: string, maskedUrl: string): Smtp | Fault {
+function applyRelayParameter(smtp: SmtpSetting, name: string, value: string, maskedUrl: string): SmtpSetting | Fault {
   const acceptedParameters: readonly RelayParameter[] = findProvider(smtp.provider)?.relay?.parameters ?? [];
   const parameter = acceptedParameters.find((candidate) => candidate === name);
   if (parameter === undefined)

@@ -27,7 +27,7 @@ export interface ProviderEventsParts {
   /** The time of the last event about a message of this installation, or null. */
   readonly lastEventAt: number | null;
   /** The refused requests, and the events that match no message, since the start of each node (`sumRefusedReports`). */
-  readonly refused: readonly RefusedReports[];
+  readonly refusedReports: readonly RefusedReports[];
   readonly now: number;
 }
 
@@ -142,10 +142,10 @@ function createRefusalRemedy({ name, title }: Pick<Provider, 'name' | 'title'>, 
 /** Selects the refused requests of a provider. The returned reasons do not contain the name of the provider. */
 export function selectRefusedReports(
   { name }: Pick<Provider, 'name'>,
-  refused: readonly RefusedReports[],
+  refusedReports: readonly RefusedReports[],
 ): readonly RefusedReports[] {
   const prefix = name === 'ses' ? 'sns-' : `${name}-`;
-  return refused.flatMap(({ reason, ...entry }) =>
+  return refusedReports.flatMap(({ reason, ...entry }) =>
     reason.startsWith(prefix) && !reason.endsWith(UNMATCHED_SUFFIX)
       ? [{ ...entry, reason: reason.slice(prefix.length) }]
       : [],
@@ -158,27 +158,29 @@ export function selectRefusedReports(
  */
 function describeRefusals({
   provider,
-  refused,
+  refusedReports,
   lastEventAt,
 }: ProviderEventsParts): { readonly text: string; readonly isLatest: boolean; readonly lastReason: string } | null {
-  const providerRefusals = selectRefusedReports(provider, refused);
+  const providerRefusals = selectRefusedReports(provider, refusedReports);
   if (providerRefusals.length === 0) return null;
   const count = providerRefusals.reduce((sum, entry) => sum + entry.count, 0);
   const reasons = providerRefusals.map((entry) => `${entry.reason} ${entry.count}`).join(', ');
-  const noun = count === 1 ? 'one request was' : `${count} requests were`;
+  const countText = count === 1 ? 'one request was' : `${count} requests were`;
   const lastRefusal = providerRefusals.reduce((latest, entry) => (entry.lastAt > latest.lastAt ? entry : latest));
   return {
-    text: `${noun} refused since the start of the nodes (${reasons})`,
+    text: `${countText} refused since the start of the nodes (${reasons})`,
     isLatest: lastEventAt === null || lastRefusal.lastAt > lastEventAt,
     lastReason: lastRefusal.reason,
   };
 }
 
 /** Returns, as text, the events that matched no message. Null if there are none. */
-function describeUnmatched({ provider, refused }: ProviderEventsParts): string | null {
+function describeUnmatched({ provider, refusedReports }: ProviderEventsParts): string | null {
   const sources = provider.name === 'ses' ? ['sns', 'sqs'] : [provider.name];
   const reasons = sources.map(formatUnmatchedReason);
-  const count = refused.filter(({ reason }) => reasons.includes(reason)).reduce((sum, entry) => sum + entry.count, 0);
+  const count = refusedReports
+    .filter(({ reason }) => reasons.includes(reason))
+    .reduce((sum, entry) => sum + entry.count, 0);
   if (count === 0) return null;
   return `${count === 1 ? 'one event' : `${count} events`} without a message of this installation to the same recipient since the start of the nodes`;
 }
@@ -187,8 +189,8 @@ function describeUnmatched({ provider, refused }: ProviderEventsParts): string |
  * Describes the requests to paths below `/events` that received the response 404. The requests may be for any provider.
  * Returns null if there are none.
  */
-function describeUnknownPaths({ provider, refused }: ProviderEventsParts): string | null {
-  const count = refused.find(({ reason }) => reason === UNKNOWN_PATH_REASON)?.count ?? 0;
+function describeUnknownPaths({ provider, refusedReports }: ProviderEventsParts): string | null {
+  const count = refusedReports.find(({ reason }) => reason === UNKNOWN_PATH_REASON)?.count ?? 0;
   if (provider.name === 'ses' || count === 0) return null;
   return `${count === 1 ? 'one request' : `${count} requests`} below /events received the response 404 since the start of the nodes`;
 }
@@ -197,9 +199,9 @@ function describeUnknownPaths({ provider, refused }: ProviderEventsParts): strin
  * Describes the requests that were too slow or not valid HTTP. The requests may be for any provider. Returns null if
  * there are none.
  */
-function describeBrokenHttp({ provider, refused }: ProviderEventsParts): string | null {
-  const count = refused.find(({ reason }) => reason === BROKEN_HTTP_REASON)?.count ?? 0;
+function describeBrokenHttp({ provider, refusedReports }: ProviderEventsParts): string | null {
+  const count = refusedReports.find(({ reason }) => reason === BROKEN_HTTP_REASON)?.count ?? 0;
   if (provider.name === 'ses' || count === 0) return null;
-  const noun = count === 1 ? 'one request was' : `${count} requests were`;
-  return `${noun} not valid HTTP or too slow since the start of the nodes`;
+  const countText = count === 1 ? 'one request was' : `${count} requests were`;
+  return `${countText} not valid HTTP or too slow since the start of the nodes`;
 }

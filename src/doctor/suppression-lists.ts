@@ -133,7 +133,7 @@ async function readProviderEntries(
     );
     for (const [canonical, address] of effectiveAddresses)
       if (!suppressedAddresses.has(canonical)) addDifference(entriesOnlyAtProvider, address);
-    position = page.value.next;
+    position = page.value.nextPosition;
     if (position === null) return { addresses, entriesOnlyAtProvider, isComplete: true };
     const now = clock.monotonic();
     if (now - startedAt >= MAX_READ_MS) break;

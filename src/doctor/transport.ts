@@ -66,12 +66,12 @@ async function checkSesAccount(
       : `check the region, and check that this machine can reach ${host}`;
     return createFailure('transport', `the account of Amazon SES in ${region} could not be read (${reason})`, remedy);
   }
-  const { sendingEnabled, enforcement, production, maxSendRate, quota } = account;
+  const { sendingEnabled, enforcementStatus, production, maxSendRate, quota } = account;
   const rateText = maxSendRate === null ? 'at an unknown rate' : `${maxSendRate} messages per second`;
   const dailyUsageText =
     quota === null ? '' : `, ${quota.sent} of ${quota.max < 0 ? 'any number' : quota.max} sent in 24 hours`;
   const detail = `Amazon SES in ${region}: ${rateText}${dailyUsageText}`;
-  if (!sendingEnabled || enforcement === 'SHUTDOWN') {
+  if (!sendingEnabled || enforcementStatus === 'SHUTDOWN') {
     return createFailure(
       'transport',
       `${detail}; sending is paused`,
@@ -85,10 +85,10 @@ async function checkSesAccount(
       'request production access',
     );
   }
-  if (enforcement !== 'HEALTHY') {
+  if (enforcementStatus !== 'HEALTHY') {
     return createWarning(
       'transport',
-      `${detail}; the account is on ${enforcement.toLowerCase()}`,
+      `${detail}; the account is on ${enforcementStatus.toLowerCase()}`,
       'see the bounces and complaints of the account',
     );
   }

@@ -62,21 +62,21 @@ function readPolicy(records: readonly CheckedRecord[]): Policy {
 
 /** Only the key that signs every message, which is the active RSA key, is considered. */
 function describeDkim({ name, subdomains }: Domain, records: readonly CheckedRecord[], { tags }: Policy): Alignment {
-  const base = { method: 'dkim', expected: `d=${name} and the record of the active RSA key` } as const;
+  const baseAlignment = { method: 'dkim', expected: `d=${name} and the record of the active RSA key` } as const;
   const record = records.find(({ key }) => key?.algorithm === 'rsa' && key.state === 'active');
-  if (record === undefined) return { ...base, state: 'fail', found: 'no active RSA key' };
+  if (record === undefined) return { ...baseAlignment, state: 'fail', found: 'no active RSA key' };
   switch (record.found) {
     case 'unknown':
-      return { ...base, state: 'unknown', found: 'no lookup of the record has succeeded' };
+      return { ...baseAlignment, state: 'unknown', found: 'no lookup of the record has succeeded' };
     case 'missing':
-      return { ...base, state: 'fail', found: 'the record is missing' };
+      return { ...baseAlignment, state: 'fail', found: 'the record is missing' };
     case 'wrong':
-      return { ...base, state: 'fail', found: 'the record has an unexpected value' };
+      return { ...baseAlignment, state: 'fail', found: 'the record has an unexpected value' };
     case 'found':
       // With strict alignment, `d=` must equal the domain of `From` (RFC 7489 section 3.1.1).
       if (subdomains && isStrict(tags, 'adkim'))
-        return { ...base, state: 'warning', found: `d=${name}, aligned; subdomains do not align (adkim=s)` };
-      return { ...base, state: 'pass', found: `d=${name}, aligned` };
+        return { ...baseAlignment, state: 'warning', found: `d=${name}, aligned; subdomains do not align (adkim=s)` };
+      return { ...baseAlignment, state: 'pass', found: `d=${name}, aligned` };
   }
 }
 
@@ -144,15 +144,15 @@ function getEnvelopeDomain({ name, returnPath }: Domain, { returnPath: installat
 }
 
 function describeDmarc({ name }: Domain, { record, tags }: Policy, dkim: Alignment, spf: Alignment): Alignment {
-  const base = { method: 'dmarc', expected: `a policy at _dmarc.${name}, and DKIM or SPF aligned` } as const;
+  const baseAlignment = { method: 'dmarc', expected: `a policy at _dmarc.${name}, and DKIM or SPF aligned` } as const;
   switch (record?.found) {
     case undefined:
     case 'unknown':
-      return { ...base, state: 'unknown', found: 'no lookup of the record has succeeded' };
+      return { ...baseAlignment, state: 'unknown', found: 'no lookup of the record has succeeded' };
     case 'missing':
-      return { ...base, state: 'fail', found: 'no policy' };
+      return { ...baseAlignment, state: 'fail', found: 'no policy' };
     case 'wrong':
-      return { ...base, state: 'fail', found: 'no valid policy' };
+      return { ...baseAlignment, state: 'fail', found: 'no valid policy' };
     case 'found': {
       const policy = tags.get('p')?.toLowerCase();
       const policyText = policy === undefined ? 'a policy' : `p=${policy}`;
@@ -160,13 +160,17 @@ function describeDmarc({ name }: Domain, { record, tags }: Policy, dkim: Alignme
       if (passingMethods.length === 0) {
         const isUnknown = dkim.state === 'unknown';
         return {
-          ...base,
+          ...baseAlignment,
           state: isUnknown ? 'unknown' : 'fail',
           found: isUnknown ? policyText : `${policyText}, neither DKIM nor SPF aligns`,
         };
       }
       const methods = passingMethods.map(({ method }) => method.toUpperCase()).join(' and ');
-      return { ...base, state: policy === 'none' ? 'warning' : 'pass', found: `${policyText}, passes with ${methods}` };
+      return {
+        ...baseAlignment,
+        state: policy === 'none' ? 'warning' : 'pass',
+        found: `${policyText}, passes with ${methods}`,
+      };
     }
   }
 }

@@ -9,7 +9,7 @@ import { createResolver, type Lookup } from './dns.ts';
  * The limits of a lookup in DNS. The queries for the IPv4 and the IPv6 addresses end before the attempt to send the
  * webhook times out.
  */
-const LIMITS = { timeoutMs: 2_000, maxAttempts: 2 } as const;
+const LOOKUP_LIMITS = { timeoutMs: 2_000, maxAttempts: 2 } as const;
 
 /**
  * Creates the lookup. Names with a dot are looked up in DNS, at the server of POSTRIDER_DNS or at the servers of the
@@ -21,7 +21,7 @@ export function createHostLookup(
   server: { readonly host: string; readonly port: number } | null,
   usesHostsFile: boolean,
 ): (host: string) => Promise<Lookup> {
-  const resolver = createResolver(server, LIMITS);
+  const resolver = createResolver(server, LOOKUP_LIMITS);
   let lastSystemLookup: Promise<unknown> = Promise.resolve();
 
   async function runSystemLookup(host: string): Promise<Lookup> {

@@ -66,10 +66,11 @@ export function parsePrivateKey(pem: string): ParsedPrivateKey {
 }
 
 function createKeyPair(key: KeyObject, algorithm: KeyPair['algorithm'], warning: string | null): ParsedPrivateKey {
-  const sample = Buffer.from('postrider');
+  const sampleData = Buffer.from('postrider');
   const digest = algorithm === 'rsa' ? 'sha256' : null;
   try {
-    if (!verify(digest, sample, createPublicKey(key), sign(digest, sample, key))) throw new Error('no valid signature');
+    if (!verify(digest, sampleData, createPublicKey(key), sign(digest, sampleData, key)))
+      throw new Error('no valid signature');
   } catch {
     return createKeyFault('the key is damaged: its signatures are invalid; give the original file');
   }

@@ -109,11 +109,11 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   }
 
   function startTick(): void {
-    currentTick = tick();
+    currentTick = performDueWork();
   }
 
   /** Performs the lookups and writes that are due, and schedules the next tick while a domain waits. */
-  async function tick(): Promise<void> {
+  async function performDueWork(): Promise<void> {
     try {
       tokens = Math.min(LOOKUP_BURST, tokens + (LOOKUPS_PER_SECOND * TICK_MS) / 1_000);
       if (domainsWaitingForStore.size > 0) await readStore();

@@ -55,18 +55,18 @@ export function ensureProviderIdentity(
 }
 
 /**
- * Returns a function that calls `update`. While a previous key retires, the function also sends the current signing key
- * to the provider after the update, so that a rotation completes in the background. A failure is reported to `onError`,
- * and the next check sends the key again.
+ * Returns a function that calls `updateDomain`. While a previous key retires, the function also sends the current
+ * signing key to the provider after the update, so that a rotation completes in the background. A failure is reported
+ * to `onError`, and the next check sends the key again.
  */
 export function updateWithProviderKey(
   settings: ProviderSettings,
-  update: DomainStore['updateDomain'],
+  updateDomain: DomainStore['updateDomain'],
   onError: (operation: string, error: unknown) => void,
 ): DomainStore['updateDomain'] {
-  if (settings.transport.kind !== 'ses') return update;
+  if (settings.transport.kind !== 'ses') return updateDomain;
   return async (domainUpdate) => {
-    const updateResult = await update(domainUpdate);
+    const updateResult = await updateDomain(domainUpdate);
     if (updateResult.kind !== 'done') return updateResult;
     const { value: domain } = updateResult;
     if (!domain.keys.some(({ algorithm, state }) => algorithm === 'rsa' && state === 'retiring')) return updateResult;
@@ -83,7 +83,7 @@ export function updateWithProviderKey(
 async function withIdentities(
   { transport }: ProviderSettings,
   { name }: SendingDomain,
-  work: (identities: SesIdentities) => Promise<SesIdentity | null>,
+  call: (identities: SesIdentities) => Promise<SesIdentity | null>,
 ): Promise<ProviderStatus | null> {
   if (transport.kind !== 'ses') return null;
   const { region } = transport;
@@ -100,7 +100,7 @@ async function withIdentities(
   let identities: SesIdentities | null = null;
   try {
     identities = await openSesIdentities(transport);
-    return toProviderStatus(await work(identities), null);
+    return toProviderStatus(await call(identities), null);
   } catch (error) {
     return toProviderStatus(null, formatSesError(error));
   } finally {

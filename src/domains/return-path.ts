@@ -28,8 +28,8 @@ export function parseReturnPath(domain: string, text: string): ParsedReturnPath 
   const { name } = parsedName;
   const example = `bounces.${domain}`;
   if (name === domain || domain.endsWith(`.${name}`)) {
-    const relation = name === domain ? 'the sending domain' : 'a domain above the sending domain';
-    const fault = `${name} is ${relation}, and its MX record must name the mail server of its mailboxes; give a subdomain such as ${example}`;
+    const relationText = name === domain ? 'the sending domain' : 'a domain above the sending domain';
+    const fault = `${name} is ${relationText}, and its MX record must name the mail server of its mailboxes; give a subdomain such as ${example}`;
     return { ok: false, fault };
   }
   const organizationalDomain = getOrganizationalDomain(domain);

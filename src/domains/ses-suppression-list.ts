@@ -20,7 +20,7 @@ export type SesSuppressionReason = 'BOUNCE' | 'COMPLAINT';
 export interface SesSuppressionPage {
   readonly entries: readonly { readonly address: string; readonly reason: SesSuppressionReason }[];
   /** The position of the next page, or null after the last page. */
-  readonly next: string | null;
+  readonly nextPosition: string | null;
 }
 
 /**
@@ -125,11 +125,14 @@ export async function openSesSuppressionList({ region, endpoint }: SesApiSetting
           PageSize: MAX_PAGE_ENTRIES,
           ...(position === null ? {} : { NextToken: position }),
         });
-        const { SuppressedDestinationSummaries: summaries = [], NextToken: next } = await client.send(command, options);
+        const { SuppressedDestinationSummaries: summaries = [], NextToken: nextPosition } = await client.send(
+          command,
+          options,
+        );
         const entries = summaries.flatMap(({ EmailAddress: address, Reason: reason }) =>
           address === undefined ? [] : [{ address, reason: reason === 'COMPLAINT' ? 'COMPLAINT' : 'BOUNCE' } as const],
         );
-        return { entries, next: next ?? null };
+        return { entries, nextPosition: nextPosition ?? null };
       }),
     readReasons: () =>
       run('ses:GetAccount', async (options) => {

@@ -66,7 +66,7 @@ export class DomainCache {
 
   /** Returns true if the account may send from this domain. `name` is in lower-case A-labels. */
   isAuthenticated(accountId: number, name: string): boolean {
-    const domain = this.#find(accountId, name);
+    const domain = this.#findDomain(accountId, name);
     return domain !== null && maySend(domain);
   }
 
@@ -83,7 +83,7 @@ export class DomainCache {
    * authenticated for the account.
    */
   findSigning(accountId: number, name: string): DomainSigning | null {
-    const domain = this.#find(accountId, name);
+    const domain = this.#findDomain(accountId, name);
     if (domain === null || domain.authenticatedAt === null) return null;
     return { domain: domain.name, keys: getSigningKeys(domain), maySend: maySend(domain) };
   }
@@ -93,7 +93,7 @@ export class DomainCache {
    * domain, or if the domain has no verified return path.
    */
   findReturnPath(accountId: number, name: string): string | null {
-    const returnPath = this.#find(accountId, name)?.returnPath ?? null;
+    const returnPath = this.#findDomain(accountId, name)?.returnPath ?? null;
     return returnPath?.isVerified === true ? returnPath.name : null;
   }
 
@@ -109,7 +109,7 @@ export class DomainCache {
     this.#byName.delete(name);
   }
 
-  #find(accountId: number, name: string): SendingDomain | null {
+  #findDomain(accountId: number, name: string): SendingDomain | null {
     return findSendingDomain((candidate) => this.#byName.get(candidate), accountId, name);
   }
 }
@@ -161,12 +161,12 @@ export function createPrepare({
 }: PrepareParts): (message: PreparedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
   return function prepare(message) {
     const domain = parseAddress(message.from)?.domain ?? '';
-    const signing = domains.findSigning(message.accountId, domain);
+    const domainSigning = domains.findSigning(message.accountId, domain);
     const configurationSet = findConfigurationSet(message.accountId);
     // Only signed messages have the field Feedback-ID, because Gmail attributes its value to the signing domain.
     const feedbackIdField = { name: 'Feedback-ID', value: `transactional:${message.accountId}:${domain}:${SENDER_ID}` };
     const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(message, [
-      ...(signing === null ? [] : [feedbackIdField]),
+      ...(domainSigning === null ? [] : [feedbackIdField]),
       ...metadata(message.id, configurationSet),
     ]);
     const from =
@@ -179,18 +179,18 @@ export function createPrepare({
       data: bytes,
       ...(configurationSet === null ? {} : { configurationSet }),
     });
-    if (mustSign && signing?.maySend !== true) {
+    if (mustSign && domainSigning?.maySend !== true) {
       const reason =
-        signing === null
+        domainSigning === null
           ? `the account has no authenticated domain ${domain}; \`postrider domain list\` lists its domains`
           : `the domain ${domain} is no longer authenticated; \`postrider domain verify ${domain}\` shows the reason`;
       const error = new Error(reason);
       onError(error);
       throw error;
     }
-    if (signing === null) return toOutgoingMessage(data);
-    const keys = signing.keys.map(({ selector, algorithm, sealed }) => ({
-      domain: signing.domain,
+    if (domainSigning === null) return toOutgoingMessage(data);
+    const keys = domainSigning.keys.map(({ selector, algorithm, sealed }) => ({
+      domain: domainSigning.domain,
       selector,
       algorithm,
       sealed,

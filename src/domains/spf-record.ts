@@ -11,8 +11,8 @@ const MAX_LOOKUPS = 10;
 
 /** RFC 7208 section 4.5: the version is followed by a space or by the end of the record. */
 export function isSpfRecord(text: string): boolean {
-  const start = text.slice(0, VERSION.length + 1).toLowerCase();
-  return start === VERSION || start === `${VERSION} `;
+  const prefix = text.slice(0, VERSION.length + 1).toLowerCase();
+  return prefix === VERSION || prefix === `${VERSION} `;
 }
 
 /** Checks the SPF record among the TXT records of a name. `expected` is the suggested record. */

@@ -214,7 +214,7 @@ function compareNames<T>(
   lookup: Lookup<T>,
   record: DnsRecord,
   toText: (value: T) => string,
-  expected: readonly string[],
+  expectedHosts: readonly string[],
 ): Finding {
   switch (lookup.kind) {
     case 'failed':
@@ -223,7 +223,7 @@ function compareNames<T>(
       return { found: 'missing', detail: `no ${record.type} record; publish ${record.value}`, seen: [] };
     case 'found': {
       const seen = limitObservedValues(lookup.values.map(toText));
-      const isFound = seen.some((value) => expected.includes(value.slice(value.lastIndexOf(' ') + 1)));
+      const isFound = seen.some((value) => expectedHosts.includes(value.slice(value.lastIndexOf(' ') + 1)));
       if (isFound) return { found: 'found', detail: 'found', seen };
       return {
         found: 'wrong',

@@ -59,14 +59,14 @@ function getLongIntervalMs({ returnPath }: SendingDomain): number {
 
 export interface WatcherParts {
   readonly clock: Clock;
-  readonly list: () => Promise<readonly SendingDomain[]>;
+  readonly listDomains: () => Promise<readonly SendingDomain[]>;
   /** Reads the current version of the domain. Resolves to null if the domain no longer exists. */
-  readonly find: (name: string) => Promise<SendingDomain | null>;
+  readonly findDomain: (name: string) => Promise<SendingDomain | null>;
   /** Checks the records of the domain. Resolves to the update, or to null if no lookup was answered. */
-  readonly check: (
+  readonly checkRecords: (
     domain: SendingDomain,
   ) => Promise<{ readonly update: DomainUpdate; readonly event: CheckEvaluation['event'] } | null>;
-  readonly update: DomainStore['updateDomain'];
+  readonly updateDomain: DomainStore['updateDomain'];
   readonly publish: PublishOf<
     | (typeof EVENT_TYPES)[keyof typeof EVENT_TYPES]
     | (typeof RETURN_PATH_EVENT_TYPES)[ReturnPathChange]
@@ -75,7 +75,14 @@ export interface WatcherParts {
 }
 
 /** Starts the periodic checks. The returned function stops them and resolves when the running check has ended. */
-export function watchDomains({ clock, list, find, check, update, publish }: WatcherParts): () => Promise<void> {
+export function watchDomains({
+  clock,
+  listDomains,
+  findDomain,
+  checkRecords,
+  updateDomain,
+  publish,
+}: WatcherParts): () => Promise<void> {
   let isStopped = false;
   let cancel: () => void = () => undefined;
   let currentRound: Promise<void> = Promise.resolve();
@@ -106,11 +113,11 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
   async function checkDomain(name: string): Promise<boolean> {
     // The domain is read again, because it may have changed since the round began. The store rejects an update of an
     // older version as stale.
-    const domain = await find(name);
+    const domain = await findDomain(name);
     if (domain === null) return true;
-    const result = await check(domain);
+    const result = await checkRecords(domain);
     if (result === null) return false;
-    const updateResult = await update(result.update);
+    const updateResult = await updateDomain(result.update);
     if (updateResult.kind !== 'done') return true;
     if (result.event !== null) publish({ type: EVENT_TYPES[result.event], at: clock.now(), domain: domain.name });
     publishReturnPathChange(domain, updateResult.value, result.update.checks);
@@ -130,7 +137,7 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
   async function runRound(): Promise<void> {
     try {
       const now = clock.now();
-      const domains = await list();
+      const domains = await listDomains();
       const knownIds = new Set(domains.map(({ id }) => id));
       for (const id of unansweredChecks.keys()) if (!knownIds.has(id)) unansweredChecks.delete(id);
       const dueDomains = domains.filter((domain) => isDue(domain, now));

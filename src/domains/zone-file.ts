@@ -51,8 +51,8 @@ function formatZoneStrings(value: string): string {
   const octets = new TextEncoder().encode(value);
   const strings: string[] = [];
   for (let offset = 0; offset === 0 || offset < octets.length; offset += MAX_STRING_OCTETS) {
-    const part = octets.subarray(offset, offset + MAX_STRING_OCTETS);
-    strings.push(`"${[...part].map(formatOctet).join('')}"`);
+    const textPart = octets.subarray(offset, offset + MAX_STRING_OCTETS);
+    strings.push(`"${[...textPart].map(formatOctet).join('')}"`);
   }
   return strings.join(' ');
 }

@@ -8,7 +8,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../clock.ts';
-import type { Bind } from '../http/bind.ts';
+import type { BindServer } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import type { PublishOf } from '../model/events.ts';
 import { type HttpListen, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
@@ -31,7 +31,7 @@ export type EventRoute = (request: IncomingMessage, bodyReader: BodyReader) => P
 
 export interface EventListenerParts {
   readonly listenAddress: HttpListen;
-  readonly bind: Bind;
+  readonly bind: BindServer;
   readonly connections: HttpConnections;
   readonly clock: Clock;
   /** Enables HTTPS. Null means plain HTTP behind a proxy. */

@@ -130,7 +130,7 @@ export function createBodyReader(
         const chunks: Buffer[] = [];
         let length = 0;
         let isDone = false;
-        const finish = (body: RequestBody) => {
+        const resolveRead = (body: RequestBody) => {
           if (isDone) return;
           isDone = true;
           cancelTimeout();
@@ -140,7 +140,7 @@ export function createBodyReader(
         };
         const cancelTimeout = clock.after(timeoutMs, () => {
           request.pause();
-          finish({ kind: 'late' });
+          resolveRead({ kind: 'late' });
         });
         request.on('data', (chunk: Buffer) => {
           if (isDone) return;
@@ -150,11 +150,11 @@ export function createBodyReader(
           const refusal = length > maxBytes ? 'too-large' : bufferedBytes > maxBufferedBytes ? 'busy' : null;
           if (refusal === null) return;
           request.pause();
-          finish({ kind: refusal });
+          resolveRead({ kind: refusal });
         });
-        request.on('end', () => finish({ kind: 'complete', bytes: Buffer.concat(chunks) }));
-        request.on('error', () => finish({ kind: 'aborted' }));
-        request.on('close', () => finish({ kind: 'aborted' }));
+        request.on('end', () => resolveRead({ kind: 'complete', bytes: Buffer.concat(chunks) }));
+        request.on('error', () => resolveRead({ kind: 'aborted' }));
+        request.on('close', () => resolveRead({ kind: 'aborted' }));
       });
     },
   };

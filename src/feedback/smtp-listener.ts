@@ -15,7 +15,7 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { SMTPServer, type SMTPServerSession } from 'smtp-server';
 import type { Clock } from '../clock.ts';
-import type { Bind } from '../http/bind.ts';
+import type { BindServer } from '../http/bind.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
 import type { HostPort } from '../model/listen-address.ts';
@@ -72,7 +72,7 @@ type FeedbackRefusal =
 
 export interface SmtpListenerParts {
   readonly listenAddress: HostPort;
-  readonly bind: Bind;
+  readonly bind: BindServer;
   readonly clock: Clock;
   readonly returnPath: AcceptedReturnPaths;
   /** The host name in the greeting. */

@@ -19,13 +19,13 @@ import {
 const SOCKET_MODE = 0o660;
 
 /** Binds the server. Resolves to the bound address. If the configured port is 0, the system chooses the port. */
-export type Bind = <Address extends HttpListen>(
+export type BindServer = <Address extends HttpListen>(
   server: Server,
   listenAddress: Address,
   setting: string,
 ) => Promise<Address>;
 
-export const bind: Bind = async (server, listenAddress, setting) => {
+export const bind: BindServer = async (server, listenAddress, setting) => {
   try {
     if (isUnixSocket(listenAddress)) {
       await listenOnSocket(server, listenAddress);

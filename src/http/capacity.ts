@@ -139,8 +139,8 @@ export class ConnectionTable {
 
 class ListNode {
   readonly connection: TableConnection;
-  previous: ListNode | null = null;
-  next: ListNode | null = null;
+  previousNode: ListNode | null = null;
+  nextNode: ListNode | null = null;
 
   constructor(connection: TableConnection) {
     this.connection = connection;
@@ -152,30 +152,30 @@ class ListNode {
  * element before this element.
  */
 class LinkedList {
-  #first: ListNode | null = null;
-  #last: ListNode | null = null;
+  #firstNode: ListNode | null = null;
+  #lastNode: ListNode | null = null;
   length = 0;
 
   getFirst(): TableConnection | null {
-    return this.#first === null ? null : this.#first.connection;
+    return this.#firstNode === null ? null : this.#firstNode.connection;
   }
 
   append(node: ListNode): void {
-    node.previous = this.#last;
-    if (this.#last === null) this.#first = node;
-    else this.#last.next = node;
-    this.#last = node;
+    node.previousNode = this.#lastNode;
+    if (this.#lastNode === null) this.#firstNode = node;
+    else this.#lastNode.nextNode = node;
+    this.#lastNode = node;
     this.length += 1;
   }
 
   /** Removes a node of this list. */
   remove(node: ListNode): void {
-    if (node.previous === null) this.#first = node.next;
-    else node.previous.next = node.next;
-    if (node.next === null) this.#last = node.previous;
-    else node.next.previous = node.previous;
-    node.previous = null;
-    node.next = null;
+    if (node.previousNode === null) this.#firstNode = node.nextNode;
+    else node.previousNode.nextNode = node.nextNode;
+    if (node.nextNode === null) this.#lastNode = node.previousNode;
+    else node.nextNode.previousNode = node.previousNode;
+    node.previousNode = null;
+    node.nextNode = null;
     this.length -= 1;
   }
 }
@@ -217,7 +217,7 @@ export interface RequestLimits {
    * The maximum number of requests of one account whose body is still arriving. Requests of the account above this
    * limit are refused.
    */
-  readonly maxReadingPerAccount: number;
+  readonly maxConcurrentReadsPerAccount: number;
   /**
    * The maximum number of bytes in the bodies of all unanswered requests. Requests above this limit are shed. The limit
    * of one account is half of this number.
@@ -272,14 +272,14 @@ export class RequestLimiter {
     }
   }
 
-  /** Admits a request, whose body is then read. Returns null if its account has reached `maxReadingPerAccount`. */
+  /** Admits a request, whose body is then read. Returns null if its account has reached `maxConcurrentReadsPerAccount`. */
   startReading(accountId: number): AdmittedRequest | null {
     let usage = this.#usageByAccount.get(accountId);
     if (usage === undefined) {
       usage = { readingCount: 0, bytes: 0 };
       this.#usageByAccount.set(accountId, usage);
     }
-    if (usage.readingCount >= this.#limits.maxReadingPerAccount) return null;
+    if (usage.readingCount >= this.#limits.maxConcurrentReadsPerAccount) return null;
     usage.readingCount += 1;
     this.#reading += 1;
     return { usage, bytes: 0, bodyReadAt: null };
@@ -310,7 +310,7 @@ export class RequestLimiter {
   }
 
   /** Removes a request that was answered or whose client disconnected. */
-  finish({ usage, bytes, bodyReadAt }: AdmittedRequest, now: number): void {
+  finishRequest({ usage, bytes, bodyReadAt }: AdmittedRequest, now: number): void {
     usage.bytes -= bytes;
     this.#bytes -= bytes;
     if (bodyReadAt === null) {

@@ -211,8 +211,8 @@ interface Lookup<Found> {
 
 /** The waiting lookups of one peer, in order of arrival. */
 interface PeerQueue<Found> {
-  first: Lookup<Found>;
-  last: Lookup<Found>;
+  firstLookup: Lookup<Found>;
+  lastLookup: Lookup<Found>;
   length: number;
 }
 
@@ -238,10 +238,10 @@ export class BatchedLookups<Found> {
     return new Promise((resolve, reject) => {
       const lookup: Lookup<Found> = { hash, resolve, reject, nextLookup: null };
       if (queue === undefined) {
-        this.#peers.set(peer, { first: lookup, last: lookup, length: 1 });
+        this.#peers.set(peer, { firstLookup: lookup, lastLookup: lookup, length: 1 });
       } else {
-        queue.last.nextLookup = lookup;
-        queue.last = lookup;
+        queue.lastLookup.nextLookup = lookup;
+        queue.lastLookup = lookup;
         queue.length += 1;
       }
       this.#waitingCount += 1;
@@ -281,10 +281,10 @@ export class BatchedLookups<Found> {
     for (const [peer, queue] of this.#peers) {
       if (batch.length >= MAX_DIGESTS_PER_QUERY) break;
       this.#peers.delete(peer);
-      const { first } = queue;
-      batch.push(first);
-      if (first.nextLookup === null) continue;
-      queue.first = first.nextLookup;
+      const { firstLookup } = queue;
+      batch.push(firstLookup);
+      if (firstLookup.nextLookup === null) continue;
+      queue.firstLookup = firstLookup.nextLookup;
       queue.length -= 1;
       this.#peers.set(peer, queue);
     }

@@ -40,7 +40,7 @@ export const LISTENER_LIMITS: ListenerLimits = {
   maxLingerMs: 2_000,
   maxHeaderBytes: 16_384,
   maxInFlight: 2_000,
-  maxReadingPerAccount: 200,
+  maxConcurrentReadsPerAccount: 200,
   maxBufferedBytes: 256 * 1_048_576,
   certificatePollMs: 1_000,
 };

@@ -23,7 +23,7 @@ import { type CertificatePair, readCertificate, watchCertificate } from './tls.t
 import { createTrustedProxies, type TrustedProxies } from './trusted-proxies.ts';
 
 /** The value of the Allow header for each path (RFC 9110 section 10.2.1). */
-const ALLOW: Readonly<Record<string, string>> = {
+const ALLOWED_METHODS: Readonly<Record<string, string>> = {
   '/api/v1/send-mail': 'POST',
   '/healthz': 'GET, HEAD',
   '/readyz': 'GET, HEAD',
@@ -132,9 +132,9 @@ function createApp(
   serverFactory: (handle: (req: IncomingMessage, res: ServerResponse) => void) => Server,
 ): FastifyInstance {
   const handleUnknownRoute = (req: IncomingMessage, res: ServerResponse): void => {
-    const allow = ALLOW[getPath(req.url ?? '')];
-    const code = allow === undefined ? 'not-found' : 'method-not-allowed';
-    responseWriter.sendError(req, res, code, null, allow === undefined ? {} : { Allow: allow });
+    const allowedMethods = ALLOWED_METHODS[getPath(req.url ?? '')];
+    const code = allowedMethods === undefined ? 'not-found' : 'method-not-allowed';
+    responseWriter.sendError(req, res, code, null, allowedMethods === undefined ? {} : { Allow: allowedMethods });
     onRefused(code);
   };
   const app = Fastify({

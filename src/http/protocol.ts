@@ -91,19 +91,19 @@ export class ResponseWriter {
   #discardBody(req: IncomingMessage, res: ServerResponse): void {
     let remainingBytes = this.#maxLingerBytes;
     let isFinished = false;
-    const finish = () => {
+    const endResponse = () => {
       if (isFinished) return;
       isFinished = true;
       cancel();
       res.end();
     };
-    const cancel = this.#clock.after(this.#maxLingerMs, finish);
+    const cancel = this.#clock.after(this.#maxLingerMs, endResponse);
     req.on('data', (chunk: Buffer) => {
       remainingBytes -= chunk.length;
-      if (remainingBytes < 0) finish();
+      if (remainingBytes < 0) endResponse();
     });
-    req.on('end', finish);
-    req.on('error', finish);
+    req.on('end', endResponse);
+    req.on('error', endResponse);
   }
 }
 
@@ -239,7 +239,7 @@ export function readBody(
   let chunks: Buffer[] | null = null;
   let sizeBytes = 0;
   let isDone = false;
-  const finish = (body: BodyResult): void => {
+  const completeBody = (body: BodyResult): void => {
     isDone = true;
     firstChunk = null;
     chunks = null;
@@ -249,17 +249,17 @@ export function readBody(
     if (isDone) return;
     sizeBytes += chunk.length;
     const fault = sizeBytes > maxBytes ? 'body-too-large' : reserveBytes(chunk.length);
-    if (fault !== null) finish(fault);
+    if (fault !== null) completeBody(fault);
     else if (firstChunk === null) firstChunk = chunk;
     else if (chunks === null) chunks = [firstChunk, chunk];
     else chunks.push(chunk);
   });
   req.on('end', () => {
-    if (!isDone) finish(chunks === null ? (firstChunk ?? EMPTY_BODY) : Buffer.concat(chunks, sizeBytes));
+    if (!isDone) completeBody(chunks === null ? (firstChunk ?? EMPTY_BODY) : Buffer.concat(chunks, sizeBytes));
   });
   // The event `error` occurs only if the connection ends before the end of the body.
   req.on('error', () => {
-    if (!isDone) finish('aborted');
+    if (!isDone) completeBody('aborted');
   });
 }
 

@@ -396,7 +396,7 @@ export function createSendMail(
   /** Removes the request from the limiter. Returns the duration of the request in milliseconds. */
   function finishRequest(exchange: Exchange): number {
     const now = clock.now();
-    limiter.finish(exchange.admittedRequest, now);
+    limiter.finishRequest(exchange.admittedRequest, now);
     return now - exchange.startedAt;
   }
 

@@ -102,7 +102,7 @@ export class Throttle {
   }
 
   /**
-   * Removes full buckets. No information is lost, because a new bucket is full too. This method is called when the
+   * Removes full buckets. The removal loses no information, because a new bucket is full. This method is called when the
    * number of buckets has doubled since the previous call.
    */
   #removeFullBuckets(now: number): void {

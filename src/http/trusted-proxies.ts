@@ -30,9 +30,9 @@ export function createTrustedProxies(networks: readonly string[], isUnixListener
   const trustedNetworks = new BlockList();
   for (const network of networks) {
     const [address = '', prefix] = network.split('/');
-    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-    if (prefix === undefined) trustedNetworks.addAddress(address, family);
-    else trustedNetworks.addSubnet(address, Number(prefix), family);
+    const addressFamily = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+    if (prefix === undefined) trustedNetworks.addAddress(address, addressFamily);
+    else trustedNetworks.addSubnet(address, Number(prefix), addressFamily);
   }
   const includesAddress = (address: string): boolean => {
     if (networks.length === 0 || isIP(address) === 0) return false;

@@ -146,7 +146,7 @@ export function prepareSignableMessage(
  * Selects the fields to sign. Fields with the same name are signed from the last to the first (RFC 6376 section 5.4.2).
  */
 function selectSignedHeader(fields: readonly HeaderField[], excluded: ReadonlySet<string>): SignedHeader {
-  const texts = new Array<string>(RULES.length).fill('');
+  const textsByRule = new Array<string>(RULES.length).fill('');
   const counts = new Array<number>(RULES.length).fill(0);
   let presentFields = 0;
   let areNamesUnique = true;
@@ -157,9 +157,9 @@ function selectSignedHeader(fields: readonly HeaderField[], excluded: ReadonlySe
     if (counts[rule] !== 0) areNamesUnique = false;
     counts[rule] = (counts[rule] as number) + 1;
     presentFields |= 1 << rule;
-    texts[rule] = `${texts[rule]}${toRelaxedField(field)}\r\n`;
+    textsByRule[rule] = `${textsByRule[rule]}${toRelaxedField(field)}\r\n`;
   }
-  const text = texts.join('');
+  const text = textsByRule.join('');
   if (!areNamesUnique) return { names: listNames(counts, excluded), text };
   const cachedNames = CACHED_NAMES.get(excluded) ?? new Map<number, readonly string[]>();
   CACHED_NAMES.set(excluded, cachedNames);

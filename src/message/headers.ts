@@ -113,11 +113,11 @@ function foldAtSpaces(subject: string, column: number): readonly string[] | null
   let start = 0;
   let columnsLeft = MAX_COLUMNS - column;
   while (subject.length - start > columnsLeft) {
-    let space = start + columnsLeft;
-    while (space > start && !isLoneSpace(subject, space)) space--;
-    if (space === start) return null;
-    lines.push(subject.slice(start, space));
-    start = space + 1;
+    let spaceIndex = start + columnsLeft;
+    while (spaceIndex > start && !isLoneSpace(subject, spaceIndex)) spaceIndex--;
+    if (spaceIndex === start) return null;
+    lines.push(subject.slice(start, spaceIndex));
+    start = spaceIndex + 1;
     columnsLeft = MAX_COLUMNS - 1;
   }
   lines.push(subject.slice(start));

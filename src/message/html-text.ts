@@ -53,7 +53,7 @@ class PageReader extends MarkupReader {
   readText(): string {
     this.readPage();
     this.#endLink();
-    return this.#text.finish();
+    return this.#text.buildText();
   }
 
   protected addText(encodedText: string): void {

@@ -17,9 +17,9 @@ export class TextBuilder {
   #space = false;
   #bullet = '';
   /** The number of the next item of each open list, or 0 for a list without numbers. */
-  readonly #lists: number[] = [];
+  readonly #nextItemNumbers: number[] = [];
   /** The text written since `beginSpan`, up to the limit of the span; null outside a span. */
-  #span: string | null = null;
+  #spanText: string | null = null;
   #spanLimit = 0;
 
   /** Adds text. Each run of white space becomes one space. */
@@ -73,22 +73,22 @@ export class TextBuilder {
   }
 
   beginList(isNumbered: boolean): void {
-    this.addBlockBreak(this.#lists.length === 0 ? 2 : 1);
-    this.#lists.push(isNumbered ? 1 : 0);
+    this.addBlockBreak(this.#nextItemNumbers.length === 0 ? 2 : 1);
+    this.#nextItemNumbers.push(isNumbered ? 1 : 0);
   }
 
   endList(): void {
-    this.#lists.pop();
+    this.#nextItemNumbers.pop();
     this.#bullet = '';
-    this.addBlockBreak(this.#lists.length === 0 ? 2 : 1);
+    this.addBlockBreak(this.#nextItemNumbers.length === 0 ? 2 : 1);
   }
 
   beginListItem(): void {
     this.#bullet = '';
     this.addBlockBreak(1);
-    const depth = this.#lists.length;
-    const itemNumber = depth === 0 ? 0 : (this.#lists[depth - 1] ?? 0);
-    if (itemNumber > 0) this.#lists[depth - 1] = itemNumber + 1;
+    const depth = this.#nextItemNumbers.length;
+    const itemNumber = depth === 0 ? 0 : (this.#nextItemNumbers[depth - 1] ?? 0);
+    if (itemNumber > 0) this.#nextItemNumbers[depth - 1] = itemNumber + 1;
     const indent = '  '.repeat(Math.min(Math.max(depth - 1, 0), MAX_INDENT));
     this.#bullet = `${indent}${itemNumber > 0 ? `${itemNumber}.` : '*'} `;
   }
@@ -100,15 +100,15 @@ export class TextBuilder {
 
   /** Starts recording the written text, up to `limit` characters. */
   beginSpan(limit: number): void {
-    this.#span = '';
+    this.#spanText = '';
     this.#spanLimit = limit;
   }
 
   /** Ends the recording and returns the text written since `beginSpan`. */
   endSpan(): string {
-    const span = this.#span ?? '';
-    this.#span = null;
-    return span;
+    const spanText = this.#spanText ?? '';
+    this.#spanText = null;
+    return spanText;
   }
 
   /** Adds a space and a note after the last text, before any pending line break. */
@@ -121,7 +121,7 @@ export class TextBuilder {
   }
 
   /** Returns the text. A text that is not empty ends in a line break. */
-  finish(): string {
+  buildText(): string {
     return this.#out === '' ? '' : `${this.#out}\n`;
   }
 
@@ -131,8 +131,8 @@ export class TextBuilder {
     else if (this.#breakCount > 0) separator = '\n'.repeat(this.#breakCount) + this.#bullet;
     else if (this.#space) separator = ' ';
     this.#out += separator + text;
-    if (this.#span !== null && this.#span.length < this.#spanLimit) {
-      this.#span += this.#span === '' || separator === '' ? text : ` ${text}`;
+    if (this.#spanText !== null && this.#spanText.length < this.#spanLimit) {
+      this.#spanText += this.#spanText === '' || separator === '' ? text : ` ${text}`;
     }
     this.#breakCount = 0;
     this.#space = false;

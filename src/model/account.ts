@@ -293,7 +293,7 @@ const COUNTED_EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, compla
 const HARD_BOUNCE: Readonly<ReputationDelta> = { emails: 1, bounces: 1, complaints: 0 };
 const COMPLAINED_EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, complaints: 1 };
 const LATE_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complaints: 0 };
-const COMPLAINT: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints: 1 };
+const COMPLAINT_DELTA: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints: 1 };
 
 /**
  * Returns the numbers that a change of state, or a report about an ended message, adds to the reputation counts.
@@ -310,7 +310,7 @@ export function getReputationDelta(from: State, to: State, isNew: boolean): Read
       if (isNew) return wasCounted ? LATE_BOUNCE : HARD_BOUNCE;
       return wasCounted ? null : COUNTED_EMAIL;
     case 'complained':
-      if (isNew) return wasCounted ? COMPLAINT : COMPLAINED_EMAIL;
+      if (isNew) return wasCounted ? COMPLAINT_DELTA : COMPLAINED_EMAIL;
       return wasCounted ? null : COUNTED_EMAIL;
     case 'queued':
     case 'sending':

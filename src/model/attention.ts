@@ -81,7 +81,7 @@ export const ATTENTION_CODES = {
     family: 'uncertain',
     channel: 'all',
     command: 'postrider message list --state uncertain',
-    consequence: 'Uncertain messages are neither sent again nor ended until an operator decides.',
+    consequence: 'Uncertain messages stay in the state uncertain and are not sent again until an operator decides.',
   },
   'queue-delayed': {
     family: 'queue',

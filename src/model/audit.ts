@@ -115,17 +115,21 @@ interface ImportCounts {
 }
 
 /**
- * Returns the content of an import's entry after a batch that added `added` addresses. `storedEntry` is the previous
- * content as JSON, or null for a new entry. The counts include only committed batches, so they are correct even after
- * the process was killed. Until the last batch, the content has the member `unfinished`.
+ * Returns the content of an import's entry after a batch that added `addedCount` addresses. `storedEntry` is the
+ * previous content as JSON, or null for a new entry. The counts include only committed batches, so they are correct
+ * even after the process was killed. Until the last batch, the content has the member `unfinished`.
  */
 export function toAuditedImport(
   storedEntry: string | null,
   { fileBytes, rowCount, skippedCount, end }: ImportStep,
-  added: number,
+  addedCount: number,
 ) {
   const before: ImportCounts = storedEntry === null ? { read: 0, added: 0, skipped: 0 } : JSON.parse(storedEntry);
-  const counts = { read: before.read + rowCount, added: before.added + added, skipped: before.skipped + skippedCount };
+  const counts = {
+    read: before.read + rowCount,
+    added: before.added + addedCount,
+    skipped: before.skipped + skippedCount,
+  };
   return {
     read: counts.read,
     added: counts.added,

@@ -3,7 +3,8 @@
  * times are in milliseconds since the epoch.
  *
  * A check compares the items that need attention now with the stored states of the earlier items. The result contains
- * the changed states and at most one notification, which contains all starts and ends that are announced now.
+ * the changed states and at most one notification. The notification lists the items that now need attention, and the
+ * items that no longer need attention.
  *
  * Guarantees: at most one start and one end of an item are announced within `ITEM_INTERVAL_MS`. Every announced start
  * is followed by an announced end or by the start of another stage of the same problem. An item that begins and ends
@@ -78,7 +79,7 @@ export interface AttentionPlan {
 }
 
 /** The items that need attention now. */
-export interface CurrentAttention {
+export interface CurrentAttentionItems {
   readonly items: readonly AttentionItem[];
   /**
    * The codes whose items may be incomplete, because the query has a limit. An item of such a code may be missing
@@ -96,7 +97,7 @@ export const RUNTIME_CODES: readonly AttentionCode[] = ['circuit-breaker-open', 
 /** Decides the result of a check. Items of the channel `none` are ignored. */
 export function planAttention(
   check: AttentionCheck,
-  { items, incompleteCodes }: CurrentAttention,
+  { items, incompleteCodes }: CurrentAttentionItems,
   now: number,
 ): AttentionPlan {
   const earlierStates = new Map(check.states.map((state) => [getAttentionKey(state.item), state]));

@@ -182,8 +182,8 @@ export interface RecordedMessageEvent {
 }
 
 /**
- * An event about an object other than a message, or a test. The transaction of the change wrote `data`, which is the
- * member `data` of the payload.
+ * An event about an object other than a message, or a test. `data` was written in the transaction of the change. It is
+ * the member `data` of the payload.
  */
 export interface RecordedResourceEvent {
   readonly kind: 'resource';

@@ -12,7 +12,7 @@ import type { AttentionItem } from '../model/attention.ts';
 import type { PublishOf } from '../model/events.ts';
 import {
   type AttentionChange,
-  type CurrentAttention,
+  type CurrentAttentionItems,
   formatTarget,
   type LeasedNotification,
   NOTIFICATION_RETENTION_MS,
@@ -56,7 +56,7 @@ export interface NotifierParts {
   readonly operatorUrl: string | null;
   readonly store: Omit<NotificationStore, 'listNotifications'>;
   /** Reads the items that need attention. */
-  readonly readAttention: () => Promise<CurrentAttention>;
+  readonly readAttention: () => Promise<CurrentAttentionItems>;
   /** Returns the item for a database outage that this node observes, or null. */
   readonly readOutage: () => AttentionItem | null;
   readonly deliver: DeliverNotification;

@@ -80,37 +80,37 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
     };
   }
 
-  function notifyTargets(current: Outage): void {
-    const { startedAt: at, startedMonotonicMs, item } = current;
+  function notifyTargets(currentOutage: Outage): void {
+    const { startedAt: at, startedMonotonicMs, item } = currentOutage;
     if (clock.monotonic() - startedMonotonicMs < MIN_OUTAGE_MS) return;
-    if (current.notification === null) {
+    if (currentOutage.notification === null) {
       if (!hasElapsed(lastNotifiedAt, ITEM_INTERVAL_MS, clock.now())) return;
       const change = { at, began: [{ ...item, beganAt: at, endedAt: null }], ended: [], ongoingCount: 1 };
       const payload = JSON.stringify(buildNotificationPayload(change, operatorUrl));
       const hashedText = `outage ${sequence} ${Math.floor(at / ITEM_INTERVAL_MS)}`;
       const id = `ntf_${createHmac('sha256', getSecret()).update(hashedText).digest('hex').slice(0, 32)}`;
-      current.notification = { id, payload };
+      currentOutage.notification = { id, payload };
     }
-    for (const target of targets) void attemptNotification(current, current.notification, target);
+    for (const target of targets) void attemptNotification(currentOutage, currentOutage.notification, target);
   }
 
   async function attemptNotification(
-    current: Outage,
+    currentOutage: Outage,
     notification: { readonly id: string; readonly payload: string },
     target: NotificationTarget,
   ): Promise<void> {
-    const remainingCount = current.remainingAttempts.get(target) ?? 0;
-    if (remainingCount === 0 || current.inProgress.has(target)) return;
-    current.inProgress.add(target);
+    const remainingCount = currentOutage.remainingAttempts.get(target) ?? 0;
+    if (remainingCount === 0 || currentOutage.inProgress.has(target)) return;
+    currentOutage.inProgress.add(target);
     const result = await deliver(target, notification);
-    current.inProgress.delete(target);
+    currentOutage.inProgress.delete(target);
     if (result.kind === 'refused') {
-      current.remainingAttempts.set(target, result.isFinal ? 0 : remainingCount - 1);
+      currentOutage.remainingAttempts.set(target, result.isFinal ? 0 : remainingCount - 1);
       onFailed(target, notification.id, result.error);
       return;
     }
-    current.remainingAttempts.set(target, 0);
-    current.isNotified = true;
+    currentOutage.remainingAttempts.set(target, 0);
+    currentOutage.isNotified = true;
     lastNotifiedAt = clock.now();
     onDelivered(target, notification.id);
   }

@@ -199,19 +199,19 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
   }
 
   function startTick(): void {
-    tickInProgress = tick();
+    tickInProgress = performDueWork();
   }
 
-  async function tick(): Promise<void> {
+  async function performDueWork(): Promise<void> {
     addGroups(isStopped);
-    await write(clock.now());
+    await writeDueRows(clock.now());
     const hasWork =
       groups.size > 0 || endedRows.length > 0 || spans.some(({ hasUnwrittenCounts }) => hasUnwrittenCounts);
     cancelTick = hasWork && !isStopped ? clock.after(TICK_MS, startTick) : null;
   }
 
   /** Writes the rows of ended spans, and the rows of the spans whose write interval has passed. */
-  async function write(now: number): Promise<void> {
+  async function writeDueRows(now: number): Promise<void> {
     const dueSpans = spans.filter(
       ({ hasUnwrittenCounts, nextWriteAt }) => hasUnwrittenCounts && (isStopped || now >= nextWriteAt),
     );
@@ -246,7 +246,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
       cancelTick?.();
       isStopped = true;
       await tickInProgress;
-      await tick();
+      await performDueWork();
     },
   };
 }

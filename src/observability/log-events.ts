@@ -236,7 +236,7 @@ export const LOG_EVENTS = {
   'webhook.delivery_failed': {
     level: 'warn',
     fields: [...WEBHOOK_FIELDS, 'error'],
-    meaning: 'The last attempt to send a webhook failed. `postrider webhook replay ID` sends it again.',
+    meaning: 'The last attempt to send a webhook failed. `postrider webhook replay ID` sends the webhook again.',
   },
   'webhook.disabled': {
     level: 'error',
@@ -290,7 +290,7 @@ export const LOG_EVENTS = {
     level: 'info',
     fields: ['node', 'reason', 'detail'],
     meaning:
-      'At startup, the node reports the standby of the PostgreSQL server. `reason` is `none`, `asynchronous`, `synchronous`, or `hidden` if the role may not read the replication status.',
+      'At startup, the node reports the standby of the PostgreSQL server. `reason` is `none`, `asynchronous`, `synchronous`, or `hidden` if the database role of Postrider may not read the replication status.',
   },
   'node.variables_ignored': {
     level: 'debug',
@@ -336,7 +336,7 @@ export const LOG_EVENTS = {
     level: 'warn',
     fields: ['count'],
     meaning:
-      'The reader of standard output stalled, and `count` lines are missing. The line is written at every level except `silent`.',
+      'The reader of standard output stalled, and `count` lines are missing. This event is written at every level except `silent`.',
   },
 } as const satisfies Readonly<Record<EventType | 'log.lines_dropped', LogEvent | null>>;
 

@@ -71,7 +71,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
   let minuteRow: CountedRow | null = null;
   let hourRow: CountedRow | null = null;
   let cancelWrite: (() => void) | null = null;
-  let writing: Promise<void> = Promise.resolve();
+  let currentWrite: Promise<void> = Promise.resolve();
   let isFailing = false;
   let isStopped = false;
 
@@ -99,7 +99,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
   }
 
   function startWrite(): void {
-    writing = write();
+    currentWrite = write();
   }
 
   async function write(): Promise<void> {
@@ -151,7 +151,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
     async stop() {
       cancelWrite?.();
       isStopped = true;
-      await writing;
+      await currentWrite;
       await write();
     },
   };

@@ -232,14 +232,14 @@ function parseLimits(
     limits.volumeExpiresAt = expiry.value;
   }
   if (rate !== undefined) {
-    const parsed = rate === 'none' ? ok(null) : toMemberResult('rate', parseRate(rate));
-    if (!parsed.ok) return parsed;
-    limits.rate = parsed.value;
+    const rateResult = rate === 'none' ? ok(null) : toMemberResult('rate', parseRate(rate));
+    if (!rateResult.ok) return rateResult;
+    limits.rate = rateResult.value;
   }
   if (throttle !== undefined) {
-    const parsed = throttle === 'none' ? ok(null) : toMemberResult('throttle', parseThrottle(throttle));
-    if (!parsed.ok) return parsed;
-    limits.throttle = parsed.value;
+    const throttleResult = throttle === 'none' ? ok(null) : toMemberResult('throttle', parseThrottle(throttle));
+    if (!throttleResult.ok) return throttleResult;
+    limits.throttle = throttleResult.value;
   }
   return ok(limits);
 }

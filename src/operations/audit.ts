@@ -27,7 +27,7 @@ export const listAudit = defineOperation({
       Type.Integer({ minimum: 1, description: 'The last id of the previous page; lists older entries.' }),
     ),
     action: createOptionalText(
-      'Entries of this action, such as `account.lock`, or of all actions on a noun, such as `account`. Commas separate several actions.',
+      'Entries of this action, such as `account.lock`, or of all actions on one type of object, such as `account`. Commas separate several actions.',
     ),
     actor: createOptionalText('Entries of this actor, such as `page` or `token:ci`. Commas separate several actors.'),
     target: createOptionalText('Entries whose target contains this text, without regard to case.'),

@@ -279,7 +279,7 @@ function createOtherChecks(
         defineCheck(`events ${provider.name}`, 'warning', async () => [
           checkEvents(provider, relayProvider, settings, {
             lastFeedback: storeFacts?.lastFeedback ?? [],
-            refused: sumRefusedReports(storeFacts?.nodes ?? [], status?.() ?? null),
+            refusedReports: sumRefusedReports(storeFacts?.nodes ?? [], status?.() ?? null),
             now: clock.now(),
           }),
         ]),

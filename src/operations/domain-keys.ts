@@ -70,12 +70,12 @@ export function parseImportedKey(
  */
 export async function createDomainKeys(
   domain: string,
-  imported: readonly ImportedKeyInput[],
+  importedInputs: readonly ImportedKeyInput[],
   { ed25519, now }: { readonly ed25519: boolean; readonly now: number },
   context: OperationContext,
 ): Promise<SendingDomain['keys']> {
   const sealingKey = loadSealingKey(context.settings);
-  const importedKeys = imported.map(({ keyPair, selector }) =>
+  const importedKeys = importedInputs.map(({ keyPair, selector }) =>
     sealImportedKey(keyPair, { domain, selector, sealingKey, now }),
   );
   const newKeys = await createKeys({
@@ -94,10 +94,10 @@ export async function createDomainKeys(
 
 /** Adds the warnings about imported keys. */
 export function warnAboutImportedKeys(
-  imported: readonly ImportedKeyInput[],
+  importedInputs: readonly ImportedKeyInput[],
   { warn }: Pick<OperationContext, 'warn'>,
 ): void {
-  for (const { keyPair, warning } of imported) {
+  for (const { keyPair, warning } of importedInputs) {
     if (warning !== null) warn('short-key', warning);
     if (keyPair.algorithm === 'ed25519') {
       warn('rsa-record', 'an Ed25519 key alone does not authenticate a domain; publish the record of the new RSA key');
@@ -180,8 +180,8 @@ async function writeKeys(
   keys: SendingDomain['keys'],
 ): Promise<Result<RotationResult>> {
   const checks = await store.findDomainChecks(name);
-  const update = { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys };
-  const updateResult = requireChanged(name, await store.updateDomain(update));
+  const domainUpdate = { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys };
+  const updateResult = requireChanged(name, await store.updateDomain(domainUpdate));
   return updateResult.ok ? ok({ domain: updateResult.value, checks }) : updateResult;
 }
 

@@ -46,10 +46,10 @@ export async function findDomain(store: OperatorStore, domainText: string): Prom
  * permits it.
  */
 export function parseLookupName(domainText: string): Result<string> {
-  const parsed = parseDomainName(domainText);
-  if (parsed.ok) return ok(parsed.name);
+  const nameResult = parseDomainName(domainText);
+  if (nameResult.ok) return ok(nameResult.name);
   const name = parseHost(domainText.endsWith('.') ? domainText.slice(0, -1) : domainText, 0);
-  return name === null ? createInvalidTemplate('domain', () => parsed.fault) : ok(name);
+  return name === null ? createInvalidTemplate('domain', () => nameResult.fault) : ok(name);
 }
 
 function createDomainNotFound(name: string): ErrorResult {

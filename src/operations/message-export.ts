@@ -81,9 +81,11 @@ async function* readPages(
     if (searchedTo === null) return;
     const hasTimedOut = clock.now() - startedAt > MAX_EXPORT_MS;
     if (count >= limit || hasTimedOut) {
-      const time = formatIsoTime(getIdTimestamp(searchedTo));
+      const formattedTime = formatIsoTime(getIdTimestamp(searchedTo));
       const cause = hasTimedOut ? 'after ten minutes' : `after ${formatCount(count)} messages`;
-      yield [{ notice: `The export ended ${cause}. To export older messages, set the filter \`until\` to ${time}` }];
+      yield [
+        { notice: `The export ended ${cause}. To export older messages, set the filter \`until\` to ${formattedTime}` },
+      ];
       return;
     }
     const pageLimit = Math.min(limit - count, PAGE_SIZE);

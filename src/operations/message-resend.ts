@@ -99,7 +99,7 @@ export async function createSenderCheck({
   };
 }
 
-const REFUSALS = {
+const REFUSAL_TEXTS = {
   'volume-exhausted': 'the volume of its account is exhausted',
   'volume-expired': 'the volume of its account has expired',
   'rate-limit-exceeded': 'the rate limit of its account is exceeded',
@@ -127,7 +127,7 @@ function toResendError(id: string, account: string, result: Exclude<ResendResult
     case 'refused':
       return createConflict(
         'id',
-        `message ${id} was not sent again: ${REFUSALS[result.reason]}; \`postrider account set ${account}\` changes it`,
+        `message ${id} was not sent again: ${REFUSAL_TEXTS[result.reason]}; \`postrider account set ${account}\` changes it`,
       );
   }
 }

@@ -38,7 +38,7 @@ export interface OperationBase<I extends TObject = TObject> {
   readonly errors: readonly ErrorCode[];
 }
 
-/** An operation. `C` is its context. */
+/** An operation. `C` is the type of the context with which the operation runs. */
 export interface Operation<I extends TObject = TObject, R extends TSchema = TSchema, C extends object = DefaultContext>
   extends OperationBase<I> {
   readonly result: R;

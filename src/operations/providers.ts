@@ -25,7 +25,7 @@ export const listProviders = defineOperation({
   async run(_input, { store, settings, clock, status }) {
     const now = clock.now();
     const [lastFeedback, nodes] = await Promise.all([store.listLastFeedback(), store.listNodes(now)]);
-    const facts: EventFacts = { lastFeedback, refused: sumRefusedReports(nodes, status?.() ?? null), now };
+    const facts: EventFacts = { lastFeedback, refusedReports: sumRefusedReports(nodes, status?.() ?? null), now };
     const relayProvider = findTransportProvider(settings.transport);
     const toEvents = (provider: Provider): ProviderEntry['events'] => {
       if (provider !== relayProvider && !hasEventSettings(settings, provider)) return null;
@@ -35,7 +35,7 @@ export const listProviders = defineOperation({
         url: getEventsUrl(settings, provider),
         setting: getSetupSettings(provider),
         lastEventAt: formatIsoTimeOrNull(findLastEventAt(lastFeedback, provider)),
-        refused: selectRefusedReports(provider, facts.refused).map((entry) => ({
+        refused: selectRefusedReports(provider, facts.refusedReports).map((entry) => ({
           ...entry,
           lastAt: formatIsoTime(entry.lastAt),
         })),

@@ -51,7 +51,7 @@ export function createRowNumber(description: string, fault: string, maximum = MA
   return Type.Integer({ minimum: 1, maximum, description, errorMessage: fault });
 }
 
-/** Creates the schema of the size of a page. */
+/** Creates the schema of a page size. */
 export function createPageSizeMember(maximum: number) {
   return Type.Integer({
     minimum: 1,

@@ -48,7 +48,7 @@ async function readSetupFacts({
   ]);
   const provider = findTransportProvider(settings.transport);
   const areEventsNeeded = provider !== null && provider.relay?.keepsEnvelopeSender !== true;
-  const eventFacts = { lastFeedback, refused: sumRefusedReports(nodes, status?.() ?? null), now };
+  const eventFacts = { lastFeedback, refusedReports: sumRefusedReports(nodes, status?.() ?? null), now };
   const [unauthenticatedDomain] = domains.problems.filter(
     ({ status: domainStatus }) => domainStatus !== 'authenticated',
   );

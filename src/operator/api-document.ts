@@ -271,7 +271,7 @@ export function createApiReference(base: string): string {
   const contents = groups.map((group) => `<li><a href="#${getAnchor(group)}">${escapeHtml(group)}</a></li>`);
   return (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Postrider operator API</title>' +
-    `<meta name="viewport" content="width=device-width"><style>${STYLE}</style></head><body><main>` +
+    `<meta name="viewport" content="width=device-width"><style>${STYLE_SHEET}</style></head><body><main>` +
     '<h1>Operator API</h1><p>The operations of the command line as a JSON API over HTTP. Authenticate with a token of ' +
     '<code>postrider token create NAME</code>: <code>Authorization: Bearer po_…</code>. An error is ' +
     '<code>{"result":"error","code":"not-found","message":"…"}</code>, with <code>field</code> if a single parameter causes the error. The OpenAPI document is ' +
@@ -305,7 +305,7 @@ function formatInlineCode(text: string): string {
   return parts.map((part, index) => (index % 2 === 0 ? escapeHtml(part) : `<code>${escapeHtml(part)}</code>`)).join('');
 }
 
-const STYLE =
+const STYLE_SHEET =
   ':root{color-scheme:light dark;background:Canvas;color:CanvasText}body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}' +
   'h3{font-size:1rem;margin:1.5rem 0 .3rem}code,td{overflow-wrap:anywhere}table{border-collapse:collapse;width:100%}' +
   'td,th{text-align:left;padding:.25rem .8rem .25rem 0;vertical-align:top}section{border-top:1px solid #8884;padding-bottom:.5rem}';

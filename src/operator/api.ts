@@ -34,7 +34,7 @@ import {
   sendRefusal,
   toStoreRefusal,
 } from './refusal.ts';
-import { type Session, type SignInResponse, TICKET, type Ticket } from './schemas.ts';
+import { type Session, type SignInResponse, TICKET_NAME, type Ticket } from './schemas.ts';
 import {
   formatExpiredSessionCookie,
   formatSessionCookie,
@@ -192,7 +192,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   addListFiles(app, {
-    base: API_PATH,
+    basePath: API_PATH,
     clock,
     bodyTimeouts: parts.bodyTimeouts,
     createContext: parts.createContext,
@@ -276,7 +276,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     if (method !== 'GET' || !TICKET_ROUTES.has(routeOptions.url ?? '')) return null;
     const session = readSessionCookie(headers.cookie);
     const [path = '', query] = url.split('?', 2);
-    const ticket = new URLSearchParams(query).get(TICKET);
+    const ticket = new URLSearchParams(query).get(TICKET_NAME);
     return session !== null && ticket !== null && sessions.verifyTicket(ticket, session, path, clock.now())
       ? session
       : null;
@@ -342,7 +342,7 @@ const TICKET_ROUTES: ReadonlySet<string> = new Set([`${API_PATH}/inbox/:id/html`
 
 /** Returns the allowed query parameters of a route. Routes for frames accept a ticket. */
 function getAllowedQueryParameters({ routeOptions }: FastifyRequest): readonly string[] {
-  return TICKET_ROUTES.has(routeOptions.url ?? '') ? [TICKET] : [];
+  return TICKET_ROUTES.has(routeOptions.url ?? '') ? [TICKET_NAME] : [];
 }
 
 /** Returns the refusal for the first unknown parameter, or null. */

@@ -59,7 +59,7 @@ function createFileRoute(
   { requestType, notes, ...success }: Pick<RouteDescription, 'requestType' | 'notes'> & Partial<Success>,
 ): FileRoute {
   const { id, summary, input, errors } = operation;
-  const routeInput = { path, preset: {}, input, nonPathLocation: 'query' } as const;
+  const routeInput = { path, presetMembers: {}, input, nonPathLocation: 'query' } as const;
   return {
     method,
     path,

@@ -55,15 +55,20 @@ interface MessageParams {
   readonly Params: { readonly id: string };
 }
 
-/** Adds the routes below `base`. `preHandler` responds to requests without authentication. */
-export function addInboxFiles(app: FastifyInstance, base: string, context: InboxContext, preHandler: PreHandler): void {
-  app.get<MessageParams>(`${base}/inbox/:id/source`, { preHandler }, async ({ params: { id } }, reply) => {
+/** Adds the routes below `basePath`. `preHandler` responds to requests without authentication. */
+export function addInboxFiles(
+  app: FastifyInstance,
+  basePath: string,
+  context: InboxContext,
+  preHandler: PreHandler,
+): void {
+  app.get<MessageParams>(`${basePath}/inbox/:id/source`, { preHandler }, async ({ params: { id } }, reply) => {
     const source = await readSource(id, context);
     if (!source.ok) return sendError(reply, source);
     return reply.header('Content-Security-Policy', SOURCE_POLICY).type('text/plain; charset=utf-8').send(source.value);
   });
 
-  app.get<MessageParams>(`${base}/inbox/:id/html`, { preHandler }, async (request, reply) => {
+  app.get<MessageParams>(`${basePath}/inbox/:id/html`, { preHandler }, async (request, reply) => {
     const { id } = request.params;
     const source = await readSource(id, context);
     if (!source.ok) return sendError(reply, source);

@@ -38,7 +38,7 @@ const RETRY_AFTER_MS = 10_000;
 const MAX_LINGER_MS = 5_000;
 
 export interface ListFileParts {
-  readonly base: string;
+  readonly basePath: string;
   readonly clock: Clock;
   readonly bodyTimeouts: BodyTimeouts;
   /** Returns the context of an operation for an actor. */
@@ -58,8 +58,8 @@ interface ListRequest {
 
 /** Adds the routes. */
 export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
-  const { base, clock, bodyTimeouts, createContext, admit, onChange } = parts;
-  const toUrl = (path: string) => `${base}${path.replaceAll('{', ':').replaceAll('}', '')}`;
+  const { basePath, clock, bodyTimeouts, createContext, admit, onChange } = parts;
+  const toUrl = (path: string) => `${basePath}${path.replaceAll('{', ':').replaceAll('}', '')}`;
 
   app.get<ListRequest>(toUrl(EXPORT_ROUTE.path), async (request, reply) => {
     const authentication = await admit(request);

@@ -28,15 +28,15 @@ export const MESSAGE_HTML_ROUTE: RouteDescription = {
 
 type PreHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
-/** Adds the route below `base`. `preHandler` refuses unauthenticated requests. */
+/** Adds the route below `basePath`. `preHandler` refuses unauthenticated requests. */
 export function addMessageHtml(
   app: FastifyInstance,
-  base: string,
+  basePath: string,
   findMessage: MessageStore['findMessage'],
   preHandler: PreHandler,
 ): void {
   app.get<{ readonly Params: { readonly id: string } }>(
-    `${base}/messages/:id/html`,
+    `${basePath}/messages/:id/html`,
     { preHandler },
     async (request, reply) => {
       const id = parseMessageId('id', request.params.id);

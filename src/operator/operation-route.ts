@@ -22,7 +22,7 @@ export interface OperationRoute {
   /** The status of a successful response. */
   readonly status: 200 | 201;
   /** The members of the input that the route sets and a request cannot set. */
-  readonly preset: Readonly<Record<string, string>>;
+  readonly presetMembers: Readonly<Record<string, string>>;
   /**
    * True if requests during a run of the operation get the result of this run, so that two runs of the operation never
    * overlap in this process. Such an operation has no input.
@@ -31,7 +31,7 @@ export interface OperationRoute {
 }
 
 /** The locations of the input members in a request. */
-export interface RouteInput extends Pick<OperationRoute, 'path' | 'preset'> {
+export interface RouteInput extends Pick<OperationRoute, 'path' | 'presetMembers'> {
   readonly input: TObject;
   /** The location of members that are not in the path. */
   readonly nonPathLocation: 'query' | 'body';
@@ -40,9 +40,9 @@ export interface RouteInput extends Pick<OperationRoute, 'path' | 'preset'> {
 /**
  * Members that are not in the path are in the query of a GET or DELETE request, and in the body of any other request.
  */
-export function createRouteInput({ method, path, preset, operation }: OperationRoute): RouteInput {
+export function createRouteInput({ method, path, presetMembers, operation }: OperationRoute): RouteInput {
   const nonPathLocation = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
-  return { path, preset, input: operation.input, nonPathLocation };
+  return { path, presetMembers, input: operation.input, nonPathLocation };
 }
 
 /** Creates a route. */
@@ -52,10 +52,10 @@ export function createOperationRoute(
   group: string,
   operation: OperationRoute['operation'],
   status: OperationRoute['status'] = 200,
-  preset: OperationRoute['preset'] = {},
+  presetMembers: OperationRoute['presetMembers'] = {},
   sharesRun = false,
 ): OperationRoute {
-  return { method, path, group, operation, status, preset, sharesRun };
+  return { method, path, group, operation, status, presetMembers, sharesRun };
 }
 
 /** Returns the description of a route for the OpenAPI document and the API reference. */
@@ -78,9 +78,11 @@ export function describeRoute(route: OperationRoute): RouteDescription {
 }
 
 /** Returns the descriptions of the parameters of a route. */
-export function describeParameters({ path, preset, input, nonPathLocation }: RouteInput): readonly Parameter[] {
+export function describeParameters({ path, presetMembers, input, nonPathLocation }: RouteInput): readonly Parameter[] {
   const pathNames = listPathParameters(path);
-  const settableMembers = Object.entries(getInputMembers(input)).filter(([name]) => !Object.hasOwn(preset, name));
+  const settableMembers = Object.entries(getInputMembers(input)).filter(
+    ([name]) => !Object.hasOwn(presetMembers, name),
+  );
   return settableMembers.map(([name, member]): Parameter => {
     const { type, description, errorMessage, ...otherKeywords } = member as {
       readonly type?: string;
@@ -132,7 +134,7 @@ export interface RequestParts {
  * wrong location, or contains control characters.
  */
 export function readRequestInput(
-  { path, preset, input, nonPathLocation }: RouteInput,
+  { path, presetMembers, input, nonPathLocation }: RouteInput,
   { params, query, body }: RequestParts,
 ):
   | { readonly ok: true; readonly members: Readonly<Record<string, unknown>> }
@@ -141,7 +143,7 @@ export function readRequestInput(
     ({ ok: false, body: createErrorBody('invalid', message, field) }) as const;
   const pathNames = listPathParameters(path);
   const members = getInputMembers(input);
-  const values: Record<string, unknown> = { ...preset };
+  const values: Record<string, unknown> = { ...presetMembers };
   for (const [location, source] of [
     ['path', params],
     ['query', query],
@@ -151,7 +153,7 @@ export function readRequestInput(
       return createInvalidResult('The body must be a JSON object', null);
     }
     for (const [name, value] of Object.entries(source)) {
-      const isKnown = Object.hasOwn(members, name) && !Object.hasOwn(preset, name);
+      const isKnown = Object.hasOwn(members, name) && !Object.hasOwn(presetMembers, name);
       const isExpected = location === 'path' || (isKnown && !pathNames.includes(name) && location === nonPathLocation);
       if (!isExpected)
         return createInvalidResult(`Unknown parameter in the ${location}: ${JSON.stringify(name)}`, null);

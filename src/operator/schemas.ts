@@ -39,9 +39,9 @@ export const Ticket = Type.Object({
 export type Ticket = Static<typeof Ticket>;
 
 /** The query parameter that authenticates the URL of a frame in place of the secret of the page. */
-export const TICKET = 'ticket';
+export const TICKET_NAME = 'ticket';
 export const TICKET_PARAMETER: Parameter = {
-  name: TICKET,
+  name: TICKET_NAME,
   in: 'query',
   type: 'string',
   description: 'A ticket of `POST /ticket`. It replaces the header `Postrider-Session`.',

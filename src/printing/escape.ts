@@ -127,9 +127,9 @@ function maskLayers(text: string, layers: number): string {
  */
 function maskLogin(text: string): string {
   const scheme = parseScheme(text);
-  const remainder = text.slice(scheme.length);
-  if (isFileScheme(scheme)) return scheme + maskPath(remainder);
-  const start = scheme.length + (remainder.startsWith('//') ? 2 : 0);
+  const textAfterScheme = text.slice(scheme.length);
+  if (isFileScheme(scheme)) return scheme + maskPath(textAfterScheme);
+  const start = scheme.length + (textAfterScheme.startsWith('//') ? 2 : 0);
   const atIndex = text.lastIndexOf('@');
   if (atIndex >= start) {
     const colonIndex = text.indexOf(':', start);
@@ -139,7 +139,7 @@ function maskLogin(text: string): string {
   if (start > scheme.length) return text.slice(0, start) + maskInvalidPort(text, start);
   // In `smtp:user:password` and `user:password`, a scheme cannot be distinguished from a user name, so all text after
   // the first colon is masked.
-  if (scheme !== '') return remainder === '' || isPort(remainder) ? text : scheme + MASK;
+  if (scheme !== '') return textAfterScheme === '' || isPort(textAfterScheme) ? text : scheme + MASK;
   const slashesIndex = text.indexOf('//');
   return slashesIndex === -1 ? text : text.slice(0, slashesIndex) + maskInvalidPort(text, slashesIndex + 2);
 }

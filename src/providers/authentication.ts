@@ -27,7 +27,8 @@ export function equalsInConstantTime(first: string | Buffer, second: string | Bu
 }
 
 /**
- * Returns true if a secret matches. Compares all secrets, so that the duration does not reveal which secret matches.
+ * Returns true if `matches` returns true for one of the secrets. Compares all secrets, so that the duration does not
+ * reveal which secret matches.
  */
 export function matchesAny<Secret>(secrets: readonly Secret[], matches: (secret: Secret) => boolean): boolean {
   let hasMatch = false;

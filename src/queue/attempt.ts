@@ -37,7 +37,7 @@ export interface AttemptParts {
    * Marks the lease before the end of the transmission, if `POSTRIDER_ON_UNCERTAIN` is `hold` and the message is not a
    * notification. A message with a marked lease may have been delivered.
    */
-  readonly mark: (lease: LeaseRef) => Promise<SettleResult>;
+  readonly markTransmitting: (lease: LeaseRef) => Promise<SettleResult>;
   /** Composes and signs the message. If the function throws or its promise is rejected, the message is deferred. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   /** Returns true if no attempt may start now (`createAttemptGuard`). */
@@ -192,7 +192,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
       reject(new Error(`the store did not write the mark within ${MAX_MARK_MS / 1_000} s`));
     });
     try {
-      const markResult = await Promise.race([parts.mark({ id, owner: lease.owner, attempts }), timeout]);
+      const markResult = await Promise.race([parts.markTransmitting({ id, owner: lease.owner, attempts }), timeout]);
       if (markResult === 'lost') throw new Error('the lease was lost');
       if (transmission.stage === 'ended') throw new Error('the attempt was aborted');
       transmission.stage = 'completing';

@@ -2,10 +2,10 @@
  * Runs the dispatcher of one node. The dispatcher receives new messages, claims due messages, makes delivery attempts
  * and settles the leases of the messages. This file contains neither SMTP nor SQL.
  *
- * An accepted message that is already leased passes through `submit`, `offer` and `dispatch`. Any other message passes
- * through `claimMessages` and `dispatch`. Every message then passes through `deliverMessage`, `attemptOnce` (`run` of
- * attempt.ts), `buildLeaseEnd` and `settleLease` (`record` of leases.ts). The mode (leases.ts) determines which
- * functions may run.
+ * An accepted message that is already leased passes through `submit`, `offerMessage` and `dispatch`. Any other message
+ * passes through `claimMessages` and `dispatch`. Every message then passes through `deliverMessage`, `attemptOnce`
+ * (`run` of attempt.ts), `buildLeaseEnd` and `settleLease` (`record` of leases.ts). The mode (leases.ts) determines
+ * which functions may run.
  *
  * Guarantees: an attempt starts only if the remaining time of the lease is longer than the maximum duration of an
  * attempt. A lease stays in memory until its end is recorded. An attempt starts only while fewer than
@@ -87,13 +87,13 @@ export interface Dispatcher {
   /**
    * Called before a new message is accepted. Returns a lease for the message, or null if this node cannot send the
    * message immediately. The message needs `bytes` of memory (`getMemoryBytes`). The caller must end each lease with
-   * `offer` or `returnLease`.
+   * `offerMessage` or `returnLease`.
    */
   leaseForNewMessage(now: number, bytes: number): Lease | null;
   /** Releases the unused lease of a message that was refused or not stored. The message needs `bytes` of memory. */
   returnLease(bytes: number): void;
   /** Queues a message that was accepted with a lease from `leaseForNewMessage`. */
-  offer(message: LeasedMessage): void;
+  offerMessage(message: LeasedMessage): void;
   /** Wakes the dispatcher, because a message in the store may be due. */
   wake(): void;
   /**
@@ -139,7 +139,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const readyQueue = createReadyQueue();
   const budget = createLeaseBudget();
   const attemptRunner = createAttemptRunner({ ...parts, onError });
-  const recorder = createRecorder({ clock, isStopped: () => mode.current === 'stopped', onError });
+  const recorder = createRecorder({ clock, isStopped: () => mode.currentMode === 'stopped', onError });
   /** The ids of leased messages, from the start of the lease until its end is recorded. */
   const leasedIds = new Set<string>();
   /** The number of leases for messages whose acceptance is in progress. */
@@ -152,14 +152,14 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   let drainPromise: Promise<void> | null = null;
 
   function leaseForNewMessage(now: number, bytes: number): Lease | null {
-    if (mode.current !== 'running' || backlog !== 'empty') return null;
-    if (!budget.fits(bytes) || breaker.getRetryAt(now) !== null) return null;
+    if (mode.currentMode !== 'running' || backlog !== 'empty') return null;
+    if (!budget.hasRoomFor(bytes) || breaker.getRetryAt(now) !== null) return null;
     newMessageLeaseCount += 1;
     budget.reserve(bytes);
     return { owner: node, until: now + LEASE_MS };
   }
 
-  function offer(message: LeasedMessage): void {
+  function offerMessage(message: LeasedMessage): void {
     newMessageLeaseCount -= 1;
     leasedIds.add(message.id);
     readyQueue.enqueue(message);
@@ -171,7 +171,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
    * the mode or of a count that is limited.
    */
   function dispatch(): void {
-    switch (mode.current) {
+    switch (mode.currentMode) {
       case 'starting':
         return;
       case 'running':
@@ -417,7 +417,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       budget.release(bytes);
       dispatch();
     },
-    offer,
+    offerMessage,
     wake,
     drain(timeoutMs) {
       drainPromise ??= drain(timeoutMs);
@@ -442,7 +442,7 @@ interface IntakeParts {
   readonly commit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ages: Pick<AgeClock, 'getCutoff'>;
   /** The dispatcher of this node. Null on a node without the role `deliver`. */
-  readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
+  readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offerMessage' | 'wake'> | null;
   /** The transport. An answer that the transport gives without a next hop may suppress the message. */
   readonly transport: Pick<Transport, 'answerLocally'>;
 }
@@ -492,5 +492,5 @@ function passToDispatcher(
     return;
   }
   const { id, accountId, to, from, subject, message, acceptedAt, lease } = newMessage;
-  dispatcher.offer({ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease });
+  dispatcher.offerMessage({ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease });
 }

@@ -35,7 +35,7 @@ export function getMemoryBytes({ message }: { readonly message: string }): numbe
 interface LeaseBudget {
   readonly leaseCount: number;
   /** Returns true if one more message may be leased. The message needs `bytes` of memory. */
-  fits(bytes: number): boolean;
+  hasRoomFor(bytes: number): boolean;
   reserve(bytes: number): void;
   release(bytes: number): void;
   /** Sets the limit on leases from the number of attempts that ended in the last second. */
@@ -57,7 +57,7 @@ export function createLeaseBudget(): LeaseBudget {
     get leaseCount() {
       return leaseCount;
     },
-    fits: (bytes) => leaseCount < leaseLimit && (leaseCount === 0 || reservedBytes + bytes <= MAX_LEASED_BYTES),
+    hasRoomFor: (bytes) => leaseCount < leaseLimit && (leaseCount === 0 || reservedBytes + bytes <= MAX_LEASED_BYTES),
     reserve(bytes) {
       leaseCount += 1;
       reservedBytes += bytes;
@@ -241,21 +241,22 @@ export const MODE_TRANSITIONS: Readonly<Record<DispatcherMode, readonly Dispatch
 };
 
 interface ModeHolder {
-  readonly current: DispatcherMode;
+  readonly currentMode: DispatcherMode;
   /** Changes the mode. If `MODE_TRANSITIONS` does not allow the transition, throws and does not change the mode. */
   enter(next: DispatcherMode): void;
 }
 
 /** Creates the mode of one dispatcher. The first mode is `starting`. */
 export function createModeHolder(): ModeHolder {
-  let current: DispatcherMode = 'starting';
+  let currentMode: DispatcherMode = 'starting';
   return {
-    get current() {
-      return current;
+    get currentMode() {
+      return currentMode;
     },
     enter(next) {
-      if (!MODE_TRANSITIONS[current].includes(next)) throw new Error(`no transition from ${current} to ${next}`);
-      current = next;
+      if (!MODE_TRANSITIONS[currentMode].includes(next))
+        throw new Error(`no transition from ${currentMode} to ${next}`);
+      currentMode = next;
     },
   };
 }

@@ -50,7 +50,7 @@ const MAX_STORED_REPORTS = 10_000;
 const MAX_ROWS_PER_ROUND = 500;
 
 /** The fields without a value in the event `message.expired`. The store returns only the id of an expired message. */
-const UNKNOWN_FIELDS = {
+const UNKNOWN_MESSAGE_FIELDS = {
   accountId: null,
   to: null,
   from: null,
@@ -126,7 +126,7 @@ export function startSweeper({
   let expireRoundCount = 0;
   runPeriodically(EXPIRE_INTERVAL_MS, 'expire', async (now) => {
     const expiredIds = await store.expire(ages.getCutoff(policy.maxAgeMs), now, MAX_ROWS_PER_ROUND, node);
-    for (const id of expiredIds) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_FIELDS });
+    for (const id of expiredIds) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_MESSAGE_FIELDS });
     const { onUncertain } = policy;
     expireRoundCount += 1;
     // The option `ownLeasesUntil` recovers the leases of a claim whose commit succeeded but whose answer was lost. Such

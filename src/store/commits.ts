@@ -42,7 +42,7 @@ interface PendingItem<Item, Answer> {
 }
 
 /**
- * Creates a group commit. Calls `observe` with the size and duration of each commit. `now` returns the time in
+ * Creates a group commit. Calls `onCommit` with the size and duration of each commit. `now` returns the time in
  * milliseconds; it may use any clock.
  */
 export function createGroupCommit<Item, Answer>(
@@ -50,7 +50,7 @@ export function createGroupCommit<Item, Answer>(
   options: {
     readonly maxBatch: number;
     readonly now: () => number;
-    readonly observe?: (size: number, tookMs: number) => void;
+    readonly onCommit?: (size: number, tookMs: number) => void;
   },
 ): GroupCommit<Item, Answer> {
   let pendingItems: PendingItem<Item, Answer>[] = [];
@@ -72,7 +72,7 @@ export function createGroupCommit<Item, Answer>(
     const startedAt = options.now();
     commit(batch.map(({ item }) => item)).then(
       (answers) => {
-        options.observe?.(batch.length, options.now() - startedAt);
+        options.onCommit?.(batch.length, options.now() - startedAt);
         finishBatch();
         resolveAll(batch, answers);
       },
@@ -168,7 +168,7 @@ export interface StoreHealth {
    */
   findFault(): string | null;
   /** Returns a function that runs `call` and updates the health from the result of the call. */
-  observe<Args extends readonly unknown[], Result>(
+  observeCall<Args extends readonly unknown[], Result>(
     call: (...args: Args) => Promise<Result>,
   ): (...args: Args) => Promise<Result>;
   /** Stops probing. */
@@ -217,7 +217,7 @@ export function watchHealth(
       if (Math.abs(clock.now() - checkedAt) > MAX_HEALTH_AGE_MS) probeStore();
       return knownFault() ?? (isFailing ? 'the store cannot commit' : null);
     },
-    observe(call) {
+    observeCall(call) {
       return async (...args) => {
         try {
           const result = await call(...args);

@@ -175,7 +175,7 @@ export const TABLES_NOT_TRANSFERRED: readonly string[] = [
   'webhook_subscription',
   // The rules of the inbox serve tests on the source installation only.
   'inbox_rule',
-  // The attention checks of the target begin with round 0.
+  // The checks for attention items begin with round 0 on the target.
   'attention_check',
 ];
 
@@ -237,6 +237,6 @@ export interface TransferTarget {
   readRows(table: TransferTable): Promise<readonly TransferredRow[]>;
   readMessages(after: string | null, limit: number): Promise<readonly TransferredMessage[]>;
   /** Marks the transfer as complete. Services may then start. */
-  finish(): Promise<void>;
+  completeTransfer(): Promise<void>;
   close(): Promise<void>;
 }

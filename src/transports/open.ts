@@ -20,7 +20,7 @@ export interface OpenTransportParts {
   readonly clock: MonotonicClock;
   /** The directory of the Maildir to which `capture:` writes messages. */
   readonly inboxPath: string;
-  /** Returns the rule of the inbox that answers an attempt instead of `capture:`, and counts the use of the rule. */
+  /** Returns the inbox rule whose answer replaces that of the transport `capture:`, and counts the use of the rule. */
   readonly consumeInboxRule: ConsumeInboxRule;
   /** Called with a failure that does not prevent delivery but needs an operator's attention. */
   readonly onError?: (operation: string, error: unknown) => void;

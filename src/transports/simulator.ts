@@ -3,8 +3,8 @@
  * can test every terminal state of a message.
  *
  * Guarantees: no message to these addresses reaches the transport. A simulated bounce does not suppress a recipient.
- * The queue calls `answerLocally` and acts on the result: after a delivery to the local part `complaint`, the queue
- * adds a complaint; it ends a message to the local part `suppressed` when it accepts the message.
+ * The queue calls `answerLocally` and acts on the result. A message to the local part `suppressed` gets its terminal
+ * state when it is accepted. After the delivery of a message to the local part `complaint`, the queue adds a complaint.
  */
 import type { Clock } from '../clock.ts';
 import { type Attempt, type Outcome, SIMULATOR, SIMULATOR_DOMAIN } from '../model/outcome.ts';

@@ -55,14 +55,14 @@ export interface Slots {
    * Occupies a slot for each claimed delivery, from the claim until the result is recorded. `webhookIds` contains the
    * endpoint of each delivery, in ascending order. `limits` are the limits of the claim.
    */
-  occupy(webhookIds: readonly number[], limits: SlotLimits): void;
+  occupySlots(webhookIds: readonly number[], limits: SlotLimits): void;
   /** Stores the result of an attempt. The slot of the attempt remains occupied. */
   reportResult(webhookId: number, isSuccess: boolean): void;
   /**
    * Frees a slot. Returns the time in milliseconds after which a claim may find a delivery of the endpoint, or null if
    * the last claim left no due delivery.
    */
-  free(webhookId: number): number | null;
+  freeSlot(webhookId: number): number | null;
   /** Returns the limits of the next claim. `maxDeliveries` is 0 if every slot is used. */
   getLimits(): SlotLimits;
   /**
@@ -89,7 +89,7 @@ export function createSlots(monotonic: () => number): Slots {
     markFailing(webhookId) {
       getState(webhookId).failureCount = 1;
     },
-    occupy(webhookIds, { maxDeliveries, freeSlots, defaultFreeSlots }) {
+    occupySlots(webhookIds, { maxDeliveries, freeSlots, defaultFreeSlots }) {
       const freeSlotsByWebhook = new Map(freeSlots.map(({ webhookId, count }) => [webhookId, count]));
       const claimedCounts = new Map<number, number>();
       for (const webhookId of webhookIds) claimedCounts.set(webhookId, (claimedCounts.get(webhookId) ?? 0) + 1);
@@ -109,7 +109,7 @@ export function createSlots(monotonic: () => number): Slots {
       state.limit = isSuccess ? Math.min(MAX_ATTEMPTS_PER_WEBHOOK, 2 * state.limit) : 1;
       state.pausedUntil = monotonic() + Math.min(MAX_PAUSE_MS, PAUSE_PER_FAILURE_MS * state.failureCount);
     },
-    free(webhookId) {
+    freeSlot(webhookId) {
       const state = getState(webhookId);
       state.count -= 1;
       usedCount -= 1;

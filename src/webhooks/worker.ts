@@ -273,7 +273,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     claimedAt: number,
   ): Promise<void> {
     for (const delivery of deliveries) deliveriesInProgress.set(delivery.id, delivery);
-    slots.occupy(
+    slots.occupySlots(
       deliveries.map(({ webhookId }) => webhookId),
       limits,
     );
@@ -292,7 +292,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   function endDelivery({ id, webhookId }: LeasedDelivery): void {
     // A shutdown removes all deliveries from `deliveriesInProgress`.
     if (!deliveriesInProgress.delete(id)) return;
-    const delayMs = slots.free(webhookId);
+    const delayMs = slots.freeSlot(webhookId);
     if (deliveriesInProgress.size === 0) notifyEmpty();
     if (hasBacklog) requestRun(0);
     else if (delayMs !== null) requestRun(delayMs);

@@ -74,10 +74,10 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   await using stack = new AsyncDisposableStack();
   const { clock } = clusterNode;
   const reportFailure = createFailureReporter(publish, clock);
-  const acceptCommits = createGroupCommit(health.observe(store.accept), {
+  const acceptCommits = createGroupCommit(health.observeCall(store.accept), {
     maxBatch: MAX_BATCH_MESSAGES,
     now: clock.monotonic,
-    observe: publishCommits('accept', clock, publish),
+    onCommit: publishCommits('accept', clock, publish),
   });
   const throttle = clusterNode.sharesStore
     ? new SharedThrottle(batchTokenRequests(store.takeTokens, clock.now), (error) => reportFailure('throttle', error))

@@ -72,10 +72,10 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     });
   }
   const now = clock.monotonic;
-  const settleCommits = createGroupCommit(health.observe(store.settle), {
+  const settleCommits = createGroupCommit(health.observeCall(store.settle), {
     maxBatch: MAX_BATCH_SETTLEMENTS,
     now,
-    observe: publishCommits('settle', clock, publish),
+    onCommit: publishCommits('settle', clock, publish),
   });
   const markCommits = createGroupCommit(store.markTransmitting, { maxBatch: MAX_BATCH_SETTLEMENTS, now });
   const suppressionQueries = createGroupCommit(store.checkSuppression, { maxBatch: MAX_BATCH_SETTLEMENTS, now });
@@ -94,7 +94,7 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     claim: store.claim,
     release: store.release,
     settle: settleCommits.submit,
-    mark: markCommits.submit,
+    markTransmitting: markCommits.submit,
     prepare: createPrepare({
       domains,
       ...createSigningParts(settings),
@@ -124,10 +124,10 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   stack.defer(
     watchDomains({
       clock,
-      list: store.listDomains,
-      find: store.findDomain,
-      check: createDomainCheck(settings, clock),
-      update: updateWithProviderKey(settings, store.updateDomain, reportFailure),
+      listDomains: store.listDomains,
+      findDomain: store.findDomain,
+      checkRecords: createDomainCheck(settings, clock),
+      updateDomain: updateWithProviderKey(settings, store.updateDomain, reportFailure),
       publish,
     }),
   );

@@ -8,7 +8,7 @@ import { parseAddress } from '../model/address.ts';
 import type { AttentionCode } from '../model/attention.ts';
 import { isUnixSocket } from '../model/listen-address.ts';
 import type { RuntimeStatus } from '../model/node.ts';
-import { type CurrentAttention, MAX_NOTIFIED_ITEMS, RUNTIME_CODES } from '../model/notification.ts';
+import { type CurrentAttentionItems, MAX_NOTIFIED_ITEMS, RUNTIME_CODES } from '../model/notification.ts';
 import { findSenderDomain, findSenderFault } from '../model/notification-sender.ts';
 import { type MessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
 import { startNotifier } from '../notifications/notifier.ts';
@@ -91,7 +91,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
     publish,
   });
 
-  async function readAttention(): Promise<CurrentAttention> {
+  async function readAttention(): Promise<CurrentAttentionItems> {
     const input = await readOverviewInput(store, settings, status(), '1h', clock.now(), MAX_NOTIFIED_ITEMS);
     return { items: listAttention(input), incompleteCodes: findIncompleteCodes(input) };
   }

@@ -32,12 +32,12 @@ import type { Observability } from './observability.ts';
 /**
  * The folder with the pages of the dashboard. `npm ci` builds them in a checkout, and the npm package contains them.
  */
-const DASHBOARD = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
+const DASHBOARD_FOLDER = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
 
 function requireDashboard(): void {
-  if (existsSync(join(DASHBOARD, 'index.html'))) return;
+  if (existsSync(join(DASHBOARD_FOLDER, 'index.html'))) return;
   throw new Error(
-    `the pages of the dashboard are missing in ${DASHBOARD}; run \`npm ci\` without --omit=dev in a checkout, or install the package again`,
+    `the pages of the dashboard are missing in ${DASHBOARD_FOLDER}; run \`npm ci\` without --omit=dev in a checkout, or install the package again`,
   );
 }
 
@@ -91,7 +91,7 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
     connections,
     scrapeMetrics: parts.observability.scrape,
     openApi: `${JSON.stringify(createOpenApiDocument(), null, 2)}\n`,
-    dashboard: DASHBOARD,
+    dashboard: DASHBOARD_FOLDER,
     inboxContext,
     api: parts.api === null ? null : createApiOptions(parts, parts.api, imports, inboxContext),
     onError: (error) => reportFailure('operator', error),

@@ -43,7 +43,7 @@ export function watchSecretFiles(parts: SecretFilesParts): () => void {
   };
 }
 
-/** Applies the change of a file. Returns null, or one line with the problem and the remedy. */
+/** Applies the changed content of a file. Returns null, or one line with the problem and the remedy. */
 function applyChange(
   file: SecretFile,
   { applyTransport, applyEventSecrets, applyNotifySecrets }: SecretFilesParts,

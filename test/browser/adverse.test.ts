@@ -121,7 +121,7 @@ test('before a change of millions of messages the dialog states that the count i
     await route.fulfill({ json: { done: 500, refused: 0, reasons: [], next: `batch-${batchCount}` } });
   });
   await page.getByRole('button', { name: 'Change all…' }).click();
-  const dialog = page.getByRole('dialog', { name: 'Change all messages of this filter' });
+  const dialog = page.getByRole('dialog', { name: 'Change all messages that match the filter' });
   await dialog.getByText('The filter matches at least 10,000 messages.').waitFor();
   await dialog.getByRole('radio', { name: /^Cancel/ }).check();
   await dialog.getByRole('button', { name: 'Cancel at least 10,000 messages' }).click();

@@ -50,7 +50,7 @@ beforeAll(async () => {
         state: 'delivered',
       });
     },
-    { timeout: 60_000 },
+    { timeout: 120_000 },
   );
   for (const [index, reason] of texts.entries()) {
     const name = `account-${index}`;

@@ -33,7 +33,7 @@ beforeAll(async () => {
       const { messages } = await browsers.callApi<{ messages: readonly object[] }>(service, 'GET', '/inbox');
       expect(messages).toHaveLength(2);
     },
-    { timeout: 60_000 },
+    { timeout: 120_000 },
   );
 });
 

@@ -347,7 +347,7 @@ test('after the dialog has shown the number of matching messages, all of them ar
   await Promise.all(ids.map((id) => waitForState(id, 'queued')));
   const { page } = await browsers.openSignedIn(service, '/messages?q=bulk&state=deferred');
   await page.getByRole('button', { name: 'Change all…' }).click();
-  const dialog = page.getByRole('dialog', { name: 'Change all messages of this filter' });
+  const dialog = page.getByRole('dialog', { name: 'Change all messages that match the filter' });
   await dialog.getByText('The filter matches 3 messages.').waitFor();
   await dialog.getByRole('radio', { name: 'Cancel' }).check();
   expect(await findSeriousFaults(page)).toEqual([]);

@@ -119,7 +119,8 @@ test('an error of the service is shown at the field that causes it, and this fie
 
 test('the response of an endpoint to a test delivery is shown literally and without effect', async () => {
   const hostileText = '<img src=x onerror=alert(1)><script>alert(2)</script>\u0000\u001b[31m\u202Egnp.exe';
-  receiver.behave = ({ path }) => (path.startsWith('/hostile') ? { status: 500, body: hostileText } : { status: 204 });
+  receiver.chooseBehavior = ({ path }) =>
+    path.startsWith('/hostile') ? { status: 500, body: hostileText } : { status: 204 };
   const { id } = await createEndpoint('/hostile?name=%3Cscript%3Ealert(3)%3C/script%3E', {
     name: '<img src=x onerror=alert(4)>',
   });
@@ -140,7 +141,7 @@ test('the response of an endpoint to a test delivery is shown literally and with
     await page.getByText('onerror=alert(4)').or(page.getByText('webhook.create')).first().waitFor();
     expect(await page.locator('main script, main img').count(), path).toBe(0);
   }
-  receiver.behave = () => ({ status: 204 });
+  receiver.chooseBehavior = () => ({ status: 204 });
   await browsers.callApi(service, 'DELETE', `/webhooks/${id}`);
 });
 
@@ -148,7 +149,7 @@ test('a replay states the number of deliveries and sends exactly these deliverie
   const { id } = await createEndpoint('/replayed', { events: 'message.bounced' });
   // Without `Retry-After`, the service might retry the deliveries after 5 s, before the test replays them.
   const refusal = { status: 503, headers: { 'retry-after': '3600' } };
-  receiver.behave = ({ path }) => (path === '/replayed' ? refusal : { status: 204 });
+  receiver.chooseBehavior = ({ path }) => (path === '/replayed' ? refusal : { status: 204 });
   for (let count = 0; count < 3; count += 1)
     await submitAccepted(service.publicUrl, service.key, { to: `bounce+${count}@simulator.postrider.test` });
   await expect
@@ -160,7 +161,7 @@ test('a replay states the number of deliveries and sends exactly these deliverie
   await page.getByText('No failed deliveries').waitFor();
   await page.getByRole('radiogroup', { name: 'Status of the deliveries' }).getByText('Pending').click();
   await expect.poll(() => page.getByRole('cell').getByText('message.bounced').count()).toBe(3);
-  receiver.behave = () => ({ status: 204 });
+  receiver.chooseBehavior = () => ({ status: 204 });
   await page.getByRole('button', { name: 'Replay…' }).click();
   const dialog = page.getByRole('dialog', { name: `Replay deliveries of ${id}` });
   await dialog.getByText('3 deliveries are sent again').waitFor();
@@ -181,7 +182,7 @@ test('a replay states the number of deliveries and sends exactly these deliverie
 
 test('an operator enables, edits and deletes an endpoint that the response 410 disabled, and rotates its secret', async () => {
   const { id, secret } = await createEndpoint('/gone', { events: 'message.bounced' });
-  receiver.behave = ({ path }) => ({ status: path === '/gone' ? 410 : 204 });
+  receiver.chooseBehavior = ({ path }) => ({ status: path === '/gone' ? 410 : 204 });
   const { page, allowFaults } = await browsers.openSignedIn(service, `/webhooks/${id}`);
   // After the deletion, a live update may cause a request for the deleted endpoint before the browser shows the next
   // page.
@@ -190,7 +191,7 @@ test('an operator enables, edits and deletes an endpoint that the response 410 d
   await page.getByText(/^The endpoint responded with 410/).waitFor();
   expect(await page.getByRole('button', { name: 'Send test' }).isDisabled()).toBe(true);
   expect(await findSeriousFaults(page)).toEqual([]);
-  receiver.behave = () => ({ status: 204 });
+  receiver.chooseBehavior = () => ({ status: 204 });
   await page.getByRole('button', { name: 'Enable', exact: true }).click();
   await page.getByText(/^The endpoint responded with 410/).waitFor({ state: 'hidden' });
   await expect.poll(async () => (await listDeliveries(id))[0]?.status).toBe('delivered');

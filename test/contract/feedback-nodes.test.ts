@@ -60,8 +60,8 @@ test.each(['sqlite', 'postgres'] as const)(
     await store.accept(messages);
     await store.settle(messages.map((message) => createSettlement({ ...message, attempts: 1, lease: LEASE })));
     const batch = messages.map(({ id }) => createBounce(id));
-    const orders = [batch, batch.toReversed(), [...batch.slice(20), ...batch.slice(0, 20)], batch];
-    const results = await Promise.all(orders.map((order, n) => nodes[n % 2]?.recordFeedback(order) ?? []));
+    const batchOrders = [batch, batch.toReversed(), [...batch.slice(20), ...batch.slice(0, 20)], batch];
+    const results = await Promise.all(batchOrders.map((order, n) => nodes[n % 2]?.recordFeedback(order) ?? []));
     const kinds = results.flat().map((result) => result.kind);
     expect(kinds.filter((result) => result === 'applied')).toHaveLength(MESSAGE_COUNT);
     expect(kinds.filter((result) => result === 'repeated')).toHaveLength(3 * MESSAGE_COUNT);

@@ -30,13 +30,13 @@ const UNKNOWN_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'there is no rep
 
 let reportCount = 0;
 const createReport = (
-  about: FeedbackReport['messageRef'],
+  reportedMessage: FeedbackReport['messageRef'],
   event: FeedbackEvent,
   changes: Partial<FeedbackReport> = {},
 ): FeedbackReport => {
   reportCount += 1;
   return {
-    messageRef: about,
+    messageRef: reportedMessage,
     events: [event],
     source: 'smtp',
     digest: createHash('sha256').update(`report ${reportCount}`).digest('hex'),
@@ -518,10 +518,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     const CONFIRMATION = createConfirmation('mx.example.com');
     const createEventReport = (
-      about: FeedbackReport['messageRef'],
+      reportedMessage: FeedbackReport['messageRef'],
       feedbackEvent: FeedbackEvent,
       at: number = Date.now(),
-    ) => createReport(about, feedbackEvent, { source: 'postmark', isProviderEvent: true, at });
+    ) => createReport(reportedMessage, feedbackEvent, { source: 'postmark', isProviderEvent: true, at });
     const listVerbs = async (store: Store, { id }: NewMessage) =>
       (await store.findMessage(id))?.events.map(({ verb }) => verb);
 
@@ -543,11 +543,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
     describe('whose signature covers only its digest', () => {
       const createOneTimeReport = (
-        about: FeedbackReport['messageRef'],
+        reportedMessage: FeedbackReport['messageRef'],
         feedbackEvent: FeedbackEvent,
         digest: string,
       ) => ({
-        ...createEventReport(about, feedbackEvent),
+        ...createEventReport(reportedMessage, feedbackEvent),
         recordsDigestAlways: true,
         digest,
       });
@@ -672,6 +672,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
         laterTime,
       );
       expect(claimResult.messages.map(({ id }) => id)).toEqual([otherMessage.id]);
+    });
+
+    test('after a delivery event for an earlier attempt, the delivery event with the same text ends the uncertain message as delivered', async () => {
+      const store = await createStoreWithAccount();
+      const message = await storeDeferredMessage(store, 'deferred');
+      const reportDelivery = () => recordReport(store, createEventReport({ id: message.id }, CONFIRMATION));
+      expect(await reportDelivery()).toMatchObject({ verb: 'delivery-reported' });
+      expect(await reportDelivery()).toEqual({ kind: 'repeated' });
+      const laterTime = Date.now() + 120_000;
+      const lease = { owner: 'node-b', until: laterTime + 60_000 };
+      const { messages } = await store.claim({ maxMessages: 10, maxBytes: 1_000_000 }, lease, laterTime);
+      expect(messages.map(({ id }) => id)).toEqual([message.id]);
+      const entry = { at: laterTime, verb: 'uncertain', by: 'node-b', detail: null, failure: null, attempt: null };
+      await store.settle([createSettlement({ ...message, attempts: 2, lease }, { to: 'uncertain', event: entry })]);
+      expect(await reportDelivery()).toMatchObject({ kind: 'applied', to: 'delivered' });
+      expect(await reportDelivery()).toEqual({ kind: 'repeated' });
     });
 
     test('after an unanswered attempt, a hard bounce ends the queued message as bounced and suppresses the recipient', async () => {

@@ -10,7 +10,7 @@ import { STORES } from '../rig/stores.ts';
 const HOUR = Date.UTC(2030, 0, 1, 10);
 const NOW = HOUR + 30 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+const NO_LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 function createRow(spanMs: TrafficRow['spanMs'], at: number, counts: Partial<TrafficRow> = {}): TrafficRow {
   const zeroCounts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
@@ -122,7 +122,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('an account needs attention if it is locked, or if its volume is nearly used up or expires soon', async () => {
     const store = await openTestStore();
     const addAccount = (name: string, limits: Partial<AccountLimits> = {}) =>
-      store.createAccount(name, { ...LIMITS, ...limits }, NOW);
+      store.createAccount(name, { ...NO_LIMITS, ...limits }, NOW);
     await addAccount('good', { volume: 10 });
     await addAccount('used', { volume: 0 });
     await addAccount('lapsing', { volumeExpiresAt: NOW + DAY_MS });
@@ -137,8 +137,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a key needs attention if it expires soon and is either in use or the only valid key of its account', async () => {
     const store = await openTestStore();
-    await store.createAccount('two', LIMITS, NOW);
-    await store.createAccount('one', LIMITS, NOW);
+    await store.createAccount('two', NO_LIMITS, NOW);
+    await store.createAccount('one', NO_LIMITS, NOW);
     await addExpiringKey(store, 'two', 'good', null);
     const usedKey = await addExpiringKey(store, 'two', 'used', NOW + DAY_MS);
     await addExpiringKey(store, 'two', 'unused', NOW + DAY_MS);
@@ -154,7 +154,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a rotated key needs attention only if it was used after the new key was created', async () => {
     const store = await openTestStore();
-    await store.createAccount('shop', LIMITS, NOW);
+    await store.createAccount('shop', NO_LIMITS, NOW);
     const addKey = async (name: string, at: number) =>
       expectDone(
         await store.createKey('shop', { name, prefix: `pr_${at}`, hash: `${name} ${at}`, expiresAt: null }, at),
@@ -177,7 +177,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a domain needs attention if it is not authenticated or a record is missing', async () => {
     const store = await openTestStore();
-    await store.createAccount('acme', LIMITS, NOW);
+    await store.createAccount('acme', NO_LIMITS, NOW);
     const names = ['new.example', 'good.example', 'bare.example'];
     const [, good, bare] = await Promise.all(
       names.map(async (name) => expectDone(await store.addDomain('acme', { name, subdomains: false, keys: [] }, NOW))),
@@ -213,7 +213,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('an endpoint that the service disabled needs attention until it is enabled, disabled by an operator or deleted', async () => {
     const store = await openTestStore();
-    await store.createAccount('acme', LIMITS, NOW);
+    await store.createAccount('acme', NO_LIMITS, NOW);
     const createWebhook = async (path: string) => {
       const url = `https://hooks.example.com/${path}`;
       const endpoint = { url, account: 'acme', name: null, events: WEBHOOK_EVENT_TYPES, sealed: 'sealed' };
@@ -263,7 +263,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await openTestStore();
     const positions = [await store.readChangeFeedPosition(NOW)];
     const acceptMessage = async (name: string, at: number, count: number) => {
-      const account = expectDone(await store.createAccount(name, LIMITS, at));
+      const account = expectDone(await store.createAccount(name, NO_LIMITS, at));
       const message = {
         id: `019${count}a3b4-c5d6-7000-8000-000000000000`,
         accountId: account.id,

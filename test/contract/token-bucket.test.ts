@@ -9,7 +9,7 @@ import { createVirtualClock } from '../rig/clock.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2031, 0, 1);
-const LIMITS = [
+const BUCKET_LIMITS = [
   { perSecond: 0.25, burst: 1 },
   { perSecond: 2, burst: 5 },
   { perSecond: 10, burst: 3 },
@@ -17,7 +17,7 @@ const LIMITS = [
 
 const requestCase = fc.record({
   passedMs: fc.integer({ min: 0, max: 5_000 }),
-  limit: fc.constantFrom(...LIMITS),
+  limit: fc.constantFrom(...BUCKET_LIMITS),
   requested: fc.integer({ min: 0, max: 6 }),
 });
 

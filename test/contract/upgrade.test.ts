@@ -48,7 +48,7 @@ function listFilesBefore(
 }
 
 /** Writes suppressions into a store without the migration, upgrades the store, and returns its complainants. */
-const UPGRADES = {
+const UPGRADES_BY_STORE = {
   async sqlite(suppressions: readonly Suppression[]) {
     const path = join(createTemporaryFolder(), 'postrider.db');
     const { folder, names } = listFilesBefore('sqlite', 'complaints-before');
@@ -101,7 +101,7 @@ const compareComplainants = (left: Complainant, right: Complainant) =>
 
 for (const { name } of STORES) {
   test(`in the ${name} store a recipient whose complaint was counted before the upgrade is a complainant after the upgrade`, async () => {
-    const complainants = await UPGRADES[name]([
+    const complainants = await UPGRADES_BY_STORE[name]([
       createComplaint('rita@example.com', 5),
       createComplaint('rita+news@example.com', 9),
       createComplaint('rita+news@example.com', 3, { account_id: 2 }),
@@ -124,7 +124,9 @@ for (const { name } of STORES) {
     const recipients = new Set(
       texts.map(parseAddress).flatMap((address) => (address === null ? [] : [toCanonicalAddress(address)])),
     );
-    const complainants = await UPGRADES[name]([...recipients].map((recipient) => createComplaint(recipient, 1)));
+    const complainants = await UPGRADES_BY_STORE[name](
+      [...recipients].map((recipient) => createComplaint(recipient, 1)),
+    );
     expect(new Set(complainants.map(({ recipient }) => recipient))).toEqual(
       new Set([...recipients].map(toComplainant)),
     );

@@ -21,7 +21,7 @@ import { STORES } from '../rig/stores.ts';
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const LEASE_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
-const LIMITS = { maxDeliveries: 1_000, freeSlots: [], defaultFreeSlots: 1_000, after: 0 };
+const CLAIM_LIMITS = { maxDeliveries: 1_000, freeSlots: [], defaultFreeSlots: 1_000, after: 0 };
 const EVENT_VERBS: readonly string[] = WEBHOOK_EVENT_TYPES.filter((type) => type.startsWith('message.')).map((type) =>
   type.slice('message.'.length),
 );
@@ -64,7 +64,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     store: Store,
     now = Date.now(),
     owner = 'node-a',
-  ): Promise<readonly LeasedDelivery[]> => (await store.claimDeliveries(LIMITS, owner, now + LEASE_MS, now)).deliveries;
+  ): Promise<readonly LeasedDelivery[]> =>
+    (await store.claimDeliveries(CLAIM_LIMITS, owner, now + LEASE_MS, now)).deliveries;
 
   /** Creates deliveries from all events and claims all due deliveries. */
   async function claimAllDeliveries(store: Store, now = Date.now()): Promise<readonly LeasedDelivery[]> {
@@ -431,7 +432,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.recordHeartbeat({ name: 'dead', ...identity }, -1, now);
     await fanOut(store, now);
     const claimDelivery = async (owner: string) => {
-      const limits = { ...LIMITS, maxDeliveries: 1 };
+      const limits = { ...CLAIM_LIMITS, maxDeliveries: 1 };
       const [delivery] = (await store.claimDeliveries(limits, owner, now + LEASE_MS, now)).deliveries;
       if (delivery === undefined) throw new Error('not leased');
       return delivery;
@@ -467,7 +468,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     await fanOut(store, now);
     const claimOne = async (owner: string) => {
-      const limits = { ...LIMITS, maxDeliveries: 1 };
+      const limits = { ...CLAIM_LIMITS, maxDeliveries: 1 };
       return (await store.claimDeliveries(limits, owner, now + LEASE_MS, now)).deliveries[0]?.id ?? '';
     };
     const [lost, known] = [await claimOne('node-a'), await claimOne('node-a')];
@@ -519,7 +520,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await fanOut(store, now);
     const freeSlots = [slowWebhook, otherWebhook].map(({ id }) => ({ webhookId: id, count: 2 }));
     const claimWithLimits = (limits: Partial<DeliveryClaimLimits>) =>
-      store.claimDeliveries({ ...LIMITS, ...limits }, 'node-a', now + LEASE_MS, now);
+      store.claimDeliveries({ ...CLAIM_LIMITS, ...limits }, 'node-a', now + LEASE_MS, now);
     const claimResult = await claimWithLimits({ maxDeliveries: 10, freeSlots });
     const countDeliveries = ({ id }: Webhook) =>
       claimResult.deliveries.filter(({ webhookId }) => webhookId === id).length;
@@ -664,7 +665,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.rotateWebhookSecret(webhook.id, 'sealed-2', now + 1_000);
     await store.accept([createMessage(), createMessage()]);
     await fanOut(store, now);
-    const limits = { ...LIMITS, maxDeliveries: 1 };
+    const limits = { ...CLAIM_LIMITS, maxDeliveries: 1 };
     const firstClaim = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now);
     expect(firstClaim.deliveries.map(({ sealed }) => sealed)).toEqual([['sealed-2', 'sealed-1']]);
     const secondClaim = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now + 1_000);

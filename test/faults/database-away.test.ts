@@ -23,7 +23,7 @@ import { startTcpProxy } from '../rig/tcp-proxy.ts';
 const SENDER_COUNT = 6;
 /** Time limit of one statement in tests that wait until the limit has passed. */
 const LIMIT_MS = 2_000;
-const WAIT_OPTIONS = { timeout: 60_000 };
+const WAIT_OPTIONS = { timeout: 120_000 };
 
 async function openStoreAt(url: string): Promise<Store> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
@@ -98,7 +98,7 @@ test('no acknowledged message is lost when the server crashes repeatedly, and th
   await acceptLoad.end();
   expect(await findMissingIds(acceptLoad, url)).toEqual([]);
   expectOneLineErrors(acceptLoad.errors);
-}, 120_000);
+}, 300_000);
 
 test('while the server is down, each call fails within three seconds with an error that contains the remedy, and calls succeed as soon as the server is available again', async () => {
   const server = await startPostgres();
@@ -119,7 +119,7 @@ test('while the server is down, each call fails within three seconds with an err
   await server.start();
   await vi.waitFor(() => store.accept([createMessage()]), WAIT_OPTIONS);
   expect(hasFailed).toBe(false);
-}, 120_000);
+}, 300_000);
 
 test('after a restart of the server, the store continues to report changes of the directory', async () => {
   const server = await startPostgres();
@@ -132,7 +132,7 @@ test('after a restart of the server, the store continues to report changes of th
   await server.restart();
   await vi.waitFor(() => store.lockAccount('default', 'test', 1), WAIT_OPTIONS);
   await expect.poll(() => lockedNames).toEqual(['default']);
-}, 120_000);
+}, 300_000);
 
 test('no message is lost or stored twice when random connections are terminated while messages are accepted', async () => {
   const server = await startPostgres();
@@ -157,7 +157,7 @@ test('no message is lost or stored twice when random connections are terminated 
   expect(account?.volumeUsed).toBe(storedCount);
   expect(storedCount - acceptLoad.acknowledgedIds.length).toBeGreaterThanOrEqual(0);
   expect(storedCount - acceptLoad.acknowledgedIds.length).toBeLessThanOrEqual(2 * acceptLoad.errors.length);
-}, 120_000);
+}, 300_000);
 
 test('a network path that drops packets blocks no call for longer than its time limit, and the store continues after the path is restored', async () => {
   const url = new URL(await createTemporaryDatabase());
@@ -174,7 +174,7 @@ test('a network path that drops packets blocks no call for longer than its time 
   await acceptLoad.end();
   expectOneLineErrors(acceptLoad.errors);
   expect(await findMissingIds(acceptLoad, url.href)).toEqual([]);
-}, 120_000);
+}, 300_000);
 
 test('after a failover the same store continues on the promoted standby with every acknowledged message', async () => {
   const primary = await startPostgres();
@@ -197,7 +197,7 @@ test('after a failover the same store continues on the promoted standby with eve
   expect(countBefore).toBeGreaterThanOrEqual(100);
   expectOneLineErrors(acceptLoad.errors);
   expect(await findMissingIds(acceptLoad, standby.url(pathname.slice(1)))).toEqual([]);
-}, 120_000);
+}, 300_000);
 
 test('no message is acknowledged while a required standby is down', async () => {
   const primary = await startPostgres();
@@ -210,7 +210,7 @@ test('no message is acknowledged while a required standby is down', async () => 
   await expect(accept([createMessage()])).rejects.toThrow(StoreError);
   await standby.start();
   await vi.waitFor(() => accept([createMessage()]), WAIT_OPTIONS);
-}, 120_000);
+}, 300_000);
 
 test('when it starts, a service warns in one line about a server that runs with fsync=off', async () => {
   const server = await startPostgres({ settings: { fsync: 'off' } });

@@ -21,11 +21,11 @@ function changeUrl(url: string, change: (parts: URL) => void): string {
 
 /** Returns the URL of a new database for a role that has only the privilege to log in. */
 async function createPlainRoleUrl(): Promise<string> {
-  const admin = await createTemporaryDatabase();
+  const adminUrl = await createTemporaryDatabase();
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
-  await runStatement(admin, `CREATE ROLE ${name} LOGIN PASSWORD '${PASSWORD}'`);
-  onTestFinished(() => runStatement(admin, `DROP ROLE ${name}`));
-  return changeUrl(admin, (parts) => {
+  await runStatement(adminUrl, `CREATE ROLE ${name} LOGIN PASSWORD '${PASSWORD}'`);
+  onTestFinished(() => runStatement(adminUrl, `DROP ROLE ${name}`));
+  return changeUrl(adminUrl, (parts) => {
     parts.username = name;
     parts.password = PASSWORD;
   });
@@ -125,7 +125,7 @@ const FAULTS: readonly {
   },
 ];
 
-test.each(FAULTS)('$name ends serve with one line that names the remedy', async ({ url, line }) => {
+test.each(FAULTS)('with $name, `serve` exits with a one-line error that names the remedy', async ({ url, line }) => {
   const settings = { POSTRIDER_DATABASE: await url(), POSTRIDER_SECRET: 'ab'.repeat(32) };
   const { code, stdout, stderr } = await runCommand(createTemporaryFolder(), ['serve'], settings);
   expect([code, stdout]).toEqual([1, '']);

@@ -30,7 +30,7 @@ interface Installation {
   readonly nodes: (ServiceProcess | null)[];
   readonly key: string;
   /** The ids of all messages answered with 201. */
-  readonly acknowledged: Set<string>;
+  readonly acknowledgedIds: Set<string>;
   start(index: number): Promise<ServiceProcess>;
   /** Resolves after `count` further acknowledgements. */
   waitForAcknowledgements(count: number): Promise<void>;
@@ -98,7 +98,7 @@ async function startInstallation(): Promise<Installation> {
     sink,
     nodes,
     key,
-    acknowledged: acknowledgedIds,
+    acknowledgedIds,
     start,
     async waitForAcknowledgements(count) {
       const targetCount = acknowledgedIds.size + count;
@@ -117,7 +117,7 @@ async function startInstallation(): Promise<Installation> {
       // queries.
       const countOpenMessages = async () =>
         (await listStates()).filter(({ state }) => !TERMINAL_STATES.has(state)).length;
-      await expect.poll(countOpenMessages, { timeout: 90_000, interval: 500 }).toBe(0);
+      await expect.poll(countOpenMessages, { timeout: 120_000, interval: 500 }).toBe(0);
       const storedStates = new Map((await listStates()).map(({ id, state }) => [id, state]));
       expect(
         [...acknowledgedIds].flatMap((id) =>

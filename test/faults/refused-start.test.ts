@@ -20,17 +20,17 @@ const ONE_LINE = /^postrider: [^\n]+\n$/;
 const DATABASE_PATH = 'data/postrider.db';
 
 /**
- * Runs `serve`, which must end with exit code `code` and one line that contains `errorText`. `wrap` adds a shell prefix
- * to the command.
+ * Runs `serve`, which must end with exit code `code` and one line that contains `errorText`. `wrapCommand` adds a shell
+ * prefix to the command.
  */
 async function expectRefusedStart(
   folder: string,
   settings: Record<string, string>,
   errorText: string,
-  wrap?: (command: string) => string,
+  wrapCommand?: (command: string) => string,
   code: number = 1,
 ): Promise<FailedStart> {
-  const failure: unknown = await startProcess(folder, settings, wrap).then(
+  const failure: unknown = await startProcess(folder, settings, wrapCommand).then(
     () => new Error(`the service started with ${JSON.stringify(settings)}`),
     (error: unknown) => error,
   );
@@ -66,7 +66,7 @@ test('a wrong value of any setting ends the process with one line and exit code 
   const folder = createTemporaryFolder();
   for (const key of Object.keys(SETTINGS_TABLE) as SettingKey[]) {
     const { name, example } = SETTINGS_TABLE[key];
-    // The first value that is not blank is the example with a line break, which is wrong for every setting.
+    // The first value that is not blank is the example value followed by a line break. No setting accepts a line break.
     const wrongValue = getWrongValues(key, example).find(({ value }) => /^[^\p{Cc}]+$/u.test(value.trim()));
     const settings = { [name]: wrongValue?.value ?? '' };
     const { stdout, stderr } = await expectRefusedStart(folder, settings, name, undefined, EXIT_INVALID_SETTINGS);

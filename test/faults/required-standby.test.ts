@@ -9,7 +9,7 @@ import { runCommand, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTransactionPooler } from '../rig/transaction-pooler.ts';
 
-const WAIT_OPTIONS = { timeout: 60_000 };
+const WAIT_OPTIONS = { timeout: 120_000 };
 const STANDBY_ERROR_PATTERN = /the server does not require a synchronous standby\. Set synchronous_standby_names/;
 
 /** Returns the finding of `doctor` about the standby, and the log line that a start writes about the standby. */

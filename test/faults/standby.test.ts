@@ -25,7 +25,7 @@ import { selectCaseCount } from '../rig/sample.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
-const WAIT_OPTIONS = { timeout: 60_000 };
+const WAIT_OPTIONS = { timeout: 120_000 };
 const DAY_MS = 86_400_000;
 const SENDER_COUNT = 24;
 const SUPPRESSION_LOOP_COUNT = 4;
@@ -385,7 +385,7 @@ test('a commit that waits for the standby when its connection is terminated is n
     expect(result).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
   }
   expect(proxy.getFaultCount()).toBe(1);
-}, 120_000);
+}, 300_000);
 
 test('while the standby is down, abandoned calls hold no server connection', async () => {
   const server = await startPostgres();
@@ -409,7 +409,7 @@ test('while the standby is down, abandoned calls hold no server connection', asy
   };
   await expect.poll(readResults, WAIT_OPTIONS).toEqual(['rejected', 'rejected']);
   await expect.poll(countWaits, WAIT_OPTIONS).toBe(0);
-}, 120_000);
+}, 300_000);
 
 test('a start that waits for a missing standby reports the wait once, with the remedy, and continues when the standby is no longer required', async () => {
   const server = await startPostgres();
@@ -440,7 +440,7 @@ test('a start that waits for a missing standby reports the wait once, with the r
   await server.run('SELECT pg_reload_conf()');
   await (await storePromise).close();
   expect(warnings).toHaveLength(1);
-}, 120_000);
+}, 300_000);
 
 test('behind a pooler that drops startup options, an immediate shutdown loses no acknowledged message although the role has synchronous_commit=off', async () => {
   const server = await startPostgres({ settings: { wal_writer_delay: '10s' } });
@@ -459,4 +459,4 @@ test('behind a pooler that drops startup options, an immediate shutdown loses no
     WAIT_OPTIONS,
   );
   expect(foundMessages.filter((message) => message === null)).toEqual([]);
-}, 120_000);
+}, 300_000);

@@ -17,7 +17,7 @@ import { startProcess } from '../rig/service.ts';
 const runFile = promisify(execFile);
 
 /** Prints one JSON object with the results of every part of the library. */
-const PROGRAM = `
+const PROGRAM_TEXT = `
 import { createClient, verifyWebhook } from 'postrider-client';
 const { baseUrl, apiKey, silentUrl, secret, headers, body } = JSON.parse(globalThis.Deno?.args[0] ?? process.argv[2]);
 const message = { to: 'ada@example.com', from: 'shop@example.org', subject: 's', message: 'm', idempotencyKey: 'receipt-1' };
@@ -51,7 +51,7 @@ test('on Deno and Bun, every part of the client library returns the same results
   const silentUrl = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
   const secret = `whsec_${randomBytes(32).toString('base64')}`;
   const body = '{"type":"webhook.test","timestamp":"2026-01-01T00:00:00.000Z","data":{"id":"1"}}';
-  writeFileSync(join(installation.folder, 'program.js'), PROGRAM);
+  writeFileSync(join(installation.folder, 'program.js'), PROGRAM_TEXT);
   const commands = {
     node: [process.execPath, 'program.js'],
     deno: ['node_modules/.bin/deno', 'run', '--allow-net', '--no-prompt', '--node-modules-dir=manual', 'program.js'],

@@ -55,8 +55,8 @@ export interface BrowserRig {
   callApi<T>(service: BrowsedService, method: string, path: string, body?: object): Promise<T>;
 }
 
-const TIMEOUT_MS = 60_000;
-const DESKTOP = { width: 1280, height: 900 };
+const TIMEOUT_MS = 120_000;
+const DESKTOP_VIEWPORT = { width: 1280, height: 900 };
 const PHONE_HEIGHT = 780;
 
 /** Creates the browser rig of a test file. The test file calls this function once, at the top. */
@@ -93,7 +93,7 @@ export function createBrowserRig(): BrowserRig {
   ): Promise<BrowserUser> {
     const options: BrowserContextOptions = {
       baseURL: service.operatorUrl,
-      viewport: width === undefined ? DESKTOP : { width, height: PHONE_HEIGHT },
+      viewport: width === undefined ? DESKTOP_VIEWPORT : { width, height: PHONE_HEIGHT },
       colorScheme: dark === true ? 'dark' : 'light',
       reducedMotion: reducedMotion === true ? 'reduce' : 'no-preference',
       locale: locale ?? 'en-GB',

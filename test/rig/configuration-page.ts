@@ -7,8 +7,8 @@ import type { SettingSpec } from '../../src/config/table.ts';
 import { SETTINGS_TABLE } from '../../src/config/table.ts';
 
 export const CONFIGURATION_PAGE = new URL('../../docs/configuration.md', import.meta.url);
-const BEGIN = '<!-- Generated from src/config/table.ts by `npm run docs`; do not edit by hand. -->\n';
-const END = '<!-- End of the generated part. -->\n';
+const BEGIN_MARKER = '<!-- Generated from src/config/table.ts by `npm run docs`; do not edit by hand. -->\n';
+const END_MARKER = '<!-- End of the generated part. -->\n';
 
 export function readConfigurationPage(): string {
   return readFileSync(CONFIGURATION_PAGE, 'utf8');
@@ -16,10 +16,10 @@ export function readConfigurationPage(): string {
 
 /** Returns `page` with the text between its markers replaced by the current settings. @throws Error if a marker is missing */
 export function generateConfigurationPage(page: string): string {
-  const [beginIndex, endIndex] = [page.indexOf(BEGIN), page.indexOf(END)];
+  const [beginIndex, endIndex] = [page.indexOf(BEGIN_MARKER), page.indexOf(END_MARKER)];
   if (beginIndex < 0 || endIndex < beginIndex)
     throw new Error('docs/configuration.md lacks the markers of its generated part');
-  return `${page.slice(0, beginIndex)}${BEGIN}\n${formatSettings()}\n${page.slice(endIndex)}`;
+  return `${page.slice(0, beginIndex)}${BEGIN_MARKER}\n${formatSettings()}\n${page.slice(endIndex)}`;
 }
 
 function formatSettings(): string {

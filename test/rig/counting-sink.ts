@@ -16,7 +16,7 @@ export interface CountingSink {
   startAnswering(): void;
 }
 
-const REPLIES: Readonly<Record<string, string>> = {
+const REPLIES_BY_VERB: Readonly<Record<string, string>> = {
   EHLO: '250-sink\r\n250-PIPELINING\r\n250 SMTPUTF8\r\n',
   DATA: '354 go\r\n',
   QUIT: '221 bye\r\n',
@@ -57,7 +57,7 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
         }
         const verb = part.slice(0, 4).toUpperCase();
         inContent = verb === 'DATA';
-        socket.write(REPLIES[verb] ?? '250 2.1.0 ok\r\n');
+        socket.write(REPLIES_BY_VERB[verb] ?? '250 2.1.0 ok\r\n');
       }
     });
   });

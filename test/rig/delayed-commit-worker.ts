@@ -14,16 +14,16 @@ import { serveThread } from '../../src/store/sqlite/thread.ts';
 function openDatabaseWithControlledCommit(path: string, locked: boolean): DatabaseSync {
   const database = openDatabase(path, locked);
   const readCommitMode = () => readFileSync(`${path}-commit-mode`, 'utf8');
-  const exec = database.exec.bind(database);
+  const originalExec = database.exec.bind(database);
   database.exec = (sql) => {
-    if (sql !== 'COMMIT') return exec(sql);
+    if (sql !== 'COMMIT') return originalExec(sql);
     if (readCommitMode() === 'slow') {
       const { n } = database.prepare('SELECT count(*) AS n FROM mail_request').get() ?? {};
       writeFileSync(`${path}-waiting-commit`, String(n));
     }
     while (readCommitMode() === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
     if (readCommitMode() === 'fail') throw Object.assign(new Error('disk I/O error'), { errcode: 1034 });
-    exec(sql);
+    originalExec(sql);
     writeFileSync(`${path}-synced`, String(Date.now()));
   };
   return database;

@@ -58,7 +58,7 @@ export async function startFilledService(scenario: Scenario, { callApi }: Browse
     async () => {
       expect(await callApi(service, 'GET', `/messages/${id}`)).toMatchObject({ state: 'delivered' });
     },
-    { timeout: 60_000 },
+    { timeout: 120_000 },
   );
   return { service, id };
 }

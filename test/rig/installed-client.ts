@@ -8,8 +8,8 @@ import type { PackResult } from './installed-package.ts';
 
 const runFile = promisify(execFile);
 /** The files of the checkout that the build reads. */
-const SOURCES = ['bin/build-client.js', 'LICENSE', 'tsconfig.json', 'package.json'];
-const CLIENT = 'clients/typescript';
+const SOURCE_FILES = ['bin/build-client.js', 'LICENSE', 'tsconfig.json', 'package.json'];
+const CLIENT_FOLDER = 'clients/typescript';
 
 export interface InstalledClient {
   readonly packResult: PackResult;
@@ -22,17 +22,23 @@ export interface InstalledClient {
 /** Packs and installs the client library. The copy and the installation are in `parent`, which the caller removes. */
 export async function installClient(parent: string): Promise<InstalledClient> {
   const copy = join(parent, 'checkout');
-  for (const file of SOURCES) cpSync(join(ROOT, file), join(copy, file));
+  for (const file of SOURCE_FILES) cpSync(join(ROOT, file), join(copy, file));
   for (const name of ['src', 'README.md', 'package.json', 'tsconfig.json', 'tsconfig.build.json'])
-    cpSync(join(ROOT, CLIENT, name), join(copy, CLIENT, name), { recursive: true });
+    cpSync(join(ROOT, CLIENT_FOLDER, name), join(copy, CLIENT_FOLDER, name), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-  const { stdout } = await runNpm(join(copy, CLIENT), ['pack', '--json']);
+  const { stdout } = await runNpm(join(copy, CLIENT_FOLDER), ['pack', '--json']);
   const [packResult] = JSON.parse(stdout) as readonly PackResult[];
   if (packResult === undefined) throw new Error('npm pack reported no package');
   const folder = join(parent, 'installation');
   mkdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
-  await runNpm(folder, ['install', '--offline', '--no-audit', '--no-fund', join(copy, CLIENT, packResult.filename)]);
+  await runNpm(folder, [
+    'install',
+    '--offline',
+    '--no-audit',
+    '--no-fund',
+    join(copy, CLIENT_FOLDER, packResult.filename),
+  ]);
   return { packResult, folder, main: join(folder, 'node_modules/postrider-client/dist/index.js') };
 }
 

@@ -67,7 +67,7 @@ export function createNotifierRig(
   let pendingCallCount = 0;
   let lastId = 0;
 
-  const track = <Args extends readonly unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
+  const trackCall = <Args extends readonly unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
     return async (...args: Args): Promise<Result> => {
       if (rig.outage !== null || rig.isStoreFailing) throw new Error('the store cannot commit');
       pendingCallCount += 1;
@@ -79,11 +79,11 @@ export function createNotifierRig(
     };
   };
   const trackedStore = {
-    readAttentionCheck: track(store.readAttentionCheck),
-    recordAttention: track(store.recordAttention),
-    claimNotifications: track(store.claimNotifications),
-    settleNotification: track(store.settleNotification),
-    purgeNotifications: track(store.purgeNotifications),
+    readAttentionCheck: trackCall(store.readAttentionCheck),
+    recordAttention: trackCall(store.recordAttention),
+    claimNotifications: trackCall(store.claimNotifications),
+    settleNotification: trackCall(store.settleNotification),
+    purgeNotifications: trackCall(store.purgeNotifications),
   };
 
   async function waitUntilIdle(): Promise<void> {

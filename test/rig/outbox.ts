@@ -4,16 +4,16 @@ import pg from 'pg';
 import { MESSAGE_EVENT_TYPES, WEBHOOK_EVENT_TYPES } from '../../src/model/webhook.ts';
 import { openStore } from '../../src/store/open.ts';
 
-const VERBS = MESSAGE_EVENT_TYPES.map((type) => `'${type.slice('message.'.length)}'`).join(', ');
+const QUOTED_VERBS = MESSAGE_EVENT_TYPES.map((type) => `'${type.slice('message.'.length)}'`).join(', ');
 
 /** Select the message, the position in the history and the event type of each history entry that causes an event. */
 const HISTORY_QUERIES = {
   sqlite: `SELECT id AS message_id, 0 AS sequence, 'message.accepted' AS type FROM mail_request
-    UNION ALL SELECT m.id, e.n, 'message.' || e.verb FROM event e JOIN mail_request m ON m.seq = e.seq WHERE e.verb IN (${VERBS})`,
+    UNION ALL SELECT m.id, e.n, 'message.' || e.verb FROM event e JOIN mail_request m ON m.seq = e.seq WHERE e.verb IN (${QUOTED_VERBS})`,
   postgres: `SELECT id AS message_id, 0 AS sequence, 'message.accepted' AS type FROM mail_request
     UNION ALL SELECT id, sequence, type FROM (
       SELECT id, (row_number() OVER (PARTITION BY id ORDER BY n))::int AS sequence, 'message.' || verb AS type, verb FROM event) e
-    WHERE verb IN (${VERBS})`,
+    WHERE verb IN (${QUOTED_VERBS})`,
 };
 const RECORDED_QUERIES = {
   sqlite: `SELECT message_id, sequence, type FROM outbox WHERE message_id IS NOT NULL`,

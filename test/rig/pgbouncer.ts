@@ -8,7 +8,7 @@ import { createTemporaryFolder } from './folder.ts';
 import type { Pem } from './postgres-tls.ts';
 
 /** The path of the PgBouncer executable. The environment variable PGBOUNCER overrides the default. */
-const PROGRAM = process.env.PGBOUNCER ?? '/usr/sbin/pgbouncer';
+const PGBOUNCER_PATH = process.env.PGBOUNCER ?? '/usr/sbin/pgbouncer';
 /** The first minor version of PgBouncer 1 that tracks prepared statements of the protocol. */
 const FIRST_TRACKING_MINOR_VERSION = 21;
 /** PgBouncer refuses to run as root. */
@@ -45,7 +45,7 @@ export async function startPgBouncer(options: PgBouncerOptions): Promise<PgBounc
 /** Returns true if the program is installed. */
 export function isPgBouncerInstalled(): boolean {
   try {
-    accessSync(PROGRAM);
+    accessSync(PGBOUNCER_PATH);
     return true;
   } catch {
     return false;
@@ -60,8 +60,9 @@ export async function launchPgBouncer(
   { serverPort, role = SUPERUSER, tls }: PgBouncerOptions,
   folder: string,
 ): Promise<PgBouncer & { readonly stop: () => Promise<void> }> {
-  if (!isPgBouncerInstalled()) throw new Error(`${PROGRAM} is missing: install it with \`apt-get install pgbouncer\``);
-  const version = execFileSync(PROGRAM, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '';
+  if (!isPgBouncerInstalled())
+    throw new Error(`${PGBOUNCER_PATH} is missing: install it with \`apt-get install pgbouncer\``);
+  const version = execFileSync(PGBOUNCER_PATH, ['--version'], { encoding: 'utf8' }).split('\n')[0] ?? '';
   const tracksStatements = Number(/ 1\.(\d+)/.exec(version)?.[1] ?? 0) >= FIRST_TRACKING_MINOR_VERSION;
   const isRoot = process.getuid?.() === 0;
   const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
@@ -97,7 +98,7 @@ ${tracksStatements ? 'max_prepared_statements = 200\n' : ''}${tlsLines}`,
   );
   let child: ChildProcess | null = null;
   const start = async () => {
-    const startedChild = spawn(PROGRAM, ['-q', configuration], { ...identity, cwd: folder, stdio: 'ignore' });
+    const startedChild = spawn(PGBOUNCER_PATH, ['-q', configuration], { ...identity, cwd: folder, stdio: 'ignore' });
     child = startedChild;
     for (let attempt = 0; !(await acceptsConnections(port)); attempt += 1) {
       if (attempt > 300 || startedChild.exitCode !== null) throw new Error('PgBouncer did not start');

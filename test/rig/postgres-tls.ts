@@ -62,7 +62,7 @@ export async function startTlsServer(options: ServerOptions = {}): Promise<TlsSe
   await server.run('ALTER SYSTEM SET ssl = on');
   await server.run('CREATE ROLE certified LOGIN SUPERUSER');
   await server.run('SELECT pg_reload_conf()');
-  await vi.waitFor(async () => expect(await acceptsTls(server.port)).toBe(true), { timeout: 30_000 });
+  await vi.waitFor(async () => expect(await acceptsTls(server.port)).toBe(true), { timeout: 120_000 });
   return {
     server,
     authority,

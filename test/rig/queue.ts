@@ -43,7 +43,7 @@ async function runAsPromise<T>(run: () => T): Promise<T> {
 export function createQueueRig(
   options: {
     parts?: Partial<DispatcherParts>;
-    respond?: (message: OutgoingMessage, mark: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
+    respond?: (message: OutgoingMessage, markTransmitting: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
     concurrency?: number;
     /** The local answer that the transport gives for every recipient. */
     localAnswer?: LocalAnswer;
@@ -61,9 +61,9 @@ export function createQueueRig(
   const transport: Transport = {
     concurrency: options.concurrency ?? 4,
     answerLocally: () => options.localAnswer ?? null,
-    async attempt(message, mark) {
+    async attempt(message, markTransmitting) {
       attempts.push({ id: message.id, at: clock.now() });
-      return options.respond === undefined ? createAttempt() : options.respond(message, mark);
+      return options.respond === undefined ? createAttempt() : options.respond(message, markTransmitting);
     },
     close: async () => undefined,
   };
@@ -83,7 +83,7 @@ export function createQueueRig(
     claim: (limits, lease, now) => runAsPromise(() => store.claim(limits, lease, now)),
     release: (batch, now) => runAsPromise(() => store.release(batch, now)),
     settle: (settlement) => runAsPromise(() => store.settle(packSettlements([settlement]))[0] ?? 'lost'),
-    mark: (lease) => runAsPromise(() => store.markTransmitting([lease])[0] ?? 'lost'),
+    markTransmitting: (lease) => runAsPromise(() => store.markTransmitting([lease])[0] ?? 'lost'),
     prepare,
     mustNotAttempt: () => false,
     mayReceive: () => true,

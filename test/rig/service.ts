@@ -68,18 +68,20 @@ export class FailedStart extends Error {
 
 /**
  * Starts `serve` in `folder`. Resolves when the service listens. Rejects with a FailedStart if the process ends before
- * the service listens. `wrap` adds a shell prefix to the command. `launcher` is the path of the launcher; the default
- * is the launcher of this repository.
+ * the service listens. `wrapCommand` adds a shell prefix to the command. `launcher` is the path of the launcher; the
+ * default is the launcher of this repository.
  */
 export async function startProcess(
   folder: string,
   settings: Record<string, string> = {},
-  wrap?: (command: string) => string,
+  wrapCommand?: (command: string) => string,
   launcher: string = LAUNCHER,
 ): Promise<ServiceProcess> {
   const command = [process.execPath, launcher, 'serve', '--json'];
   const [file, ...args] =
-    wrap === undefined ? command : ['/bin/sh', '-c', wrap(`exec ${command.map((part) => `'${part}'`).join(' ')}`)];
+    wrapCommand === undefined
+      ? command
+      : ['/bin/sh', '-c', wrapCommand(`exec ${command.map((part) => `'${part}'`).join(' ')}`)];
   const child = spawn(file ?? '', args, {
     cwd: folder,
     env: buildEnvironment({ ...(await getStoreSettings(folder)), ...settings }),

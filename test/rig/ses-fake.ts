@@ -28,7 +28,7 @@ export interface ReceivedMessage {
 }
 
 export interface Identity {
-  verified: boolean;
+  isVerified: boolean;
   dkim: string;
   origin: 'AWS_SES' | 'EXTERNAL';
   tokens: readonly string[];
@@ -172,7 +172,7 @@ export async function startSesFake(): Promise<SesFake> {
         | undefined;
       const isExternal = signingAttributes?.DomainSigningSelector !== undefined;
       identities.set(name, {
-        verified: existingIdentity?.verified ?? false,
+        isVerified: existingIdentity?.isVerified ?? false,
         dkim: 'PENDING',
         origin: isExternal ? 'EXTERNAL' : 'AWS_SES',
         tokens: isExternal ? [signingAttributes?.DomainSigningSelector ?? ''] : ['tokenone', 'tokentwo', 'tokenthree'],
@@ -181,13 +181,13 @@ export async function startSesFake(): Promise<SesFake> {
         ...(existingIdentity?.mailFrom === undefined ? {} : { mailFrom: existingIdentity.mailFrom }),
       });
     }
-    const { verified, dkim, origin, tokens, keyZone, mailFrom } = identities.get(name) as Identity;
+    const { isVerified, dkim, origin, tokens, keyZone, mailFrom } = identities.get(name) as Identity;
     sendAnswer(response, {
       status: 200,
       body: {
         IdentityType: 'DOMAIN',
-        VerifiedForSendingStatus: verified,
-        VerificationStatus: verified ? 'SUCCESS' : 'PENDING',
+        VerifiedForSendingStatus: isVerified,
+        VerificationStatus: isVerified ? 'SUCCESS' : 'PENDING',
         DkimAttributes: {
           SigningEnabled: true,
           Status: dkim,

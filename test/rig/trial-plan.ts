@@ -58,7 +58,7 @@ export function createTrialRecipient(kind: TrialKind, index: number): string {
 
 function readKind(recipient: string): TrialKind {
   const kind = TRIAL_KINDS.find((candidate) => candidate === recipient.split(/[+@]/)[0]);
-  if (kind === undefined) throw new Error(`the recipient ${recipient} belongs to no kind`);
+  if (kind === undefined) throw new Error(`the recipient ${recipient} has the form of no kind of recipient`);
   return kind;
 }
 

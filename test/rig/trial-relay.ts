@@ -15,7 +15,7 @@ export interface TrialRelay {
   close(): Promise<void>;
 }
 
-const REPLIES: Readonly<Record<string, string>> = {
+const REPLIES_BY_VERB: Readonly<Record<string, string>> = {
   EHLO: '250-relay.example.net\r\n250-PIPELINING\r\n250-ENHANCEDSTATUSCODES\r\n250 SMTPUTF8\r\n',
   MAIL: '250 2.1.0 ok\r\n',
   RSET: '250 2.0.0 ok\r\n',
@@ -23,9 +23,9 @@ const REPLIES: Readonly<Record<string, string>> = {
   QUIT: '221 2.0.0 bye\r\n',
 };
 
-/** Starts the relay. `decide` returns the action for an attempt. The number of the first attempt is 1. */
+/** Starts the relay. `findAction` returns the action for an attempt. The number of the first attempt is 1. */
 export async function startTrialRelay(
-  decide: (recipient: string, attempt: number) => RelayAction,
+  findAction: (recipient: string, attempt: number) => RelayAction,
 ): Promise<TrialRelay> {
   const attempts = new Map<string, number>();
   const senders = new Map<string, string>();
@@ -35,7 +35,7 @@ export async function startTrialRelay(
   function chooseAction(recipient: string): { readonly action: RelayAction; readonly reply: string } {
     const attemptNumber = (attempts.get(recipient) ?? 0) + 1;
     attempts.set(recipient, attemptNumber);
-    const action = decide(recipient, attemptNumber);
+    const action = findAction(recipient, attemptNumber);
     switch (action) {
       case 'accept':
       case 'drop':
@@ -70,7 +70,7 @@ export async function startTrialRelay(
       } else {
         if (verb === 'MAIL') sender = readPath(line);
         if (verb === 'MAIL' || verb === 'RSET') action = 'reject';
-        socket.write(REPLIES[verb] ?? '502 5.5.2 unknown command\r\n');
+        socket.write(REPLIES_BY_VERB[verb] ?? '502 5.5.2 unknown command\r\n');
       }
     };
     socket.on('data', (chunk) => {

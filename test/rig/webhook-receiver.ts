@@ -49,7 +49,7 @@ export interface WebhookReceiver {
   /** The number of responses that were incomplete when the connection was closed. */
   readonly abortedResponseCount: number;
   /** Returns the behavior for a webhook. The default is a 200 response without a body. */
-  behave: (webhook: ReceivedWebhook, count: number) => ReceiverBehavior;
+  chooseBehavior: (webhook: ReceivedWebhook, count: number) => ReceiverBehavior;
   close(): Promise<void>;
 }
 
@@ -78,7 +78,7 @@ export async function startWebhookReceiver(
     response.on('close', () => {
       if (!response.writableFinished) abortedResponseCount += 1;
     });
-    respond(receiver.behave(webhook, receivedWebhooks.length), request.socket, response);
+    respond(receiver.chooseBehavior(webhook, receivedWebhooks.length), request.socket, response);
   };
   const handleRequest = (request: IncomingMessage, response: ServerResponse) =>
     // A client may close the connection at any time.
@@ -104,7 +104,7 @@ export async function startWebhookReceiver(
     get abortedResponseCount() {
       return abortedResponseCount;
     },
-    behave: () => ({ status: 200 }),
+    chooseBehavior: () => ({ status: 200 }),
     async close() {
       for (const socket of sockets) socket.destroy();
       server.close();

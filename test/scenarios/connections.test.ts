@@ -74,7 +74,7 @@ test('idle connections to every listener do not exhaust file descriptors: keys a
     const answer = await fetch(`${service.operatorUrl}/api/v1/messages/${id}`, { headers: authorization });
     return ((await answer.json()) as { state: string }).state;
   };
-  await expect.poll(fetchState, { timeout: 20_000 }).toBe('delivered');
+  await expect.poll(fetchState, { timeout: 120_000 }).toBe('delivered');
   keyedConnection.write(rawRequest);
   await expect.poll(() => acceptedCount).toBe(2);
   expect(await readDroppedCount(service, 'listener="public",reason="full"')).toBeGreaterThan(0);
@@ -118,7 +118,7 @@ test('if clients pipeline requests but read no response, the public and the oper
     await submitAccepted(service.publicUrl, service.key ?? '');
     return readDroppedCount(service, 'reason="unread-answers"');
   };
-  await expect.poll(countClosedSockets, { timeout: 110_000, interval: 200 }).toBe(allSockets.length);
+  await expect.poll(countClosedSockets, { timeout: 120_000, interval: 200 }).toBe(allSockets.length);
   // Without the limit on unanswered requests, the buffered requests used 9 MB per connection.
   expect(maxResidentBytes - residentBytesBefore).toBeLessThan(allSockets.length * 2_000_000 + 100_000_000);
 }, 120_000);
@@ -139,7 +139,7 @@ test('the listener for provider events stops reading requests from a client that
         previousBytes = currentBytes;
         return isUnchanged;
       },
-      { timeout: 60_000, interval: 200 },
+      { timeout: 120_000, interval: 200 },
     )
     .toBe(true);
 });

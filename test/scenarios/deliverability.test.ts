@@ -58,7 +58,7 @@ async function fetchFigures(query: string): Promise<Deliverability> {
 
 test('messages are counted by mailbox provider, and the MX record of a recipient domain is looked up only once', async () => {
   await expect
-    .poll(async () => (await fetchFigures('by=provider')).total, { timeout: 20_000 })
+    .poll(async () => (await fetchFigures('by=provider')).total, { timeout: 120_000 })
     .toMatchObject({ accepted: 7, delivered: 6, bounced: 1, bounces: { hard: 1 } });
   const { rows, other } = await fetchFigures('by=provider');
   const countsByKey = Object.fromEntries(

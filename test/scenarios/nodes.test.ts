@@ -32,7 +32,7 @@ async function startNodes(count: number, settings: Record<string, string> = {}) 
   const nodes: ServiceProcess[] = [];
   while (nodes.length < count) nodes.push(await startProcess(createTemporaryFolder(), sharedSettings));
   return {
-    shared: sharedSettings,
+    sharedSettings,
     nodes,
     key: nodes[0]?.key ?? '',
     runJson: <T>(...args: string[]) => runJsonCommand<T>(folder, args, sharedSettings),
@@ -118,8 +118,8 @@ test('three nodes together accept no more messages than the burst of a throttle 
 });
 
 test('a new key is valid on every node as soon as it is created, in each of fifty repetitions', async () => {
-  const { nodes, shared } = await startNodes(2);
-  const store = await openStore(parsePostgresUrl(shared.POSTRIDER_DATABASE), { exclusive: false });
+  const { nodes, sharedSettings } = await startNodes(2);
+  const store = await openStore(parsePostgresUrl(sharedSettings.POSTRIDER_DATABASE), { exclusive: false });
   onTestFinished(() => store.close());
   const statuses: number[] = [];
   for (let n = 0; n < 50; n += 1) {
@@ -134,9 +134,14 @@ test('a new key is valid on every node as soon as it is created, in each of fift
 });
 
 test('an imported key is valid on every node as soon as the command has returned', async () => {
-  const { nodes, shared } = await startNodes(2);
+  const { nodes, sharedSettings } = await startNodes(2);
   const { key } = generateApiKey(randomBytes);
-  const importOutput = await runCommand(createTemporaryFolder(), ['key', 'import', 'default'], shared, `${key}\n`);
+  const importOutput = await runCommand(
+    createTemporaryFolder(),
+    ['key', 'import', 'default'],
+    sharedSettings,
+    `${key}\n`,
+  );
   expect(importOutput).toMatchObject({ code: 0, stderr: '' });
   expect(importOutput.stdout).not.toContain(key);
   const answers = await Promise.all(nodes.map(({ publicUrl }) => submit(publicUrl, key)));
@@ -158,12 +163,12 @@ test('behind a pooler without a direct connection, a lock, an unlock and a revoc
 test('behind a pooler without a direct connection, a message that one node accepts is sent by the other node within two seconds', async () => {
   const sink = await startCountingSink();
   const relaySettings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
-  const { nodes, key, shared } = await startNodes(1, {
+  const { nodes, key, sharedSettings } = await startNodes(1, {
     ...(await createPooledDatabase()),
     ...relaySettings,
     POSTRIDER_ROLES: 'api',
   });
-  await startProcess(createTemporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
+  await startProcess(createTemporaryFolder(), { ...sharedSettings, POSTRIDER_ROLES: 'deliver,operator' });
   /** Returns the milliseconds from a 201 response of the first node until the second node has sent the message. */
   const measureDeliveryMs = async () => {
     const id = await submitAccepted(nodes[0]?.publicUrl ?? '', key);
@@ -192,10 +197,10 @@ test('concurrent requests with one idempotency key on three nodes create one mes
 test('a node with the role deliver sends the messages that a node without this role has accepted', async () => {
   const sink = await startCountingSink();
   const relaySettings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
-  const { nodes, key, shared } = await startNodes(1, { ...relaySettings, POSTRIDER_ROLES: 'api' });
+  const { nodes, key, sharedSettings } = await startNodes(1, { ...relaySettings, POSTRIDER_ROLES: 'api' });
   const ids = await Promise.all(Array.from({ length: 20 }, () => submitAccepted(nodes[0]?.publicUrl ?? '', key)));
   expect(sink.acceptCounts.size).toBe(0);
-  await startProcess(createTemporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
+  await startProcess(createTemporaryFolder(), { ...sharedSettings, POSTRIDER_ROLES: 'deliver,operator' });
   await expect.poll(() => ids.filter((id) => sink.acceptCounts.get(id) !== 1)).toEqual([]);
 });
 

@@ -108,7 +108,7 @@ test('while no mail can be delivered, an HTTPS request reports the lock of an ac
 
 test('a notification whose node is killed with SIGKILL during the attempt is delivered after its lease has expired', async () => {
   const [receiver, server] = [await startReceiver(), await startServer()];
-  receiver.behave = () => 'stall';
+  receiver.chooseBehavior = () => 'stall';
   const { folder, service } = await startNotifyingService(server.port, receiver);
   await expect.poll(() => receiver.receivedWebhooks.length, { timeout: TIMEOUT_MS, interval: 20 }).toBe(1);
   service.child.kill('SIGKILL');

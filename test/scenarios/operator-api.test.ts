@@ -525,7 +525,7 @@ test('the details of a message contain its key, the attempt of each event, its w
   // An earlier test unlocked the account, which takes effect within one second.
   const deferredId = await vi.waitFor(
     () => submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' }),
-    { timeout: 60_000 },
+    { timeout: 120_000 },
   );
   const showMessage = async (id: string) => (await callApi('GET', `/messages/${id}`)).body;
   await expect

@@ -68,7 +68,7 @@ test('`domain add` creates the identity with the RSA key of Postrider, and `doma
   const earlyVerifyResult = await verifyDomain('own.example');
   expect([earlyVerifyResult.code, earlyVerifyResult.answer.status]).toEqual([1, 'authenticated']);
   expect(earlyVerifyResult.stderr).toMatch(/own\.example: Amazon SES has not verified this domain yet/);
-  if (identity !== undefined) Object.assign(identity, { verified: true, dkim: 'SUCCESS' });
+  if (identity !== undefined) Object.assign(identity, { isVerified: true, dkim: 'SUCCESS' });
   const verifyResult = await verifyDomain('own.example');
   expect([verifyResult.code, verifyResult.stderr, listProviderRecords(verifyResult.answer)[0]?.found]).toEqual([
     0,
@@ -88,7 +88,7 @@ test('with `--easy-dkim`, the DKIM records of SES are also printed and verified'
   );
   publishRecords(addedDomain);
   delete dns.zone['tokentwo._domainkey.easy.example'];
-  Object.assign(ses.identities.get('easy.example') ?? {}, { verified: true });
+  Object.assign(ses.identities.get('easy.example') ?? {}, { isVerified: true });
   const { answer } = await verifyDomain('easy.example');
   expect(listProviderRecords(answer).map(({ found }) => found)).toEqual(['found', 'missing', 'found', 'found']);
   const shownDomain = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'easy.example'], settings);
@@ -131,7 +131,7 @@ test('a MAIL FROM domain at SES is verified, and its records are shown', async (
   const addedDomain = await addDomain('from.example');
   const identity = ses.identities.get('from.example');
   const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behavior: 'USE_DEFAULT_VALUE' };
-  Object.assign(identity ?? {}, { verified: true, dkim: 'SUCCESS', mailFrom });
+  Object.assign(identity ?? {}, { isVerified: true, dkim: 'SUCCESS', mailFrom });
   publishRecords(addedDomain);
   const listMailFromResults = ({ records }: DomainAnswer) =>
     records
@@ -161,7 +161,7 @@ test('a MAIL FROM domain at SES is verified, and its records are shown', async (
 
 test('an SES identity that signs with an unknown key is not changed, and `domain add` prints a warning about it', async () => {
   ses.identities.set('theirs.example', {
-    verified: true,
+    isVerified: true,
     dkim: 'SUCCESS',
     origin: 'EXTERNAL',
     tokens: ['corporate'],
@@ -179,7 +179,7 @@ test('an SES identity that signs with an unknown key is not changed, and `domain
 
 test('`domain remove` does not remove an SES identity that existed before `domain add`', async () => {
   ses.identities.set('old.example', {
-    verified: true,
+    isVerified: true,
     dkim: 'SUCCESS',
     origin: 'AWS_SES',
     tokens: ['a', 'b', 'c'],
@@ -243,8 +243,8 @@ test('`account set --ses-configuration-set` applies to the messages of a running
   expect(await sendAndReadConfigurationSet()).toBeNull();
   const set = (value: string) => runPostrider('account', 'set', 'default', '--ses-configuration-set', value);
   expect((await set('news')).stdout).toContain('news');
-  await expect.poll(sendAndReadConfigurationSet, { timeout: 10_000 }).toBe('news');
+  await expect.poll(sendAndReadConfigurationSet, { timeout: 120_000 }).toBe('news');
   expect((await set('none')).code).toBe(0);
-  await expect.poll(sendAndReadConfigurationSet, { timeout: 10_000 }).toBeNull();
+  await expect.poll(sendAndReadConfigurationSet, { timeout: 120_000 }).toBeNull();
   expect((await set('a b')).code).toBe(2);
 });

@@ -83,7 +83,7 @@ describe('webhooks', () => {
 
   test('that failed are replayed with the id and body of the first attempt, and are signed with both secrets during a rotation', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => ({ status: 500, body: 'out of order' });
+    receiver.chooseBehavior = () => ({ status: 500, body: 'out of order' });
     const { id, secret } = await createEndpoint(receiver.url, '--events', 'message.delivered');
     await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
     const listDeliveries = () => runJson<Delivery[]>('webhook', 'deliveries', id);
@@ -93,7 +93,7 @@ describe('webhooks', () => {
     expect(delivery?.attempts[0]).toMatchObject({ status: 500, body: 'out of order' });
     const { secret: nextSecret } = await runJson<{ secret: string }>('webhook', 'rotate', id);
     // Every attempt before the rotation fails, so the attempt that succeeds has both signatures.
-    receiver.behave = () => ({ status: 200 });
+    receiver.chooseBehavior = () => ({ status: 200 });
     await runJson('webhook', 'replay', id, '--since', '1h');
     await expect.poll(async () => (await listDeliveries())[0]?.status).toBe('delivered');
     const [first, last] = [receiver.receivedWebhooks[0], receiver.receivedWebhooks.at(-1)];
@@ -104,7 +104,7 @@ describe('webhooks', () => {
 
   test('that test an endpoint are sent exactly once, even if the endpoint does not subscribe to their type', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => ({ status: 404 });
+    receiver.chooseBehavior = () => ({ status: 404 });
     const { id, secret } = await createEndpoint(receiver.url, '--events', 'domain.failing');
     await runJson('webhook', 'test', id);
     await expect.poll(async () => (await runJson<Delivery[]>('webhook', 'deliveries', id, '--failed')).length).toBe(1);
@@ -149,10 +149,10 @@ test('commands print the time until which the old secret signs, the event type t
 
 test('a failed webhook delivery is retried about five seconds after the first attempt', async () => {
   const receiver = await startReceiver();
-  receiver.behave = (_webhook, count) => ({ status: count === 1 ? 503 : 200 });
+  receiver.chooseBehavior = (_webhook, count) => ({ status: count === 1 ? 503 : 200 });
   await createEndpoint(receiver.url, '--events', 'message.delivered');
   await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
-  await expect.poll(() => receiver.receivedWebhooks.length, { timeout: 30_000, interval: 50 }).toBe(2);
+  await expect.poll(() => receiver.receivedWebhooks.length, { timeout: 120_000, interval: 50 }).toBe(2);
   const [first, second] = receiver.receivedWebhooks;
   if (first === undefined || second === undefined) throw new Error('no webhook was received');
   expect(second.headers['webhook-id']).toBe(first.headers['webhook-id']);
@@ -222,7 +222,7 @@ describe.each([
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk.toString();
     });
-    await expect.poll(() => isListening(port), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => isListening(port), { timeout: 120_000 }).toBe(true);
     const id = await submitAccepted(service.publicUrl, service.key, { to: `bounce+${file}@simulator.postrider.test` });
     await expect.poll(() => output).toBe(`message.bounced ${id} bounced 1\n`);
     const forgedResponse = await fetch(`http://127.0.0.1:${port}/`, {

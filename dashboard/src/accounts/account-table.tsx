@@ -35,7 +35,7 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
               isCurrent={currentName === account.name}
               onOpen={() => openAccount(account.name)}
             >
-              <Cells account={account} />
+              <AccountCells account={account} />
             </ListRow>
           ))}
         </tbody>
@@ -52,7 +52,7 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
   );
 }
 
-function Cells({ account }: { readonly account: AccountDetails }) {
+function AccountCells({ account }: { readonly account: AccountDetails }) {
   const { name, volume, volumeLeft, volumeUsed, reputation } = account;
   const [bounces, complaints] = reputation.thresholds;
   return (

@@ -106,8 +106,8 @@ function Threshold({
   readonly emails: number;
 }) {
   const label = metric === 'bounces' ? 'Hard bounces' : 'Complaints';
-  const share = emails === 0 ? '' : ` (${formatPercent(count / emails)})`;
-  if (limit === null) return <Gauge label={label} text={`${formatNumber(count)}${share}, no lock`} usage={null} />;
+  const shareText = emails === 0 ? '' : ` (${formatPercent(count / emails)})`;
+  if (limit === null) return <Gauge label={label} text={`${formatNumber(count)}${shareText}, no lock`} usage={null} />;
   const thresholdText = limitType === 'rate' ? formatPercent(limit) : formatNumber(limit);
-  return <Gauge label={label} text={`${formatNumber(count)}${share}, locks at ${thresholdText}`} usage={usage} />;
+  return <Gauge label={label} text={`${formatNumber(count)}${shareText}, locks at ${thresholdText}`} usage={usage} />;
 }

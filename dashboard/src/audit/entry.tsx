@@ -35,7 +35,7 @@ export function EntryRow({ entry, isCurrent, onOpen }: EntryRowProps) {
         </div>
       </td>
       <td className="fill">
-        <Difference lines={listDifferences(entry.before, entry.after, VALUE_FORMATS)} />
+        <DifferenceView lines={listDifferences(entry.before, entry.after, VALUE_FORMATS)} />
       </td>
       <td className="wrap audit-actor" data-label="Actor">
         {actor}
@@ -48,7 +48,7 @@ export function EntryRow({ entry, isCurrent, onOpen }: EntryRowProps) {
   );
 }
 
-function Difference({ lines }: { readonly lines: readonly DifferenceLine[] }) {
+function DifferenceView({ lines }: { readonly lines: readonly DifferenceLine[] }) {
   if (lines.length === 0)
     return (
       <Text inherit c="dimmed">

@@ -14,8 +14,8 @@ const OUTCOME_LINES = [
   { name: 'complained', label: 'Complained' },
 ] as const;
 const TIME_LINES = [
-  { percentile: 'p50', token: 'accent', dash: [] },
-  { percentile: 'p99', token: 'deferred', dash: [4, 3] },
+  { percentile: 'p50', token: 'accent', dashPattern: [] },
+  { percentile: 'p99', token: 'deferred', dashPattern: [4, 3] },
 ] as const;
 
 /** Returns the line for the time until the provider confirms a delivery. Returns no line without confirmations. */
@@ -25,7 +25,7 @@ function createConfirmationLines(points: Deliverability['points']): readonly Lin
     {
       label: 'p50 until confirmed',
       colors: [TOKENS.light.delivered, TOKENS.dark.delivered],
-      dash: [2, 3],
+      dashPattern: [2, 3],
       values: points.map(({ confirmationMs }) => confirmationMs?.p50 ?? null),
     },
   ];
@@ -48,10 +48,10 @@ export function RowChart({ name, step, points }: RowChartProps) {
       showsTimes
         ? [
             ...TIME_LINES.map(
-              ({ percentile, token, dash }): Line => ({
+              ({ percentile, token, dashPattern }): Line => ({
                 label: percentile,
                 colors: [TOKENS.light[token], TOKENS.dark[token]],
-                dash,
+                dashPattern,
                 values: points.map(({ latencyMs }) => latencyMs?.[percentile] ?? null),
               }),
             ),
@@ -60,7 +60,7 @@ export function RowChart({ name, step, points }: RowChartProps) {
         : OUTCOME_LINES.map((outcome) => ({
             label: outcome.label,
             colors: [TOKENS.light[outcome.name], TOKENS.dark[outcome.name]],
-            dash: [],
+            dashPattern: [],
             values: points.map((point) => point[outcome.name]),
           })),
     [points, showsTimes],
@@ -74,8 +74,8 @@ export function RowChart({ name, step, points }: RowChartProps) {
       lines={lines}
       format={showsTimes ? formatDuration : formatNumber}
       formatAxis={formatCompact}
-      logarithmic={showsTimes}
-      stacked={!showsTimes}
+      isLogarithmic={showsTimes}
+      isStacked={!showsTimes}
       hasTable={false}
       controls={
         <SegmentedControl

@@ -24,8 +24,8 @@ export const RANGES: readonly {
   { value: '30d', label: '30 d', phrase: '30 days', step: 'day' },
 ];
 
-export const SORTS = ['accepted', 'delivered', 'deferred', 'bounced', 'complained', 'p50', 'p99'] as const;
-export type Sort = (typeof SORTS)[number];
+export const SORT_COLUMNS = ['accepted', 'delivered', 'deferred', 'bounced', 'complained', 'p50', 'p99'] as const;
+export type Sort = (typeof SORT_COLUMNS)[number];
 
 export interface PageState {
   readonly by: Grouping;
@@ -48,7 +48,7 @@ export function readState(parameters: URLSearchParams): PageState {
     account: parameters.get('account'),
     sendingDomain: by === 'provider' ? parameters.get('sendingDomain') : null,
     key: parameters.get('key'),
-    sort: SORTS.find((sort) => sort === parameters.get('sort')) ?? 'accepted',
+    sort: SORT_COLUMNS.find((sort) => sort === parameters.get('sort')) ?? 'accepted',
   };
 }
 

@@ -257,8 +257,8 @@ interface LockThresholdProps {
 
 function LockThreshold({ rate, threshold, kind }: LockThresholdProps) {
   if (threshold === null || threshold >= 1) return null;
-  const share = threshold === 0 ? 1 : (rate ?? 0) / threshold;
-  const tone = share >= 1 ? 'worse' : share >= WARNING_SHARE ? 'warning' : '';
+  const thresholdShare = threshold === 0 ? 1 : (rate ?? 0) / threshold;
+  const tone = thresholdShare >= 1 ? 'worse' : thresholdShare >= WARNING_SHARE ? 'warning' : '';
   return (
     <span className={`delta ${tone}`}>
       locks at {formatPercent(threshold)}

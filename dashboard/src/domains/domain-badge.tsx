@@ -21,7 +21,7 @@ const KEY_STYLES: Readonly<Record<KeyState, readonly [Tone, string]>> = {
   retiring: ['neutral', 'retiring'],
 };
 
-export const PURPOSES: Readonly<Record<DomainRecord['purpose'], string>> = {
+export const PURPOSE_LABELS: Readonly<Record<DomainRecord['purpose'], string>> = {
   dkim: 'DKIM',
   spf: 'SPF',
   dmarc: 'DMARC',

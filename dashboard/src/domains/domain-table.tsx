@@ -5,7 +5,7 @@ import { path } from '../api/client';
 import { ListHead, ListRow } from '../parts/list-row';
 import { RelativeTime } from '../parts/relative-time';
 import { useRowKeys } from '../parts/use-row-keys';
-import { DomainBadge, formatFoundRecords, PURPOSES } from './domain-badge';
+import { DomainBadge, formatFoundRecords, PURPOSE_LABELS } from './domain-badge';
 
 interface DomainTableProps {
   readonly domains: readonly DomainDetails[];
@@ -30,7 +30,7 @@ export function DomainTable({ domains, oneAccount = false }: DomainTableProps) {
               isCurrent={currentDomain === domain.domain}
               onOpen={() => openDomain(domain.domain)}
             >
-              <Cells domain={domain} oneAccount={oneAccount} />
+              <DomainCells domain={domain} oneAccount={oneAccount} />
             </ListRow>
           ))}
         </tbody>
@@ -39,7 +39,7 @@ export function DomainTable({ domains, oneAccount = false }: DomainTableProps) {
   );
 }
 
-function Cells({ domain, oneAccount }: { readonly domain: DomainDetails; readonly oneAccount: boolean }) {
+function DomainCells({ domain, oneAccount }: { readonly domain: DomainDetails; readonly oneAccount: boolean }) {
   const { domain: name, unicode, account, status, subdomains, checked } = domain;
   const additions = [...(unicode === name ? [] : [unicode]), ...(subdomains ? ['with subdomains'] : [])];
   return (
@@ -80,7 +80,7 @@ function Cells({ domain, oneAccount }: { readonly domain: DomainDetails; readonl
 function describeProblem({ records, sends, status, graceEnds }: DomainDetails): string {
   const listPurposes = (state: 'missing' | 'wrong') => {
     const purposes = [
-      ...new Set(records.filter(({ found }) => found === state).map(({ purpose }) => PURPOSES[purpose])),
+      ...new Set(records.filter(({ found }) => found === state).map(({ purpose }) => PURPOSE_LABELS[purpose])),
     ];
     return purposes.length === 0 ? [] : [`${state}: ${purposes.join(', ')}`];
   };

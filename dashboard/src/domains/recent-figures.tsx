@@ -23,12 +23,12 @@ export function RecentFigures({ domain }: { readonly domain: string }) {
     >
       {figures.isPending ? <Skeleton height={110} radius="sm" role="status" aria-label="Loading" /> : null}
       {figures.isError ? <ErrorAlert error={figures.error} retry={() => figures.refetch()} /> : null}
-      {figures.data === undefined ? null : <Total total={figures.data.total} />}
+      {figures.data === undefined ? null : <TotalFigures total={figures.data.total} />}
     </Card>
   );
 }
 
-function Total({ total }: Pick<Deliverability, 'total'>) {
+function TotalFigures({ total }: Pick<Deliverability, 'total'>) {
   const { accepted, delivered, deferred, ended, bounces, complaintRate, deliveredRate } = total;
   return (
     <>

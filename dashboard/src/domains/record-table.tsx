@@ -7,7 +7,7 @@ import { Card } from '../parts/card';
 import { CopyIcon } from '../parts/copyable';
 import { saveFile } from '../parts/download';
 import { TextWithCode } from '../parts/text-with-code';
-import { KeyBadge, PURPOSES, RecordBadge } from './domain-badge';
+import { KeyBadge, PURPOSE_LABELS, RecordBadge } from './domain-badge';
 
 export function RecordTable({ domain: { domain, records } }: { readonly domain: DomainDetails }) {
   return (
@@ -61,7 +61,7 @@ function Row({ record, domain }: { readonly record: DomainRecord; readonly domai
     <tr>
       <td className="fill">
         <div className="two-lines">
-          <b>{PURPOSES[purpose]}</b>
+          <b>{PURPOSE_LABELS[purpose]}</b>
           <span>
             <TextWithCode text={describePurpose(about)} />
           </span>

@@ -14,12 +14,12 @@ interface CapturedListProps {
   readonly selectedId: string | undefined;
   /** Fetches the next page; null on the last page. */
   readonly loadMore: (() => void) | null;
-  readonly busy: boolean;
+  readonly isLoadingMore: boolean;
   /** True if the list contains only the messages that match a search. */
   readonly isSearch: boolean;
 }
 
-export function CapturedList({ messages, selectedId, loadMore, busy, isSearch }: CapturedListProps) {
+export function CapturedList({ messages, selectedId, loadMore, isLoadingMore, isSearch }: CapturedListProps) {
   // The links preserve the query parameters, so that the next message opens in the current view.
   const queryString = useSearch();
   const [, navigate] = useLocation();
@@ -58,7 +58,7 @@ export function CapturedList({ messages, selectedId, loadMore, busy, isSearch }:
       )}
       {loadMore === null ? null : (
         <div className="inbox-more">
-          <Button variant="default" size="compact-sm" onClick={loadMore} loading={busy}>
+          <Button variant="default" size="compact-sm" onClick={loadMore} loading={isLoadingMore}>
             {isSearch ? 'Search older messages' : 'Show older messages'}
           </Button>
         </div>

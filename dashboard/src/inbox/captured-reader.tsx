@@ -16,7 +16,7 @@ import { HeadersView, SourceView, TextView } from './text-views';
 
 const VIEWS = ['html', 'text', 'checks', 'headers', 'source'] as const;
 type View = (typeof VIEWS)[number];
-const TITLES: Readonly<Record<View, string>> = {
+const VIEW_TITLES: Readonly<Record<View, string>> = {
   html: 'HTML',
   text: 'Text',
   checks: 'Checks',
@@ -89,7 +89,7 @@ function CapturedContent({ message }: { readonly message: CapturedMessage }) {
               value={candidate}
               rightSection={candidate === 'checks' ? <CheckCount checks={checks} /> : null}
             >
-              {TITLES[candidate]}
+              {VIEW_TITLES[candidate]}
             </Tabs.Tab>
           ))}
         </Tabs.List>

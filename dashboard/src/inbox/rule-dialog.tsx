@@ -46,7 +46,7 @@ const PRESETS: readonly Preset[] = [
 ];
 
 /** The effect of each kind of answer. */
-const EFFECTS: Readonly<Record<AnswerKind, string>> = {
+const EFFECTS_BY_ANSWER: Readonly<Record<AnswerKind, string>> = {
   reply:
     'A 4xx reply defers the message. A 5xx reply bounces it; a reply for an unknown mailbox also adds the recipient to the suppression list of the account. The bounce counts toward the reputation of the account.',
   delay: 'The message is captured after the delay.',
@@ -155,7 +155,7 @@ export function RuleDialog({ onClose }: { readonly onClose: () => void }) {
         />
       ) : null}
       <Text size="sm" c="dimmed">
-        {EFFECTS[preset.answer]}
+        {EFFECTS_BY_ANSWER[preset.answer]}
       </Text>
       <Group grow align="flex-start">
         <NumberInput

@@ -39,7 +39,7 @@ export function Rules() {
       {rules.data?.length === 0 ? (
         <EmptyState
           title="No rules"
-          next={
+          nextStep={
             <>
               {addButton}
               <Copyable

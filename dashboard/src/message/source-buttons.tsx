@@ -10,11 +10,11 @@ import type { MessageSource } from '../../../src/operations/messages/source-sche
 import { get, path } from '../api/client';
 import { saveFile } from '../parts/download';
 
-type Part = 'source' | 'headers';
+type SourcePart = 'source' | 'headers';
 
 export function SourceButtons({ message: { id } }: { readonly message: MessageDetails }) {
   const { mutate, isPending, variables } = useMutation({
-    mutationFn: async (part: Part) => {
+    mutationFn: async (part: SourcePart) => {
       const messageSource = await get<MessageSource>(
         path`/messages/${id}/source`,
         part === 'headers' ? { headersOnly: 'true' } : {},
@@ -31,7 +31,7 @@ export function SourceButtons({ message: { id } }: { readonly message: MessageDe
     onError: ({ message }) =>
       notifications.show({ color: 'red', message, closeButtonProps: { 'aria-label': 'Close' } }),
   });
-  const isBusy = (part: Part) => isPending && variables === part;
+  const isBusy = (part: SourcePart) => isPending && variables === part;
   return (
     <>
       <Button variant="default" loading={isBusy('source')} onClick={() => mutate('source')}>

@@ -53,7 +53,7 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
           .map(({ list, at }) => (
             <li key={list}>
               <EventIcon type="suppressed" />
-              <Head type="recipient suppressed" at={at} acceptedAt={message.at} by={null} />
+              <EntryHead type="recipient suppressed" at={at} acceptedAt={message.at} by={null} />
               <Text size="sm" className="wrap">
                 {message.to} was added to{' '}
                 <Anchor component={Link} href={buildSuppressionUrl(list, message.to)} inherit>
@@ -115,13 +115,13 @@ function Event({ event, message }: { readonly event: EventDetails; readonly mess
   const category = event.category === null ? null : formatLabel(event.category);
   return (
     <>
-      <Head
+      <EntryHead
         type={event.type}
         at={event.at}
         acceptedAt={message.at}
         by={event.type === 'accepted' ? null : describeActor(event.by)}
       />
-      {event.type === 'accepted' ? <Accepted message={message} /> : null}
+      {event.type === 'accepted' ? <AcceptedDetail message={message} /> : null}
       {event.detail === null ? null : <Detail event={event} detail={event.detail} />}
       {attempt === undefined && category !== null ? <span className="category">{category}</span> : null}
       {attempt === undefined ? null : <AttemptDetails attempt={attempt} category={category} />}
@@ -163,7 +163,7 @@ interface HeadProps {
   readonly by: string | null;
 }
 
-function Head({ type, at, acceptedAt, by }: HeadProps) {
+function EntryHead({ type, at, acceptedAt, by }: HeadProps) {
   const isOtherDay = formatDate(at) !== formatDate(acceptedAt);
   return (
     <div className="timeline-head">
@@ -177,7 +177,7 @@ function Head({ type, at, acceptedAt, by }: HeadProps) {
   );
 }
 
-function Accepted({ message: { account, key, keyName } }: { readonly message: MessageDetails }) {
+function AcceptedDetail({ message: { account, key, keyName } }: { readonly message: MessageDetails }) {
   return (
     <Text size="sm" className="wrap">
       with key {keyName === null ? key : `${keyName} (${key})`}

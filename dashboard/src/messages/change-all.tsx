@@ -61,7 +61,7 @@ export function ChangeAllButton({ filters }: { readonly filters: Filters }) {
       <Modal
         opened={opened}
         onClose={close}
-        title="Change all messages of this filter"
+        title="Change all messages that match the filter"
         closeButtonProps={{ 'aria-label': 'Close' }}
       >
         <ChangeAll filters={filters} onClose={close} />

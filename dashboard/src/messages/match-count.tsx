@@ -28,10 +28,10 @@ export const MATCH_COUNT_KEY = 'message-matches';
 
 export function MatchCount({ filters, isEnabled }: MatchCountProps) {
   const { since, until } = filters;
-  const times: Filters = { ...(since === undefined ? {} : { since }), ...(until === undefined ? {} : { until }) };
-  const hasOtherFilters = Object.keys(filters).length > Object.keys(times).length;
+  const timeFilters: Filters = { ...(since === undefined ? {} : { since }), ...(until === undefined ? {} : { until }) };
+  const hasOtherFilters = Object.keys(filters).length > Object.keys(timeFilters).length;
   const matchCount = useCount(filters, isEnabled);
-  const totalCount = useCount(times, isEnabled && hasOtherFilters && matchCount !== undefined);
+  const totalCount = useCount(timeFilters, isEnabled && hasOtherFilters && matchCount !== undefined);
   return (
     <span className="match-count" role="status">
       {matchCount === undefined ? null : formatMatches(matchCount, hasOtherFilters ? totalCount : undefined, filters)}

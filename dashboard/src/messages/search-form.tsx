@@ -26,7 +26,7 @@ interface SearchFormProps {
 export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
   const accounts = useAccounts();
   const applyText = (name: FilterName) => (text: string) => onChange({ [name]: text }, true);
-  const clear = (...names: readonly FilterName[]) =>
+  const clearFilters = (...names: readonly FilterName[]) =>
     onChange(Object.fromEntries(names.map((name) => [name, undefined])), false);
   const accountNames = [...new Set([...(accounts.data ?? []).map(({ name }) => name), ...splitList(filters.account)])];
   const changeList = (name: FilterName) => (values: readonly string[]) => onChange({ [name]: values.join(',') }, false);
@@ -57,19 +57,19 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
           />
         </div>
         <Group gap="xs">
-          <FilterChip label="State" value={filters.state} onClear={() => clear('state')}>
+          <FilterChip label="State" value={filters.state} onClear={() => clearFilters('state')}>
             <FilterValues
               label="State"
               values={[...STATES, 'deferred']}
-              chosen={filters.state}
+              chosenText={filters.state}
               onChange={changeList('state')}
             />
           </FilterChip>
-          <FilterChip label="Account" value={filters.account} onClear={() => clear('account')}>
+          <FilterChip label="Account" value={filters.account} onClear={() => clearFilters('account')}>
             <FilterValues
               label="Account"
               values={accountNames}
-              chosen={filters.account}
+              chosenText={filters.account}
               onChange={changeList('account')}
               isRaw
             />
@@ -77,7 +77,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
           <FilterChip
             label="Reason"
             value={joinValues([filters.class, filters.category, filters.code])}
-            onClear={() => clear('class', 'category', 'code')}
+            onClear={() => clearFilters('class', 'category', 'code')}
           >
             <Stack gap="sm">
               <TextFilter
@@ -89,13 +89,13 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
               <FilterValues
                 label="Class of failure"
                 values={FAILURE_CLASSES}
-                chosen={filters.class}
+                chosenText={filters.class}
                 onChange={changeList('class')}
               />
               <FilterValues
                 label="Category of failure"
                 values={FAILURE_CATEGORIES}
-                chosen={filters.category}
+                chosenText={filters.category}
                 onChange={changeList('category')}
               />
             </Stack>
@@ -103,7 +103,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
           <FilterChip
             label="Recipient"
             value={joinValues([filters.to, filters.domain])}
-            onClear={() => clear('to', 'domain')}
+            onClear={() => clearFilters('to', 'domain')}
           >
             <Stack gap="sm">
               <TextFilter label="To" value={filters.to ?? ''} onApply={applyText('to')} />
@@ -115,25 +115,29 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
               />
             </Stack>
           </FilterChip>
-          <FilterChip label="Mailbox provider" value={filters.mailboxProvider} onClear={() => clear('mailboxProvider')}>
+          <FilterChip
+            label="Mailbox provider"
+            value={filters.mailboxProvider}
+            onClear={() => clearFilters('mailboxProvider')}
+          >
             <FilterValues
               label="Mailbox provider"
               values={SEARCHABLE_PROVIDERS}
-              chosen={filters.mailboxProvider}
+              chosenText={filters.mailboxProvider}
               onChange={changeList('mailboxProvider')}
             />
           </FilterChip>
           <FilterChip
             label="Content"
             value={joinValues([filters.from, filters.subject])}
-            onClear={() => clear('from', 'subject')}
+            onClear={() => clearFilters('from', 'subject')}
           >
             <Stack gap="sm">
               <TextFilter label="From" value={filters.from ?? ''} onApply={applyText('from')} />
               <TextFilter label="Subject" value={filters.subject ?? ''} onApply={applyText('subject')} />
             </Stack>
           </FilterChip>
-          <FilterChip label="Time" value={describeTimeRange(filters)} onClear={() => clear('since', 'until')}>
+          <FilterChip label="Time" value={describeTimeRange(filters)} onClear={() => clearFilters('since', 'until')}>
             <Stack gap="sm">
               <TimeFilter
                 filters={filters}
@@ -146,7 +150,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
               Clear all filters
             </Button>
           )}
-          <KeyHints open="open" canSelect />
+          <KeyHints openLabel="open" canSelect />
         </Group>
       </Stack>
     </search>

@@ -12,29 +12,30 @@ import { formatCount } from '../parts/number';
 
 type Action = 'retry' | 'cancel' | 'resend';
 
-const ACTIONS: Readonly<Record<Action, { readonly button: string; readonly text: string; readonly done: string }>> = {
-  retry: {
-    button: 'Retry',
-    text: 'Queued messages become due immediately, and uncertain messages are sent again. Other messages are refused.',
-    done: 'retried',
-  },
-  cancel: {
-    button: 'Cancel',
-    text: 'Queued and uncertain messages are cancelled. Other messages are refused. You cannot undo a cancellation.',
-    done: 'cancelled',
-  },
-  resend: {
-    button: 'Resend',
-    text: 'Ended messages are submitted again as new messages and count toward the volume. Other messages are refused.',
-    done: 'sent again',
-  },
-};
+const ACTIONS: Readonly<Record<Action, { readonly button: string; readonly text: string; readonly doneText: string }>> =
+  {
+    retry: {
+      button: 'Retry',
+      text: 'Queued messages become due immediately, and uncertain messages are sent again. Other messages are refused.',
+      doneText: 'retried',
+    },
+    cancel: {
+      button: 'Cancel',
+      text: 'Queued and uncertain messages are cancelled. Other messages are refused. You cannot undo a cancellation.',
+      doneText: 'cancelled',
+    },
+    resend: {
+      button: 'Resend',
+      text: 'Ended messages are submitted again as new messages and count toward the volume. Other messages are refused.',
+      doneText: 'sent again',
+    },
+  };
 
 interface Run {
   readonly action: Action;
   readonly total: number;
-  readonly done: number;
-  readonly refused: number;
+  readonly doneCount: number;
+  readonly refusedCount: number;
   readonly error: string | null;
   readonly isRunning: boolean;
 }
@@ -57,20 +58,20 @@ export function SelectionBar({ selectedIds, onClear }: SelectionBarProps) {
     [],
   );
 
-  async function start(action: Action): Promise<void> {
+  async function startAction(action: Action): Promise<void> {
     const ids = [...selectedIds];
     setRequestedAction(null);
     isStopped.current = false;
-    let state: Run = { action, total: ids.length, done: 0, refused: 0, error: null, isRunning: true };
+    let state: Run = { action, total: ids.length, doneCount: 0, refusedCount: 0, error: null, isRunning: true };
     setRun(state);
     for (const id of ids) {
       if (isStopped.current) break;
       try {
         await post(path`/messages/${id}/${action}`);
-        state = { ...state, done: state.done + 1 };
+        state = { ...state, doneCount: state.doneCount + 1 };
       } catch (error) {
         const errorText = error instanceof Error ? error.message : String(error);
-        state = { ...state, refused: state.refused + 1, error: state.error ?? errorText };
+        state = { ...state, refusedCount: state.refusedCount + 1, error: state.error ?? errorText };
         // An error with status 404 or 409 concerns only this message. Any other error concerns every message.
         if (!(error instanceof ApiError && (error.status === 404 || error.status === 409))) {
           setRun({ ...state, error: errorText, isRunning: false });
@@ -116,7 +117,7 @@ export function SelectionBar({ selectedIds, onClear }: SelectionBarProps) {
         busy={false}
         error={null}
         onConfirm={() => {
-          if (requestedAction !== null) void start(requestedAction);
+          if (requestedAction !== null) void startAction(requestedAction);
         }}
         onClose={() => setRequestedAction(null)}
       >
@@ -127,7 +128,7 @@ export function SelectionBar({ selectedIds, onClear }: SelectionBarProps) {
 }
 
 function RunProgress({
-  run: { action, total, done, refused, error, isRunning },
+  run: { action, total, doneCount, refusedCount, error, isRunning },
   onStop,
   onClose,
 }: {
@@ -139,14 +140,14 @@ function RunProgress({
     <>
       <Group gap="sm" mb={6}>
         <Text role="status">
-          {done} of {formatCount(total, 'message')} {ACTIONS[action].done}
-          {refused === 0 ? '' : `, ${refused} refused`}
+          {doneCount} of {formatCount(total, 'message')} {ACTIONS[action].doneText}
+          {refusedCount === 0 ? '' : `, ${refusedCount} refused`}
         </Text>
         <Button variant="default" size="compact-sm" onClick={isRunning ? onStop : onClose}>
           {isRunning ? 'Stop' : 'Close'}
         </Button>
       </Group>
-      <Progress value={(100 * (done + refused)) / Math.max(1, total)} aria-label="Progress" />
+      <Progress value={(100 * (doneCount + refusedCount)) / Math.max(1, total)} aria-label="Progress" />
       {error === null ? null : (
         <Text size="sm" c="dimmed" mt={6} className="wrap">
           {error}

@@ -43,10 +43,10 @@ export function AccountPage({ parameters }: PageProps) {
       </>
     );
   }
-  return <Content account={account.data} />;
+  return <AccountContent account={account.data} />;
 }
 
-function Content({ account }: { readonly account: AccountDetails }) {
+function AccountContent({ account }: { readonly account: AccountDetails }) {
   const { name } = account;
   const [urlState, setUrlState] = useUrlState();
   const [isLimitsDialogOpen, setIsLimitsDialogOpen] = useState(false);

@@ -9,7 +9,7 @@ import { ListFilters, useListFilters } from '../parts/list-filters';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
-const STATES = [
+const STATE_OPTIONS = [
   { value: 'active', label: 'Active' },
   { value: 'near', label: 'Near lock' },
   { value: 'locked', label: 'Locked' },
@@ -37,7 +37,7 @@ export function AccountsPage() {
         <>
           <ListFilters
             label="Filter by name"
-            states={STATES}
+            states={STATE_OPTIONS}
             entryNoun="account"
             shownCount={shownAccounts.length}
             totalCount={allAccounts.length}

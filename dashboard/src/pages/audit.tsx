@@ -106,7 +106,7 @@ function AuditFilters({ target, action, actor }: AuditFiltersProps) {
         <FilterValues
           label="Action"
           values={AUDITED_NOUNS}
-          chosen={action}
+          chosenText={action}
           onChange={(values) => changeFilter('action', values.join(','))}
         />
       </FilterChip>
@@ -127,7 +127,7 @@ function AuditFilters({ target, action, actor }: AuditFiltersProps) {
           Clear filters
         </Button>
       )}
-      <KeyHints open="open the target" />
+      <KeyHints openLabel="open the target" />
     </search>
   );
 }

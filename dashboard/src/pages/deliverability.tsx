@@ -72,7 +72,7 @@ export function DeliverabilityPage() {
       {figures.isPending ? <Loading /> : null}
       {figures.isError ? <ErrorAlert error={figures.error} retry={() => figures.refetch()} /> : null}
       {figures.data === undefined ? null : (
-        <Content
+        <DeliverabilityContent
           state={state}
           figures={figures.data}
           onSelect={selectRow}
@@ -114,7 +114,7 @@ interface ContentProps {
   readonly onLongerRange: () => void;
 }
 
-function Content({ state, figures, onSelect, onSort, onLongerRange }: ContentProps) {
+function DeliverabilityContent({ state, figures, onSelect, onSort, onLongerRange }: ContentProps) {
   const chart = useRef<HTMLDivElement>(null);
   const { range, key, by } = state;
   const { rows, total, changes, points, from, until, previousFrom } = figures;
@@ -128,7 +128,7 @@ function Content({ state, figures, onSelect, onSort, onLongerRange }: ContentPro
         {...(range === '30d'
           ? {}
           : {
-              next: (
+              nextStep: (
                 <Button variant="default" onClick={onLongerRange}>
                   Show the last 30 days
                 </Button>

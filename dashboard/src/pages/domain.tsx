@@ -6,7 +6,7 @@ import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
 import { AlignmentCard } from '../domains/alignment-card';
 import { DomainActions } from '../domains/domain-actions';
-import { DomainBadge, formatFoundRecords, KeyBadge, PURPOSES } from '../domains/domain-badge';
+import { DomainBadge, formatFoundRecords, KeyBadge, PURPOSE_LABELS } from '../domains/domain-badge';
 import { DomainSettings } from '../domains/domain-settings';
 import { useDomain } from '../domains/queries';
 import { RecentFigures } from '../domains/recent-figures';
@@ -25,7 +25,7 @@ const LIST_LINK = { href: '/domains', text: 'Domains' };
 export function DomainPage({ parameters, session }: PageProps) {
   const name = parameters.name ?? '';
   const domain = useDomain(name);
-  if (domain.data !== undefined) return <Content domain={domain.data} transport={session.transport} />;
+  if (domain.data !== undefined) return <DomainContent domain={domain.data} transport={session.transport} />;
   return (
     <>
       <PageHead title={name} parent={LIST_LINK} />
@@ -44,7 +44,7 @@ export function DomainPage({ parameters, session }: PageProps) {
   );
 }
 
-function Content({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
+function DomainContent({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
   return (
     <>
       <PageHead
@@ -137,7 +137,7 @@ function MissingRecords({ domain: { status, records } }: { readonly domain: Doma
   );
   const [firstRecord] = missingRecords;
   if (status !== 'authenticated' || firstRecord === undefined) return null;
-  const purposes = [...new Set(missingRecords.map(({ purpose }) => PURPOSES[purpose]))].join(', ');
+  const purposes = [...new Set(missingRecords.map(({ purpose }) => PURPOSE_LABELS[purpose]))].join(', ');
   return (
     <Callout
       tone="warning"

@@ -11,7 +11,7 @@ import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import type { PageProps } from './index';
 
-const STATES = [
+const STATE_OPTIONS = [
   { value: 'pending', label: 'Pending' },
   { value: 'authenticated', label: 'Authenticated' },
   { value: 'failing', label: 'Failing' },
@@ -38,7 +38,7 @@ export function DomainsPage({ session }: PageProps) {
         <EmptyState
           title="No domains"
           Icon={IconWorld}
-          next={<Copyable value="postrider domain add default example.com" label="the command" />}
+          nextStep={<Copyable value="postrider domain add default example.com" label="the command" />}
         >
           Messages are signed for the domain of the sender. Add your sending domain, publish its DNS records, and verify
           it.
@@ -48,7 +48,7 @@ export function DomainsPage({ session }: PageProps) {
         <>
           <ListFilters
             label="Filter by domain or account"
-            states={STATES}
+            states={STATE_OPTIONS}
             entryNoun="domain"
             shownCount={shownDomains.length}
             totalCount={allDomains.length}

@@ -37,7 +37,7 @@ export function FeedbackPage() {
           Bounces, complaints and provider events that were not understood, or that name no known message. They change
           no message and suppress no recipient.
         </p>
-        {reports.length === 0 ? null : <KeyHints open="open" search={null} />}
+        {reports.length === 0 ? null : <KeyHints openLabel="open" search={null} />}
       </div>
       {reportQuery.isPending ? <Loading /> : null}
       {reportQuery.isError ? <ErrorAlert error={reportQuery.error} retry={reportQuery.refetch} /> : null}

@@ -104,21 +104,21 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
   const refetchInterval = usePollingInterval();
   const [urlState, setUrlState] = useUrlState();
   const search = urlState.get('q') ?? '';
-  const list = useInfiniteQuery({
+  const messagePages = useInfiniteQuery({
     queryKey: ['inbox', 'list', search],
     queryFn: ({ pageParam }) => get<Page>('/inbox', { limit: 50, before: pageParam, search }),
     initialPageParam: '',
     getNextPageParam: ({ next }) => next,
     refetchInterval,
   });
-  const latestMessages = list.data?.pages.flatMap((page) => page.messages);
+  const latestMessages = messagePages.data?.pages.flatMap((page) => page.messages);
   const { rows: messages, newCount, showNew } = useSteadyRows(latestMessages, search);
   const newestMessage = latestMessages?.[0];
-  const hasNewMessage = useHasNewMessage(newestMessage?.id, list.isSuccess);
+  const hasNewMessage = useHasNewMessage(newestMessage?.id, messagePages.isSuccess);
 
   // The first message that arrives in an empty inbox opens automatically, unless a message is already selected.
   const [, navigate] = useLocation();
-  const isEmpty = list.isSuccess && newestMessage === undefined && search === '';
+  const isEmpty = messagePages.isSuccess && newestMessage === undefined && search === '';
   const wasEmpty = useRef(false);
   useEffect(() => {
     if (wasEmpty.current && newestMessage !== undefined && id === undefined)
@@ -133,9 +133,9 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
           ? `New message to ${newestMessage.to}: ${newestMessage.subject}`
           : ''}
       </VisuallyHidden>
-      {list.isPending ? <Loading /> : null}
-      {list.isError && newestMessage === undefined ? (
-        <ErrorAlert error={list.error} retry={() => list.refetch()} />
+      {messagePages.isPending ? <Loading /> : null}
+      {messagePages.isError && newestMessage === undefined ? (
+        <ErrorAlert error={messagePages.error} retry={() => messagePages.refetch()} />
       ) : null}
       {isEmpty && id === undefined ? (
         <div className="stack">
@@ -145,7 +145,7 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
           </Card>
         </div>
       ) : null}
-      {list.data === undefined || (isEmpty && id === undefined) ? null : (
+      {messagePages.data === undefined || (isEmpty && id === undefined) ? null : (
         <div className="inbox" data-reading={id !== undefined}>
           <div className="inbox-side">
             <div className="inbox-search">
@@ -165,8 +165,8 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
             <CapturedList
               messages={messages}
               selectedId={id}
-              loadMore={list.hasNextPage ? () => void list.fetchNextPage() : null}
-              busy={list.isFetchingNextPage}
+              loadMore={messagePages.hasNextPage ? () => void messagePages.fetchNextPage() : null}
+              isLoadingMore={messagePages.isFetchingNextPage}
               isSearch={search !== ''}
             />
           </div>

@@ -71,7 +71,7 @@ export function OverviewPage({ session }: PageProps) {
       {overview.isError ? <ErrorAlert error={overview.error} retry={() => overview.refetch()} /> : null}
       {/* The page waits for both queries, so that the checklist does not appear later and move the figures. */}
       {overview.data === undefined || setup.isPending ? null : (
-        <Content overview={overview.data}>
+        <OverviewContent overview={overview.data}>
           {setup.data === undefined || isSetupInHeader ? null : (
             <SetupSection
               setup={setup.data}
@@ -80,7 +80,7 @@ export function OverviewPage({ session }: PageProps) {
               onHide={() => setSetupHidden(true)}
             />
           )}
-        </Content>
+        </OverviewContent>
       )}
     </>
   );
@@ -112,7 +112,7 @@ function SetupSection({ setup, session, isCollapsed, onHide }: SetupSectionProps
 }
 
 /** `children` is the checklist, which is shown below the problems. */
-function Content({ overview, children }: { readonly overview: Overview; readonly children: ReactNode }) {
+function OverviewContent({ overview, children }: { readonly overview: Overview; readonly children: ReactNode }) {
   const { everAccepted, attention, queue, health, range } = overview;
   const phrase = RANGES.find(({ value }) => value === range)?.phrase ?? range;
   return (

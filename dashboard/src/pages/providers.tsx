@@ -28,7 +28,7 @@ const RESULT_TONES: Readonly<Record<ProviderEvents['result'], Tone>> = {
 };
 
 export function ProvidersPage() {
-  const list = useQuery({
+  const providerList = useQuery({
     queryKey: ['providers'],
     queryFn: () => get<ProviderList>('/providers'),
     refetchInterval: POLL_INTERVAL_MS,
@@ -36,14 +36,14 @@ export function ProvidersPage() {
   return (
     <>
       <PageHead title="Providers" />
-      {list.isPending ? <Loading /> : null}
-      {list.isError ? <ErrorAlert error={list.error} retry={list.refetch} /> : null}
-      {list.data === undefined ? null : <Content list={list.data} />}
+      {providerList.isPending ? <Loading /> : null}
+      {providerList.isError ? <ErrorAlert error={providerList.error} retry={providerList.refetch} /> : null}
+      {providerList.data === undefined ? null : <ProvidersContent list={providerList.data} />}
     </>
   );
 }
 
-function Content({ list: { transport, providers } }: { readonly list: ProviderList }) {
+function ProvidersContent({ list: { transport, providers } }: { readonly list: ProviderList }) {
   const usedProviders = providers.flatMap((provider) =>
     provider.events === null ? [] : [{ ...provider, events: provider.events }],
   );

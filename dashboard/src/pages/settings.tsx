@@ -14,7 +14,7 @@ import { TextWithCode } from '../parts/text-with-code';
 
 type Setting = EffectiveSettings[number];
 
-const SOURCES: Readonly<Record<Setting['source'], string>> = {
+const SOURCE_LABELS: Readonly<Record<Setting['source'], string>> = {
   default: 'default',
   '.env': '.env file',
   environment: 'environment',
@@ -96,7 +96,7 @@ function SettingTable({ settings }: { readonly settings: readonly Setting[] }) {
                 {value === null ? <span className="muted">none</span> : <code className="inline-code">{value}</code>}
               </td>
               <td>
-                <StatusBadge tone={source === 'default' ? 'neutral' : 'info'}>{SOURCES[source]}</StatusBadge>
+                <StatusBadge tone={source === 'default' ? 'neutral' : 'info'}>{SOURCE_LABELS[source]}</StatusBadge>
               </td>
             </tr>
           ))}

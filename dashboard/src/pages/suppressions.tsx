@@ -105,13 +105,13 @@ function AddressList({ list, selectedAddress, onSelect }: AddressListProps) {
         list={list}
         entries={entries}
         currentAddress={currentAddress}
-        selected={selectedAddress}
+        selectedAddress={selectedAddress}
         onSelect={onSelect}
       />
       <PageTurner
         note={isIncompletePage ? `Examined the list up to ${nextAddress}` : 'In alphabetical order'}
-        first={after === '' ? null : { label: 'First page', onTurn: () => setUrlState({ after: null }) }}
-        next={
+        firstButton={after === '' ? null : { label: 'First page', onTurn: () => setUrlState({ after: null }) }}
+        nextButton={
           nextAddress === null
             ? null
             : {

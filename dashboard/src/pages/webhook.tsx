@@ -25,7 +25,7 @@ export function WebhookPage({ parameters }: PageProps) {
   const webhook = useWebhook(id);
   const figures = useWebhookFigures();
   if (webhook.data !== undefined)
-    return <Content webhook={webhook.data} figures={figures.data?.find((entry) => entry.id === id)} />;
+    return <WebhookContent webhook={webhook.data} figures={figures.data?.find((entry) => entry.id === id)} />;
   return (
     <>
       <PageHead title={id} parent={LIST_LINK} />
@@ -49,7 +49,7 @@ interface ContentProps {
   readonly figures: WebhookFigures | undefined;
 }
 
-function Content({ webhook, figures }: ContentProps) {
+function WebhookContent({ webhook, figures }: ContentProps) {
   return (
     <>
       <PageHead
@@ -60,14 +60,17 @@ function Content({ webhook, figures }: ContentProps) {
         <EndpointActions webhook={webhook} figures={figures} />
       </PageHead>
       <StatusNote webhook={webhook} figures={figures} />
-      <Facts webhook={webhook} figures={figures} />
+      <WebhookFacts webhook={webhook} figures={figures} />
       <Space h="lg" />
       <Deliveries key={webhook.id} webhook={webhook} />
     </>
   );
 }
 
-function Facts({ webhook: { id, url, account, events, createdAt, previousSecretUntil }, figures }: ContentProps) {
+function WebhookFacts({
+  webhook: { id, url, account, events, createdAt, previousSecretUntil },
+  figures,
+}: ContentProps) {
   return (
     <div className="columns halves">
       <Card title="Endpoint">

@@ -12,7 +12,7 @@ import { useWebhookFigures, useWebhooks } from '../webhooks/queries';
 import { SigningSecretDialog } from '../webhooks/secret-dialog';
 import { WebhookTable } from '../webhooks/webhook-table';
 
-const STATES = [
+const STATE_OPTIONS = [
   { value: 'enabled', label: 'Enabled' },
   { value: 'failing', label: 'Failing' },
   { value: 'disabled', label: 'Disabled' },
@@ -57,7 +57,7 @@ export function WebhooksPage() {
         <>
           <ListFilters
             label="Filter by URL, name or account"
-            states={STATES}
+            states={STATE_OPTIONS}
             entryNoun="endpoint"
             shownCount={shownWebhooks.length}
             totalCount={allWebhooks.length}

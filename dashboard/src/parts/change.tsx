@@ -45,9 +45,9 @@ export function compareCounts(value: number, previous: number): Change {
 
 export function compareShares(percent: number | null, previous: number | null, isHigherBetter: boolean): Change | null {
   if (percent === null || previous === null) return null;
-  const points = percent - previous;
-  const direction = findDirection(points, 0.005);
-  const text = `${formatShare(Math.abs(points))} pt`;
+  const percentagePoints = percent - previous;
+  const direction = findDirection(percentagePoints, 0.005);
+  const text = `${formatShare(Math.abs(percentagePoints))} pt`;
   return { text, direction, meaning: (direction === 'up') === isHigherBetter ? 'better' : 'worse' };
 }
 

@@ -38,7 +38,7 @@ interface FilterValuesProps {
   readonly label: string;
   readonly values: readonly string[];
   /** The chosen values, separated by commas. */
-  readonly chosen: string | undefined;
+  readonly chosenText: string | undefined;
   readonly onChange: (values: readonly string[]) => void;
   /** True if the values are names, which are shown unchanged. */
   readonly isRaw?: boolean;
@@ -48,8 +48,8 @@ interface FilterValuesProps {
  * The checkboxes that select the values of one filter. An unknown value in the URL also has a checkbox, so that
  * the operator can remove the value.
  */
-export function FilterValues({ label, values, chosen, onChange, isRaw = false }: FilterValuesProps) {
-  const chosenValues = splitList(chosen);
+export function FilterValues({ label, values, chosenText, onChange, isRaw = false }: FilterValuesProps) {
+  const chosenValues = splitList(chosenText);
   const shownValues = [...values, ...chosenValues.filter((value) => !values.includes(value))];
   return (
     <Checkbox.Group label={label} value={chosenValues} onChange={onChange}>

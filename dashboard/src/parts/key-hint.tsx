@@ -9,7 +9,7 @@ export function KeyHint({ children }: { readonly children: string }) {
 
 interface KeyHintsProps {
   /** The label of the key Enter, such as `open`. */
-  readonly open: string;
+  readonly openLabel: string;
   /** The label of the key `/`; null if the page has no search field. */
   readonly search?: string | null;
   /** True if the key x selects a row. */
@@ -20,7 +20,7 @@ interface KeyHintsProps {
  * The keyboard shortcuts of a list (use-row-keys.ts), shown after the filters of the list. The shortcuts are hidden on
  * a narrow screen.
  */
-export function KeyHints({ open, search = 'search', canSelect = false }: KeyHintsProps) {
+export function KeyHints({ openLabel, search = 'search', canSelect = false }: KeyHintsProps) {
   return (
     <span className="key-hints">
       {search === null ? null : (
@@ -28,7 +28,7 @@ export function KeyHints({ open, search = 'search', canSelect = false }: KeyHint
           <kbd>/</kbd> {search} ·{' '}
         </>
       )}
-      <kbd>j</kbd> <kbd>k</kbd> move · <kbd>Enter</kbd> {open}
+      <kbd>j</kbd> <kbd>k</kbd> move · <kbd>Enter</kbd> {openLabel}
       {canSelect ? (
         <>
           {' '}

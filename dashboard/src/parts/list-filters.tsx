@@ -41,7 +41,7 @@ export function ListFilters({ label, states, entryNoun, shownCount, totalCount }
           ? formatCount(totalCount, entryNoun)
           : `${shownCount} of ${formatCount(totalCount, entryNoun)}`}
       </span>
-      <KeyHints open="open" />
+      <KeyHints openLabel="open" />
     </search>
   );
 }

@@ -51,7 +51,7 @@ export function OutcomesChart({ overview: { points, totals, range } }: { readonl
         ({ name, label }): Line => ({
           label,
           colors: COLORS[name],
-          dash: [],
+          dashPattern: [],
           values: points.map((point) => point[name]),
         }),
       ),
@@ -65,7 +65,7 @@ export function OutcomesChart({ overview: { points, totals, range } }: { readonl
       lines={lines}
       format={formatNumber}
       formatAxis={formatCompact}
-      stacked
+      isStacked
     >
       <dl className="facts chart-foot">
         {COUNT_LABELS.filter(({ name }) => COUNTS_WITHOUT_TILE.includes(name)).map(({ name, label }) => (
@@ -111,11 +111,18 @@ export function OverviewDetails({ overview }: { readonly overview: Overview }) {
   const listLatencies = (percentile: 'p50' | 'p99') => points.map(({ latencyMs }) => latencyMs?.[percentile] ?? null);
   const confirmationLatencies = points.map(({ confirmationMs }) => confirmationMs?.p50 ?? null);
   const latencyLines: readonly Line[] = [
-    { label: 'p50', colors: COLORS.accent, dash: [], values: listLatencies('p50') },
-    { label: 'p99', colors: COLORS.deferred, dash: [4, 3], values: listLatencies('p99') },
+    { label: 'p50', colors: COLORS.accent, dashPattern: [], values: listLatencies('p50') },
+    { label: 'p99', colors: COLORS.deferred, dashPattern: [4, 3], values: listLatencies('p99') },
     ...(totals.confirmed === 0
       ? []
-      : [{ label: 'p50 until confirmed', colors: COLORS.delivered, dash: [2, 3], values: confirmationLatencies }]),
+      : [
+          {
+            label: 'p50 until confirmed',
+            colors: COLORS.delivered,
+            dashPattern: [2, 3],
+            values: confirmationLatencies,
+          },
+        ]),
   ];
   return (
     <>
@@ -129,7 +136,7 @@ export function OverviewDetails({ overview }: { readonly overview: Overview }) {
         times={times}
         lines={latencyLines}
         format={formatDuration}
-        logarithmic
+        isLogarithmic
       />
       <FiguresTable overview={overview} />
     </>

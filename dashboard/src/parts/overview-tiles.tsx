@@ -22,7 +22,7 @@ export function OverviewTiles({ overview: { totals, previous, points, range }, p
         label="Accepted"
         value={formatNumber(totals.accepted)}
         change={hasPrevious ? compareCounts(totals.accepted, previous.accepted) : null}
-        support={hasPrevious ? `vs. previous ${period}` : `in the last ${period}`}
+        supportingText={hasPrevious ? `vs. previous ${period}` : `in the last ${period}`}
         tone="accent"
         sparkline={points.map(({ accepted }) => accepted)}
       />
@@ -36,7 +36,7 @@ export function OverviewTiles({ overview: { totals, previous, points, range }, p
             value={share === null ? '–' : formatShare(share)}
             unit={share === null ? undefined : '%'}
             change={compareShares(share, getShare(previous), isHigherBetter)}
-            support={`${count} ${totals[name] === 1 ? 'message' : 'messages'}`}
+            supportingText={`${count} ${totals[name] === 1 ? 'message' : 'messages'}`}
             href={findListUrl(name, totals, range)}
             tone={name}
             sparkline={points.map((point) => point[name])}
@@ -48,7 +48,7 @@ export function OverviewTiles({ overview: { totals, previous, points, range }, p
         value={deliveryTime?.value ?? '–'}
         unit={deliveryTime?.unit}
         change={compareDurations(latencyMs?.p50 ?? null, previous.latencyMs?.p50 ?? null)}
-        support={latencyMs === null ? 'no delivery' : `p50 · p99 ${formatDuration(latencyMs.p99)}`}
+        supportingText={latencyMs === null ? 'no delivery' : `p50 · p99 ${formatDuration(latencyMs.p99)}`}
         tone="accent"
         sparkline={points.map((point) => point.latencyMs?.p50 ?? null)}
       />

@@ -25,10 +25,10 @@ interface EmptyStateProps {
   readonly Icon?: TablerIcon;
   readonly children?: ReactNode;
   /** The next step: a command or a button. */
-  readonly next?: ReactNode;
+  readonly nextStep?: ReactNode;
 }
 
-export function EmptyState({ title, Icon = IconInbox, children, next }: EmptyStateProps) {
+export function EmptyState({ title, Icon = IconInbox, children, nextStep }: EmptyStateProps) {
   return (
     <div className="card empty">
       <span className="empty-icon">
@@ -36,7 +36,7 @@ export function EmptyState({ title, Icon = IconInbox, children, next }: EmptySta
       </span>
       <div className="empty-title wrap">{title}</div>
       {children === undefined ? null : <div className="empty-text sentence">{children}</div>}
-      {next === undefined ? null : <div className="empty-next">{next}</div>}
+      {nextStep === undefined ? null : <div className="empty-next">{nextStep}</div>}
     </div>
   );
 }

@@ -9,26 +9,26 @@ interface PageTurnerProps {
   /** The order of the list, such as `Newest first`, or the state of a search. */
   readonly note: ReactNode;
   /** The button for the first page; null on the first page. */
-  readonly first: { readonly label: string; readonly onTurn: () => void } | null;
+  readonly firstButton: { readonly label: string; readonly onTurn: () => void } | null;
   /** The button for the next page; null on the last page. */
-  readonly next: { readonly label: string; readonly onTurn: () => void } | null;
+  readonly nextButton: { readonly label: string; readonly onTurn: () => void } | null;
   /** True while the next page is loading. */
   readonly isLoading?: boolean;
 }
 
-export function PageTurner({ note, first, next, isLoading = false }: PageTurnerProps) {
+export function PageTurner({ note, firstButton, nextButton, isLoading = false }: PageTurnerProps) {
   return (
     <div className="list-foot">
       <span role="status">{note}</span>
       <Group gap="xs">
-        {first === null ? null : (
-          <Button variant="default" size="xs" onClick={first.onTurn}>
-            {first.label}
+        {firstButton === null ? null : (
+          <Button variant="default" size="xs" onClick={firstButton.onTurn}>
+            {firstButton.label}
           </Button>
         )}
-        {next === null ? null : (
-          <Button variant="default" size="xs" loading={isLoading} onClick={next.onTurn}>
-            {next.label}
+        {nextButton === null ? null : (
+          <Button variant="default" size="xs" loading={isLoading} onClick={nextButton.onTurn}>
+            {nextButton.label}
           </Button>
         )}
       </Group>
@@ -85,8 +85,10 @@ export function OlderPages({ olderPageStart, note = 'Newest first', isLoading = 
   return (
     <PageTurner
       note={note}
-      first={urlState.has('before') ? { label: 'Newest', onTurn: () => setUrlState({ before: null }) } : null}
-      next={olderPageStart === null ? null : { label: 'Older', onTurn: () => setUrlState({ before: olderPageStart }) }}
+      firstButton={urlState.has('before') ? { label: 'Newest', onTurn: () => setUrlState({ before: null }) } : null}
+      nextButton={
+        olderPageStart === null ? null : { label: 'Older', onTurn: () => setUrlState({ before: olderPageStart }) }
+      }
       isLoading={isLoading}
     />
   );

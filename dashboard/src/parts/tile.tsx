@@ -9,7 +9,7 @@ interface TileProps {
   readonly unit?: string | undefined;
   readonly change?: Change | null;
   /** A supporting figure below the value. */
-  readonly support: string;
+  readonly supportingText: string;
   /** The URL of the page with the details. If it is absent, the tile has no link. */
   readonly href?: string | undefined;
   readonly tone: string;
@@ -18,7 +18,7 @@ interface TileProps {
 }
 
 /** Shows a figure as a term (`dt`) with descriptions (`dd`). The parent element must be a `dl`. */
-export function Tile({ label, value, unit, change = null, support, href, tone, sparkline }: TileProps) {
+export function Tile({ label, value, unit, change = null, supportingText, href, tone, sparkline }: TileProps) {
   return (
     <div className="tile">
       <dt className="tile-label">{label}</dt>
@@ -30,10 +30,10 @@ export function Tile({ label, value, unit, change = null, support, href, tone, s
         {change === null ? null : <ChangeText change={change} />}
         <span className="muted">
           {href === undefined ? (
-            support
+            supportingText
           ) : (
-            <Link href={href} aria-label={`${label}: ${support}`}>
-              {support}
+            <Link href={href} aria-label={`${label}: ${supportingText}`}>
+              {supportingText}
             </Link>
           )}
         </span>
@@ -57,12 +57,12 @@ function Sparkline({ values }: { readonly values: readonly (number | null)[] }) 
     values.slice(index * groupSize, (index + 1) * groupSize).reduce<number>((sum, value) => sum + (value ?? 0), 0),
   );
   const max = Math.max(...groupSums, 1e-9);
-  const step = 100 / Math.max(1, groupSums.length - 1);
-  const points = groupSums.map(
+  const pointDistance = 100 / Math.max(1, groupSums.length - 1);
+  const linePoints = groupSums.map(
     (value, index) =>
-      `${(index * step).toFixed(1)} ${(SPARKLINE_HEIGHT - 2 - (value / max) * (SPARKLINE_HEIGHT - 4)).toFixed(1)}`,
+      `${(index * pointDistance).toFixed(1)} ${(SPARKLINE_HEIGHT - 2 - (value / max) * (SPARKLINE_HEIGHT - 4)).toFixed(1)}`,
   );
-  const line = `M${points.join('L')}`;
+  const linePath = `M${linePoints.join('L')}`;
   return (
     <svg
       className="spark"
@@ -71,8 +71,8 @@ function Sparkline({ values }: { readonly values: readonly (number | null)[] }) 
       aria-hidden="true"
       focusable="false"
     >
-      <path className="fill" d={`${line}L100 ${SPARKLINE_HEIGHT}L0 ${SPARKLINE_HEIGHT}Z`} />
-      <path className="line" d={line} />
+      <path className="fill" d={`${linePath}L100 ${SPARKLINE_HEIGHT}L0 ${SPARKLINE_HEIGHT}Z`} />
+      <path className="line" d={linePath} />
     </svg>
   );
 }

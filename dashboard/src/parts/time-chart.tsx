@@ -19,7 +19,7 @@ export interface Line {
   /** The colors in light and dark mode. */
   readonly colors: readonly [light: string, dark: string];
   /** Dashes and gaps in px; empty for a solid line. */
-  readonly dash: readonly number[];
+  readonly dashPattern: readonly number[];
   /** One value for each time of the chart; null if there is no value. */
   readonly values: readonly (number | null)[];
 }
@@ -35,9 +35,9 @@ export interface TimeChartProps {
   /** Formats values of a linear axis; `format` by default. */
   readonly formatAxis?: (value: number) => string;
   /** If true, the values are durations in ms on a logarithmic axis. */
-  readonly logarithmic?: boolean;
+  readonly isLogarithmic?: boolean;
   /** If true, the values are shown as stacked areas. They must be counts that can be added. */
-  readonly stacked?: boolean;
+  readonly isStacked?: boolean;
   /** False if the page has no table of the same figures below the chart. */
   readonly hasTable?: boolean;
   /** The controls at the top right, beside the legend of the chart. */
@@ -64,16 +64,28 @@ const AXIS_COLORS = {
 const MIN_VALUES_WITHOUT_POINTS = 24;
 
 export function TimeChart(props: TimeChartProps) {
-  const { title, secondary, times, lines, format, formatAxis = format, logarithmic = false, stacked = false } = props;
-  const scheme = useComputedColorScheme('light');
+  const {
+    title,
+    secondary,
+    times,
+    lines,
+    format,
+    formatAxis = format,
+    isLogarithmic = false,
+    isStacked = false,
+  } = props;
+  const colorScheme = useComputedColorScheme('light');
   const zone = useTimeZone();
   const { ref: frame, width, height: frameHeight } = useElementSize<HTMLDivElement>();
-  const minHeight = stacked ? MIN_STACKED_HEIGHT_PX : MIN_HEIGHT_PX;
+  const minHeight = isStacked ? MIN_STACKED_HEIGHT_PX : MIN_HEIGHT_PX;
   const height = Math.max(minHeight, Math.floor(frameHeight));
   const canvas = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const [hovered, setHovered] = useState<HoveredInterval | null>(null);
-  const data = useMemo(() => toChartData(times, lines, logarithmic, stacked), [times, lines, logarithmic, stacked]);
+  const data = useMemo(
+    () => toChartData(times, lines, isLogarithmic, isStacked),
+    [times, lines, isLogarithmic, isStacked],
+  );
   const latestChart = useRef({ data, format: formatAxis });
   useEffect(() => {
     latestChart.current = { data, format: formatAxis };
@@ -82,7 +94,12 @@ export function TimeChart(props: TimeChartProps) {
   // A change of the labels, colors or dashes of the lines creates a new chart. New values are set in the existing
   // chart.
   const lineShapes = JSON.stringify(
-    lines.map(({ label, colors, dash, values }) => [label, colors, dash, !stacked && showsPoints(values)]),
+    lines.map(({ label, colors, dashPattern, values }) => [
+      label,
+      colors,
+      dashPattern,
+      !isStacked && showsPoints(values),
+    ]),
   );
   useEffect(() => {
     if (canvas.current === null || width === 0) return;
@@ -91,10 +108,10 @@ export function TimeChart(props: TimeChartProps) {
         lineShapes,
         width,
         height,
-        scheme,
+        colorScheme,
         zone,
-        logarithmic,
-        stacked,
+        isLogarithmic,
+        isStacked,
         onHover: setHovered,
         format: (value) => latestChart.current.format(value),
       }),
@@ -106,10 +123,10 @@ export function TimeChart(props: TimeChartProps) {
       chart.current = null;
       newChart.destroy();
     };
-  }, [lineShapes, width, height, scheme, zone, logarithmic, stacked]);
+  }, [lineShapes, width, height, colorScheme, zone, isLogarithmic, isStacked]);
   useEffect(() => chart.current?.setData(data), [data]);
 
-  const toColor = (line: Line) => line.colors[scheme === 'dark' ? 1 : 0];
+  const toColor = (line: Line) => line.colors[colorScheme === 'dark' ? 1 : 0];
   const hoveredTime = hovered === null ? undefined : times[hovered.index];
   return (
     <Card
@@ -120,7 +137,7 @@ export function TimeChart(props: TimeChartProps) {
           <div className="chart-keys">
             {lines.map((line) => (
               <span key={line.label} className="chart-key">
-                {stacked ? <Swatch color={toColor(line)} /> : <LineSample line={line} color={toColor(line)} />}
+                {isStacked ? <Swatch color={toColor(line)} /> : <LineSample line={line} color={toColor(line)} />}
                 {line.label}
               </span>
             ))}
@@ -137,7 +154,7 @@ export function TimeChart(props: TimeChartProps) {
           aria-label={`${title}: ${describeLines(lines, format, props.hasTable ?? true)}`}
         />
         {hovered === null || hoveredTime === undefined ? null : (
-          <div className="chart-tip" style={{ left: positionTooltip(hovered.left, width), top: 12 }}>
+          <div className="chart-tip" style={{ left: positionTooltip(hovered.leftPx, width), top: 12 }}>
             <b>{formatMinute(hoveredTime)}</b>
             {lines.map((line) => (
               <span key={line.label}>
@@ -157,7 +174,7 @@ export function TimeChart(props: TimeChartProps) {
 interface HoveredInterval {
   readonly index: number;
   /** The distance of the interval from the left side of the chart in px. */
-  readonly left: number;
+  readonly leftPx: number;
 }
 
 function Swatch({ color }: { readonly color: string }) {
@@ -167,16 +184,16 @@ function Swatch({ color }: { readonly color: string }) {
 function LineSample({ line, color }: { readonly line: Line; readonly color: string }) {
   return (
     <svg width="20" height="8" aria-hidden="true" focusable="false">
-      <line x1="0" y1="4" x2="20" y2="4" stroke={color} strokeWidth="2" strokeDasharray={line.dash.join(' ')} />
+      <line x1="0" y1="4" x2="20" y2="4" stroke={color} strokeWidth="2" strokeDasharray={line.dashPattern.join(' ')} />
     </svg>
   );
 }
 
 /** Returns the position of the left side of the tooltip. The tooltip is beside the interval and inside the chart. */
-function positionTooltip(left: number, width: number): number {
-  return left + TOOLTIP_DISTANCE_PX + TOOLTIP_WIDTH_PX <= width
-    ? left + TOOLTIP_DISTANCE_PX
-    : Math.max(0, left - TOOLTIP_DISTANCE_PX - TOOLTIP_WIDTH_PX);
+function positionTooltip(leftPx: number, width: number): number {
+  return leftPx + TOOLTIP_DISTANCE_PX + TOOLTIP_WIDTH_PX <= width
+    ? leftPx + TOOLTIP_DISTANCE_PX
+    : Math.max(0, leftPx - TOOLTIP_DISTANCE_PX - TOOLTIP_WIDTH_PX);
 }
 
 function formatValue(value: number | null | undefined, format: TimeChartProps['format']): string {
@@ -190,11 +207,11 @@ function showsPoints(values: Line['values']): boolean {
 function toChartData(
   times: readonly string[],
   lines: readonly Line[],
-  logarithmic: boolean,
-  stacked: boolean,
+  isLogarithmic: boolean,
+  isStacked: boolean,
 ): uPlot.AlignedData {
   const seconds = times.map((time) => Date.parse(time) / 1_000);
-  if (stacked) {
+  if (isStacked) {
     const sums = times.map(() => 0);
     const areas = lines.map(({ values }) =>
       sums.map((sum, index) => {
@@ -207,7 +224,7 @@ function toChartData(
   }
   // A logarithmic scale cannot show zero, so values below 1 are shown as 1.
   const values = lines.map((line) =>
-    line.values.map((value) => (logarithmic && value !== null ? Math.max(1, value) : value)),
+    line.values.map((value) => (isLogarithmic && value !== null ? Math.max(1, value) : value)),
   );
   return [seconds, ...values];
 }
@@ -216,10 +233,10 @@ interface ChartInput {
   readonly lineShapes: string;
   readonly width: number;
   readonly height: number;
-  readonly scheme: 'light' | 'dark';
+  readonly colorScheme: 'light' | 'dark';
   readonly zone: TimeZone;
-  readonly logarithmic: boolean;
-  readonly stacked: boolean;
+  readonly isLogarithmic: boolean;
+  readonly isStacked: boolean;
   readonly onHover: (hovered: HoveredInterval | null) => void;
   readonly format: (value: number) => string;
 }
@@ -228,15 +245,15 @@ function toChartOptions({
   lineShapes,
   width,
   height,
-  scheme,
+  colorScheme,
   zone,
-  logarithmic,
-  stacked,
+  isLogarithmic,
+  isStacked,
   onHover,
   format,
 }: ChartInput): uPlot.Options {
   const lines = JSON.parse(lineShapes) as readonly (readonly [string, Line['colors'], number[], boolean])[];
-  const { text, grid, surface } = AXIS_COLORS[scheme];
+  const { text, grid, surface } = AXIS_COLORS[colorScheme];
   const axis = {
     stroke: text,
     grid: { stroke: grid, width: 1 },
@@ -252,7 +269,7 @@ function toChartOptions({
       zone === 'utc' ? uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC') : new Date(seconds * 1_000),
     scales: {
       x: { time: true },
-      y: logarithmic
+      y: isLogarithmic
         ? { distr: 3, log: 10, range: (_chart, min, max) => findEnclosingTicks(min, max) }
         : { range: (_chart, _min, max) => [0, Math.max(1, (max ?? 0) * 1.05)] },
     },
@@ -265,36 +282,36 @@ function toChartOptions({
       {
         ...axis,
         size: 52,
-        ...(logarithmic
+        ...(isLogarithmic
           ? {
               splits: (_chart, _axis, min, max) => DURATION_TICKS_MS.filter((tick) => tick >= min && tick <= max),
               filter: (_chart, splits) => [...splits],
             }
           : { incrs: AXIS_STEPS }),
-        values: (_chart, splits) => splits.map((value) => (logarithmic ? formatDuration(value) : format(value))),
+        values: (_chart, splits) => splits.map((value) => (isLogarithmic ? formatDuration(value) : format(value))),
       },
     ],
     series: [
       {},
-      ...lines.map(([label, colors, dash, showPoints]) => ({
+      ...lines.map(([label, colors, dashPattern, showPoints]) => ({
         label,
-        stroke: colors[scheme === 'dark' ? 1 : 0],
-        width: stacked ? 0 : 1.5,
-        dash,
+        stroke: colors[colorScheme === 'dark' ? 1 : 0],
+        width: isStacked ? 0 : 1.5,
+        dash: dashPattern,
         spanGaps: false,
         points: { show: showPoints, size: 5 },
-        ...(stacked ? { fill: `${colors[scheme === 'dark' ? 1 : 0]}${AREA_OPACITY}` } : {}),
+        ...(isStacked ? { fill: `${colors[colorScheme === 'dark' ? 1 : 0]}${AREA_OPACITY}` } : {}),
       })),
     ],
     // The filled area of a series ends at the line of the series below it.
-    bands: stacked ? lines.slice(1).map((_, index) => ({ series: [index + 2, index + 1] })) : [],
+    bands: isStacked ? lines.slice(1).map((_, index) => ({ series: [index + 2, index + 1] })) : [],
     hooks: {
       setCursor: [
         (chart) => {
           const { idx } = chart.cursor;
           const timeSeconds = idx === null || idx === undefined ? undefined : chart.data[0][idx];
           if (idx === null || idx === undefined || timeSeconds === undefined) return onHover(null);
-          onHover({ index: idx, left: chart.valToPos(timeSeconds, 'x') + chart.bbox.left / uPlot.pxRatio });
+          onHover({ index: idx, leftPx: chart.valToPos(timeSeconds, 'x') + chart.bbox.left / uPlot.pxRatio });
         },
       ],
       draw: [(chart) => fadeLastInterval(chart, surface, text)],
@@ -310,11 +327,11 @@ function fadeLastInterval(chart: uPlot, surface: string, text: string): void {
   const [from, until] = chart.data[0].slice(-2);
   if (from === undefined || until === undefined) return;
   const { ctx, bbox } = chart;
-  const left = chart.valToPos(from, 'x', true);
+  const startX = chart.valToPos(from, 'x', true);
   ctx.save();
   ctx.globalAlpha = 0.65;
   ctx.fillStyle = surface;
-  ctx.fillRect(left, bbox.top, bbox.left + bbox.width - left + 2 * uPlot.pxRatio, bbox.height);
+  ctx.fillRect(startX, bbox.top, bbox.left + bbox.width - startX + 2 * uPlot.pxRatio, bbox.height);
   ctx.globalAlpha = 1;
   ctx.fillStyle = text;
   ctx.font = `${11 * uPlot.pxRatio}px Inter, system-ui, sans-serif`;
@@ -348,12 +365,12 @@ function formatTimeLabels(seconds: readonly number[], stepSeconds: number): stri
   let previousDay = '';
   return seconds.map((timeSeconds) => {
     const isoTime = new Date(timeSeconds * 1_000).toISOString();
-    const time = toZonedTime(isoTime).slice(11);
+    const localTime = toZonedTime(isoTime).slice(11);
     const date = formatDayOfYear(isoTime);
     const shownDay = date === previousDay ? '' : date;
     previousDay = date;
     if (stepSeconds >= 86_400) return shownDay;
-    return shownDay === '' ? time.slice(0, 5) : `${time.slice(0, 5)}\n${shownDay}`;
+    return shownDay === '' ? localTime.slice(0, 5) : `${localTime.slice(0, 5)}\n${shownDay}`;
   });
 }
 

@@ -49,7 +49,7 @@ export function OperationList({ document, operations: allOperations, noun }: Ope
             ? formatCount(allOperations.length, noun)
             : `${operations.length} of ${formatCount(allOperations.length, noun)}`}
         </span>
-        <KeyHints open="open" />
+        <KeyHints openLabel="open" />
       </search>
       {operations.length === 0 ? <EmptyState title={`No ${noun} matches`} /> : null}
       <div className="stack">

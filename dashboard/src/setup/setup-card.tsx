@@ -103,10 +103,10 @@ interface RowProps {
 
 function Row({ step, session, isOpened, onToggle }: RowProps) {
   const { step: code, title, state, detail } = step;
-  const panel = `setup-${code}`;
+  const panelId = `setup-${code}`;
   return (
     <li data-state={state}>
-      <UnstyledButton className="setup-row" aria-expanded={isOpened} aria-controls={panel} onClick={onToggle}>
+      <UnstyledButton className="setup-row" aria-expanded={isOpened} aria-controls={panelId} onClick={onToggle}>
         <StateIcon state={state} />
         <span className="two-lines">
           <span>{title}</span>
@@ -118,7 +118,7 @@ function Row({ step, session, isOpened, onToggle }: RowProps) {
         <IconChevronDown size={16} stroke={1.8} aria-hidden className="setup-chevron" />
       </UnstyledButton>
       {isOpened ? (
-        <div id={panel} className="setup-panel">
+        <div id={panelId} className="setup-panel">
           <Instructions step={step} session={session} />
         </div>
       ) : null}

@@ -7,7 +7,7 @@ import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';
 import { formatListOwner } from './list-owner';
 
-const REASONS = [
+const REASON_OPTIONS = [
   { value: 'manual', label: 'manual: added by an operator' },
   { value: 'bounce', label: 'bounce: hard bounce' },
   { value: 'complaint', label: 'complaint: the recipient reported spam' },
@@ -51,7 +51,7 @@ export function AddSuppressionDialog({ list, onClose }: { readonly list: string;
       />
       <NativeSelect
         label="Reason"
-        data={REASONS}
+        data={REASON_OPTIONS}
         value={reason}
         onChange={(event) => setReason(event.currentTarget.value)}
       />

@@ -5,10 +5,10 @@ const UNITS = ['B', 'kB', 'MB', 'GB'];
 /** Returns a text such as `12.3 MB`. Each unit is 1024 times the next smaller unit. */
 export function formatBytes(count: number): string {
   let value = count;
-  let unit = 0;
-  while (value >= 1024 && unit < UNITS.length - 1) {
+  let unitIndex = 0;
+  while (value >= 1024 && unitIndex < UNITS.length - 1) {
     value /= 1024;
-    unit += 1;
+    unitIndex += 1;
   }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
+  return `${unitIndex === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unitIndex]}`;
 }

@@ -13,7 +13,7 @@ import { SERVICE_LIST } from './list-owner';
 export const ENTRY_FILTERS = ['reason', 'source', 'since', 'until'] as const;
 export type EntryFilters = Readonly<Partial<Record<(typeof ENTRY_FILTERS)[number], string>>>;
 
-const SOURCES = [
+const SOURCE_OPTIONS = [
   { value: 'message', label: 'A message' },
   { value: 'none', label: 'An operator or an import' },
 ] as const;
@@ -55,18 +55,18 @@ export function SuppressionFilters({ list }: { readonly list: string }) {
         <FilterValues
           label="Reason"
           values={SUPPRESSION_REASONS}
-          chosen={reason}
+          chosenText={reason}
           onChange={(values) => changeFilter('reason', values.join(','))}
         />
       </FilterChip>
       <FilterChip
         label="Source"
-        value={SOURCES.find(({ value }) => value === source)?.label ?? source}
+        value={SOURCE_OPTIONS.find(({ value }) => value === source)?.label ?? source}
         onClear={() => changeFilter('source', null)}
       >
         <FilterChoice
           label="Source"
-          options={SOURCES}
+          options={SOURCE_OPTIONS}
           anyLabel="Any"
           value={source}
           onChange={(value) => changeFilter('source', value)}
@@ -96,7 +96,7 @@ export function SuppressionFilters({ list }: { readonly list: string }) {
           Clear filters
         </Button>
       ) : null}
-      <KeyHints open="explain" />
+      <KeyHints openLabel="explain" />
     </search>
   );
 }

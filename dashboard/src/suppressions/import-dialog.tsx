@@ -18,7 +18,7 @@ type Phase =
   | { readonly kind: 'running'; readonly step: UploadStep }
   | { readonly kind: 'done'; readonly result: Result };
 
-const REASONS = [
+const REASON_OPTIONS = [
   { value: '', label: 'manual, or the reason from the export' },
   { value: 'manual', label: 'manual' },
   { value: 'bounce', label: 'bounce' },
@@ -50,7 +50,7 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
     }
     for (const topic of ['suppressions', 'audit']) void queryClient.invalidateQueries({ queryKey: [topic] });
   };
-  const busy = phase.kind === 'running';
+  const isRunning = phase.kind === 'running';
   return (
     <Modal
       opened
@@ -58,9 +58,9 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
       title={`Import into the suppression list of ${formatListOwner(list)}`}
       centered
       size="lg"
-      closeOnEscape={!busy}
-      closeOnClickOutside={!busy}
-      withCloseButton={!busy}
+      closeOnEscape={!isRunning}
+      closeOnClickOutside={!isRunning}
+      withCloseButton={!isRunning}
       closeButtonProps={{ 'aria-label': 'Close' }}
     >
       {phase.kind === 'choosing' ? (
@@ -92,7 +92,7 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
             />
             <NativeSelect
               label="Reason for rows without a reason"
-              data={REASONS}
+              data={REASON_OPTIONS}
               value={reason}
               onChange={(event) => setReason(event.currentTarget.value)}
             />

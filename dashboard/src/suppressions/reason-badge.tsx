@@ -2,7 +2,7 @@
 import type { SuppressionEntry } from '../../../src/operations/suppressions/schemas.ts';
 import { StatusBadge, type Tone } from '../parts/status-badge';
 
-const TONES: Readonly<Record<SuppressionEntry['reason'], Tone>> = {
+const REASON_TONES: Readonly<Record<SuppressionEntry['reason'], Tone>> = {
   bounce: 'error',
   complaint: 'complained',
   manual: 'neutral',
@@ -19,5 +19,5 @@ export const REASON_TEXTS: Readonly<Record<SuppressionEntry['reason'], string>> 
 };
 
 export function ReasonBadge({ reason }: { readonly reason: SuppressionEntry['reason'] }) {
-  return <StatusBadge tone={TONES[reason]}>{reason}</StatusBadge>;
+  return <StatusBadge tone={REASON_TONES[reason]}>{reason}</StatusBadge>;
 }

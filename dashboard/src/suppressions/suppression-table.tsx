@@ -12,7 +12,7 @@ interface SuppressionTableProps {
   /** The address of the row that has the keyboard focus, or null. */
   readonly currentAddress: string | null;
   /** The address whose details the page shows, or null. */
-  readonly selected: string | null;
+  readonly selectedAddress: string | null;
   readonly onSelect: (address: string) => void;
 }
 
@@ -20,7 +20,7 @@ export function SuppressionTable({
   list,
   entries,
   currentAddress: current,
-  selected,
+  selectedAddress,
   onSelect,
 }: SuppressionTableProps) {
   return (
@@ -33,7 +33,7 @@ export function SuppressionTable({
             key={address}
             id={address}
             isCurrent={address === current}
-            isSelected={address === selected}
+            isSelected={address === selectedAddress}
             onOpen={() => onSelect(address)}
           >
             <td>

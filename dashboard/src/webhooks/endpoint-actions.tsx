@@ -27,12 +27,12 @@ export function EndpointActions({ webhook, figures }: EndpointActionsProps) {
   const [dialog, setDialog] = useState<OpenDialog | null>(null);
   const closeDialog = () => setDialog(null);
   const isEnabled = webhook.status === 'enabled';
-  const enable = useApiMutation(
+  const enableMutation = useApiMutation(
     () => post<WebhookEntry>(path`/webhooks/${webhook.id}/enable`),
     ['webhooks'],
     ({ id }) => `Enabled ${id}. Its pending deliveries are due now.`,
   );
-  const disable = useApiMutation(
+  const disableMutation = useApiMutation(
     () => post<WebhookEntry>(path`/webhooks/${webhook.id}/disable`),
     ['webhooks'],
     ({ id }) => `Disabled ${id}. Its events are kept for 30 days.`,
@@ -52,7 +52,7 @@ export function EndpointActions({ webhook, figures }: EndpointActionsProps) {
             Disable
           </Button>
         ) : (
-          <Button variant="default" loading={enable.isPending} onClick={() => enable.mutate(undefined)}>
+          <Button variant="default" loading={enableMutation.isPending} onClick={() => enableMutation.mutate(undefined)}>
             Enable
           </Button>
         )}
@@ -66,7 +66,7 @@ export function EndpointActions({ webhook, figures }: EndpointActionsProps) {
           Delete
         </Button>
       </Group>
-      {enable.error === null ? null : <ErrorAlert error={enable.error} />}
+      {enableMutation.error === null ? null : <ErrorAlert error={enableMutation.error} />}
       {dialog?.kind === 'test' ? <TestDialog webhook={webhook} onClose={closeDialog} /> : null}
       {dialog?.kind === 'edit' ? <EditWebhookDialog webhook={webhook} onClose={closeDialog} /> : null}
       {dialog?.kind === 'rotate' ? (
@@ -89,9 +89,9 @@ export function EndpointActions({ webhook, figures }: EndpointActionsProps) {
         opened={dialog?.kind === 'disable'}
         title={`Disable ${webhook.id}?`}
         action="Disable endpoint"
-        busy={disable.isPending}
-        error={disable.error}
-        onConfirm={() => disable.mutate(undefined, { onSuccess: closeDialog })}
+        busy={disableMutation.isPending}
+        error={disableMutation.error}
+        onConfirm={() => disableMutation.mutate(undefined, { onSuccess: closeDialog })}
         onClose={closeDialog}
       >
         No attempt begins while the endpoint is disabled. Its events are kept for 30 days and are sent when you enable

@@ -47,7 +47,7 @@ export function EndpointFields({ values, error, onChange, children }: EndpointFi
       />
       {children}
       <EventSelect
-        selected={values.events}
+        selectedTypes={values.events}
         onChange={(events) => onChange({ ...values, events })}
         error={findFieldError(error, 'events')}
       />

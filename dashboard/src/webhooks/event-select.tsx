@@ -4,15 +4,15 @@ import { DEFAULT_WEBHOOK_EVENT_TYPES, WEBHOOK_EVENT_TYPES, type WebhookEventType
 import { EVENT_GROUPS } from './event-text';
 
 interface EventSelectProps {
-  readonly selected: readonly WebhookEventType[];
+  readonly selectedTypes: readonly WebhookEventType[];
   readonly onChange: (types: readonly WebhookEventType[]) => void;
   /** The API error that concerns the event types. */
   readonly error: string | null;
 }
 
-export function EventSelect({ selected, onChange, error }: EventSelectProps) {
-  const select = (types: readonly WebhookEventType[], isSelected: boolean) =>
-    onChange(WEBHOOK_EVENT_TYPES.filter((type) => (types.includes(type) ? isSelected : selected.includes(type))));
+export function EventSelect({ selectedTypes, onChange, error }: EventSelectProps) {
+  const selectTypes = (types: readonly WebhookEventType[], isSelected: boolean) =>
+    onChange(WEBHOOK_EVENT_TYPES.filter((type) => (types.includes(type) ? isSelected : selectedTypes.includes(type))));
   return (
     <fieldset className="plain">
       <Group component="legend" justify="space-between" w="100%" mb="xs">
@@ -33,7 +33,7 @@ export function EventSelect({ selected, onChange, error }: EventSelectProps) {
       </Group>
       <Stack gap="sm">
         {EVENT_GROUPS.map(({ label, types }) => (
-          <EventGroup key={label} label={label} types={types} selected={selected} onSelect={select} />
+          <EventGroup key={label} label={label} types={types} selectedTypes={selectedTypes} onSelect={selectTypes} />
         ))}
       </Stack>
       {error === null ? null : (
@@ -48,12 +48,12 @@ export function EventSelect({ selected, onChange, error }: EventSelectProps) {
 interface EventGroupProps {
   readonly label: string;
   readonly types: readonly WebhookEventType[];
-  readonly selected: readonly WebhookEventType[];
+  readonly selectedTypes: readonly WebhookEventType[];
   readonly onSelect: (types: readonly WebhookEventType[], isSelected: boolean) => void;
 }
 
-function EventGroup({ label, types, selected, onSelect }: EventGroupProps) {
-  const selectedCount = types.filter((type) => selected.includes(type)).length;
+function EventGroup({ label, types, selectedTypes, onSelect }: EventGroupProps) {
+  const selectedCount = types.filter((type) => selectedTypes.includes(type)).length;
   return (
     <div>
       <Checkbox
@@ -69,7 +69,7 @@ function EventGroup({ label, types, selected, onSelect }: EventGroupProps) {
             key={type}
             label={type}
             size="xs"
-            checked={selected.includes(type)}
+            checked={selectedTypes.includes(type)}
             onChange={(event) => onSelect([type], event.currentTarget.checked)}
           />
         ))}

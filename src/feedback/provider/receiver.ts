@@ -265,10 +265,10 @@ function describeResult({ recordedCount, unmatchedCount, ignored, broken }: Memb
     [ignored, 'ignored'],
     [broken, 'not in the format of the provider'],
   ] as const;
-  const texts = parts.flatMap(([count, text]) =>
+  const countTexts = parts.flatMap(([count, text]) =>
     count === 0 ? [] : [`${count} event${count === 1 ? '' : 's'} ${text}`],
   );
-  return texts.length === 0 ? 'the request contains no event' : texts.join(', ');
+  return countTexts.length === 0 ? 'the request contains no event' : countTexts.join(', ');
 }
 
 /** Returns the response to GET and HEAD. Some providers request the URL when an operator registers it. */

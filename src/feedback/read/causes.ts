@@ -240,24 +240,24 @@ export const CAUSE_RULES: readonly CauseRule[] = [
 ];
 
 /**
- * Phrases of categories that are more specific than the category in `general`. An entry applies only to rules whose
- * category is equal to `general`. The first entry with a phrase that the text contains determines the category.
+ * Phrases of categories that are more specific than `generalCategory`. An entry applies only to rules whose
+ * category is equal to `generalCategory`. The first entry with a phrase that the text contains determines the category.
  */
 export const CATEGORY_PHRASES: readonly {
   readonly category: FailureCategory;
-  readonly general: FailureCategory;
+  readonly generalCategory: FailureCategory;
   readonly phrases: readonly string[];
 }[] = [
   {
     category: 'reputation',
-    general: 'policy',
+    generalCategory: 'policy',
     phrases: parsePhrases(`
       blacklist, black list, blocklist, block list, denylist, dnsbl, rbl, reputation, spamhaus, spamcop, barracuda
     `),
   },
   {
     category: 'auth',
-    general: 'policy',
+    generalCategory: 'policy',
     phrases: parsePhrases(`
       spf, dkim, dmarc, authentication required, must authenticate, authentication checks, unauthenticated, reverse dns
       ptr record, rdns, relaying, relay access, relay denied, unable to relay, not relay, cannot relay, relay not
@@ -266,29 +266,29 @@ export const CATEGORY_PHRASES: readonly {
   },
   {
     category: 'content',
-    general: 'policy',
+    generalCategory: 'policy',
     phrases: parsePhrases(`
       spam, junk mail, unsolicited, virus, malware, phishing, suspicious, infected, message content, content filter
       content reject, contents rejected, content violation, offensive content, attachment, filetype, file type
       unerwünschte werbung, indésirable, correo no deseado, posta indesiderata, спам, 迷惑メール, 垃圾邮件, 垃圾郵件, 스팸
     `),
   },
-  { category: 'greylisted', general: 'network', phrases: parsePhrases('greylist, graylist') },
+  { category: 'greylisted', generalCategory: 'network', phrases: parsePhrases('greylist, graylist') },
   {
     category: 'throttled',
-    general: 'network',
+    generalCategory: 'network',
     phrases: parsePhrases(
       'too many connections, receiving mail at a rate, rate limit, ratelimit, too many messages too quickly',
     ),
   },
   {
     category: 'mailbox-disabled',
-    general: 'network',
+    generalCategory: 'network',
     phrases: parsePhrases('temporarily disabled, temporarily suspended, temporarily inactive, temporarily locked'),
   },
   {
     category: 'mailbox-disabled',
-    general: 'mailbox-unknown',
+    generalCategory: 'mailbox-unknown',
     phrases: parsePhrases(`
       disabled, inactive, mailbox is not active, mailbox not active, suspended, deactivated, mailbox is closed
       mailbox closed, account has been closed, account is closed, account closed, closed account, terminated

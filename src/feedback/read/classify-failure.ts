@@ -208,8 +208,8 @@ function findTextCategory({ text, cause }: FailureText): FailureCategory | null 
   if (cause === null) return null;
   const { category } = cause;
   return (
-    CATEGORY_PHRASES.find((entry) => entry.general === category && containsPhrase(text, entry.phrases))?.category ??
-    category
+    CATEGORY_PHRASES.find((entry) => entry.generalCategory === category && containsPhrase(text, entry.phrases))
+      ?.category ?? category
   );
 }
 

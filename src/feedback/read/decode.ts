@@ -67,8 +67,8 @@ function decodeQuotedPrintable(body: string, isEncodedWord: boolean): Uint8Array
  */
 function findSoftBreakEnd(body: string, startIndex: number): number {
   let index = startIndex;
-  // Encoded lines have at most 76 characters. The limit of 80 characters keeps the cost linear for a text that consists
-  // of equals signs and spaces.
+  // Encoded lines have at most 76 characters. At most 80 characters of white space are skipped, so that the time is
+  // linear even for a text that consists of equals signs and spaces.
   while (index < startIndex + 80 && (body.charCodeAt(index) === SPACE || body.charCodeAt(index) === TAB)) index += 1;
   if (body.charCodeAt(index) === CR) index += 1;
   if (body.charCodeAt(index) === LF) return index + 1;

@@ -224,7 +224,7 @@ function readDelay(delay: Json): readonly FeedbackEvent[] {
 }
 
 /** The provider refuses a message because of a virus, or because it cannot render the template. */
-const REJECTION: Failure = { class: 'block', category: 'content' };
+const REJECTION_FAILURE: Failure = { class: 'block', category: 'content' };
 
 /**
  * Creates the event of a message that the provider accepted and then refused. The failure concerns the message, never
@@ -236,7 +236,7 @@ function createRejection(reason: string): FeedbackEvent {
     ...toRecipientMembers(null, evidence),
     kind: 'bounce',
     permanent: true,
-    failure: REJECTION,
+    failure: REJECTION_FAILURE,
   };
 }
 

@@ -43,7 +43,7 @@ export interface SnsCertificates {
   getCertificate(url: URL): Promise<SnsCertificateResult>;
 }
 
-type Download =
+type DownloadResult =
   | { readonly kind: 'fetched'; readonly octets: Buffer }
   | Exclude<SnsCertificateResult, { kind: 'trusted' }>;
 interface CachedCertificate {
@@ -125,7 +125,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
     return parseCertificates(downloadResult.octets)[0] ?? NO_TRUSTED_ROOT;
   }
 
-  async function download(url: URL): Promise<Download> {
+  async function download(url: URL): Promise<DownloadResult> {
     try {
       const response = await fetchUrl(url, { redirect: 'manual', signal: AbortSignal.timeout(FETCH_TIMEOUT_MS) });
       const { status, body } = response;

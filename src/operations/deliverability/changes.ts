@@ -59,39 +59,45 @@ export function listChanges(rows: readonly ComparedRow[], lengths: PeriodLengths
 }
 
 interface RateRule {
-  readonly rose: ChangeCode;
-  readonly fell: ChangeCode;
+  readonly increaseCode: ChangeCode;
+  readonly decreaseCode: ChangeCode;
   /** The subject of the sentence about a change. */
   readonly noun: string;
   readonly minRateDifference: number;
   /** The factor that ranks a complaint above a bounce, and a bounce above a deferral. */
-  readonly factor: number;
+  readonly rankingFactor: number;
   count(counts: KeyCounts): number;
   all(counts: KeyCounts): number;
 }
 
 const RATE_RULES: readonly RateRule[] = [
   {
-    ...{ rose: 'complaint-rate-rose', fell: 'complaint-rate-fell', noun: 'complaint rate' },
-    ...{ minRateDifference: 0.0002, factor: 100 },
+    ...{ increaseCode: 'complaint-rate-rose', decreaseCode: 'complaint-rate-fell', noun: 'complaint rate' },
+    ...{ minRateDifference: 0.0002, rankingFactor: 100 },
     count: ({ complained }) => complained,
     all: ({ delivered }) => delivered,
   },
   {
-    ...{ rose: 'bounce-rate-rose', fell: 'bounce-rate-fell', noun: 'bounce rate', minRateDifference: 0.005, factor: 3 },
+    ...{
+      increaseCode: 'bounce-rate-rose',
+      decreaseCode: 'bounce-rate-fell',
+      noun: 'bounce rate',
+      minRateDifference: 0.005,
+      rankingFactor: 3,
+    },
     count: ({ bounced }) => bounced,
     all: ({ ended }) => ended,
   },
   {
-    ...{ rose: 'deferral-rate-rose', fell: 'deferral-rate-fell', noun: 'share of deferred attempts' },
-    ...{ minRateDifference: 0.02, factor: 1 },
+    ...{ increaseCode: 'deferral-rate-rose', decreaseCode: 'deferral-rate-fell', noun: 'share of deferred attempts' },
+    ...{ minRateDifference: 0.02, rankingFactor: 1 },
     count: ({ deferred }) => deferred,
     all: ({ deferred, ended }) => deferred + ended,
   },
 ];
 
 function listRateChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
-  return RATE_RULES.flatMap(({ rose, fell, noun, minRateDifference, factor, count, all }) => {
+  return RATE_RULES.flatMap(({ increaseCode, decreaseCode, noun, minRateDifference, rankingFactor, count, all }) => {
     const [allBefore, allAfter] = [all(previous), all(current)];
     if (allBefore < MIN_SAMPLE_SIZE || allAfter < MIN_SAMPLE_SIZE) return [];
     const [before, after] = [count(previous) / allBefore, count(current) / allAfter];
@@ -105,33 +111,37 @@ function listRateChanges({ key, name, counts: { current, previous } }: ComparedR
     const judgement = isWorse ? 'worse' : 'better';
     return [
       {
-        change: { code: isWorse ? rose : fell, key, judgement, before, after, text },
-        weight: Math.abs(difference) * factor * Math.sqrt(allAfter),
+        change: { code: isWorse ? increaseCode : decreaseCode, key, judgement, before, after, text },
+        weight: Math.abs(difference) * rankingFactor * Math.sqrt(allAfter),
       },
     ];
   });
 }
 
 interface TimeRule {
-  readonly slower: ChangeCode;
-  readonly faster: ChangeCode;
+  readonly slowerCode: ChangeCode;
+  readonly fasterCode: ChangeCode;
   readonly noun: string;
   readTimes(counts: KeyCounts): Latencies;
 }
 
 const TIME_RULES: readonly TimeRule[] = [
   {
-    ...{ slower: 'delivery-slower', faster: 'delivery-faster', noun: 'p50 of the delivery time' },
+    ...{ slowerCode: 'delivery-slower', fasterCode: 'delivery-faster', noun: 'p50 of the delivery time' },
     readTimes: ({ latencies }) => latencies,
   },
   {
-    ...{ slower: 'confirmation-slower', faster: 'confirmation-faster', noun: 'p50 of the time to the confirmation' },
+    ...{
+      slowerCode: 'confirmation-slower',
+      fasterCode: 'confirmation-faster',
+      noun: 'p50 of the time to the confirmation',
+    },
     readTimes: ({ confirmations }) => confirmations,
   },
 ];
 
 function listTimeChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
-  return TIME_RULES.flatMap(({ slower, faster, noun, readTimes }) => {
+  return TIME_RULES.flatMap(({ slowerCode, fasterCode, noun, readTimes }) => {
     const [timesBefore, timesAfter] = [readTimes(previous), readTimes(current)];
     if (countMeasurements(timesBefore) < MIN_SAMPLE_SIZE || countMeasurements(timesAfter) < MIN_SAMPLE_SIZE) return [];
     const before = computePercentile(timesBefore, 0.5) ?? 0;
@@ -143,7 +153,7 @@ function listTimeChanges({ key, name, counts: { current, previous } }: ComparedR
     const judgement = isWorse ? 'worse' : 'better';
     return [
       {
-        change: { code: isWorse ? slower : faster, key, judgement, before, after, text },
+        change: { code: isWorse ? slowerCode : fasterCode, key, judgement, before, after, text },
         weight: Math.log2(ratio) * 0.05 * Math.sqrt(countMeasurements(timesAfter)),
       },
     ];
@@ -179,10 +189,10 @@ function listTrafficChanges(
       `no message was accepted; ${formatCount(previous.accepted)} were accepted in the previous period.`,
     );
   if (Math.max(before, after) < MIN_TRAFFIC_FACTOR * Math.min(before, after)) return [];
-  const rates = `from ${formatPerHour(before)} to ${formatPerHour(after)} messages per hour`;
+  const rateTexts = `from ${formatPerHour(before)} to ${formatPerHour(after)} messages per hour`;
   return after > before
-    ? create('traffic-rose', `traffic rose ${rates}.`)
-    : create('traffic-fell', `traffic fell ${rates}.`);
+    ? create('traffic-rose', `traffic rose ${rateTexts}.`)
+    : create('traffic-fell', `traffic fell ${rateTexts}.`);
 }
 
 function formatPerHour(rate: number): string {

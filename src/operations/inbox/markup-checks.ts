@@ -192,7 +192,7 @@ function findTargetFault(href: string): CheckCode | null {
   return scheme === 'http:' ? 'link-http' : null;
 }
 
-/** Returns the fault of the source of an image, or null. */
+/** Returns the code of the first fault of an image's `src`, or null. */
 function findImageFault(source: string): CheckCode | null {
   if (hasPlaceholder(source)) return 'placeholder';
   switch (findScheme(source)) {

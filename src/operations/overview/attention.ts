@@ -102,7 +102,7 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
   }
   const { alarmed } = sumTraffic(recentSteps);
   for (const { reason, text, lastAt } of alarms) {
-    const details = `${formatSpan(now - lastAt)} ago: ${shortenText(text, MAX_TEXT_LENGTH)}`;
+    const details = `last failure ${formatSpan(now - lastAt)} ago: ${shortenText(text, MAX_TEXT_LENGTH)}`;
     const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';
     items.push(
       reason === SIGNING_ALARM

@@ -110,10 +110,10 @@ function getNodeHealth({ settings, status, nodes: allNodes, now }: OverviewInput
   const versionText = [...new Set(aliveNodes.map(({ version }) => version))].join(' and ');
   const hasDeliveringNode = aliveNodes.some(({ roles }) => roles.includes('deliver'));
   const level = aliveNodes.length === 0 || !hasDeliveringNode ? 'failure' : expiredCount > 0 ? 'warning' : 'ok';
-  const texts = [
+  const nodeTexts = [
     `${aliveNodes.length} alive${versionText === '' ? '' : `, version ${versionText}`}`,
     ...(hasDeliveringNode ? [] : ['no node delivers']),
     ...(expiredCount > 0 ? [`${expiredCount} missed the liveness timeout within the last hour`] : []),
   ];
-  return { part: 'nodes', level, text: texts.join('; ') };
+  return { part: 'nodes', level, text: nodeTexts.join('; ') };
 }

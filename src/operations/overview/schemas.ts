@@ -61,13 +61,13 @@ const Totals = Type.Object({
   ),
 });
 
-const PARTS = ['database', 'transport', 'domains', 'feedback', 'nodes'] as const;
+const HEALTH_PARTS = ['database', 'transport', 'domains', 'feedback', 'nodes'] as const;
 const LEVELS = ['warning', 'failure'] as const;
 const TRENDS = ['empty', 'draining', 'steady', 'growing', 'waiting'] as const;
 export type Trend = (typeof TRENDS)[number];
 
 export const HealthItem = Type.Object({
-  part: createStringEnum(PARTS),
+  part: createStringEnum(HEALTH_PARTS),
   level: createStringEnum(['ok', ...LEVELS]),
   text: Type.String(),
 });

@@ -10,7 +10,7 @@ import type { Provider } from '../../providers/provider.ts';
 export interface EventFacts {
   readonly lastFeedback: readonly LastFeedback[];
   /** The feedback reports and provider-event requests that the nodes refused since their start. */
-  readonly refused: readonly RefusedReports[];
+  readonly refusedReports: readonly RefusedReports[];
   readonly now: number;
 }
 
@@ -21,7 +21,7 @@ export function checkEvents(
   provider: Provider,
   relayProvider: Provider | null,
   settings: Settings,
-  { lastFeedback, refused, now }: EventFacts,
+  { lastFeedback, refusedReports, now }: EventFacts,
 ): Finding {
   return checkProviderEvents({
     provider,
@@ -30,7 +30,7 @@ export function checkEvents(
     hasFeedbackRole: settings.roles.has('feedback'),
     feedbackUrl: settings.feedbackUrl,
     lastEventAt: findLastEventAt(lastFeedback, provider),
-    refused,
+    refusedReports,
     now,
   });
 }

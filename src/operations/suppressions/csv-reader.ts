@@ -172,7 +172,7 @@ async function* checkLines(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> 
  */
 class LineLength {
   /** The length of the line that continues in the next chunk. */
-  #open = 0;
+  #openLineLength = 0;
 
   /**
    * Returns the start in `chunk` of the first line that exceeds the limit, or null. Returns 0 if this line began in an
@@ -181,15 +181,15 @@ class LineLength {
   findExcess(chunk: Buffer): number | null {
     let start = 0;
     for (;;) {
-      const window = chunk.subarray(start, start + MAX_LINE_BYTES + 1 - this.#open);
-      const lineEndIndex = Math.max(window.lastIndexOf(LINE_FEED), window.lastIndexOf(CARRIAGE_RETURN));
+      const searchWindow = chunk.subarray(start, start + MAX_LINE_BYTES + 1 - this.#openLineLength);
+      const lineEndIndex = Math.max(searchWindow.lastIndexOf(LINE_FEED), searchWindow.lastIndexOf(CARRIAGE_RETURN));
       if (lineEndIndex !== -1) {
         start += lineEndIndex + 1;
-        this.#open = 0;
-      } else if (this.#open + window.length > MAX_LINE_BYTES) {
+        this.#openLineLength = 0;
+      } else if (this.#openLineLength + searchWindow.length > MAX_LINE_BYTES) {
         return start;
       } else {
-        this.#open += window.length;
+        this.#openLineLength += searchWindow.length;
         return null;
       }
     }

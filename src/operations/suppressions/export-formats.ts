@@ -22,11 +22,14 @@ export type Exclusion = (typeof EXCLUSIONS)[number];
  */
 export type RowMeaning = SuppressionReason | Exclusion | 'by-reply';
 
-/** A rule applies if each column in `when` has one of the values, and each column in `startsWith` has the prefix. */
+/**
+ * A rule applies if each column in `columnValues` has one of the values, and each column in `startsWith` has the
+ * prefix.
+ */
 export interface RowRule {
-  readonly when?: Readonly<Record<string, readonly string[]>>;
+  readonly columnValues?: Readonly<Record<string, readonly string[]>>;
   readonly startsWith?: Readonly<Record<string, string>>;
-  readonly means: RowMeaning;
+  readonly meaning: RowMeaning;
 }
 
 export interface ExportFormat {
@@ -51,9 +54,9 @@ export interface ExportFormat {
   /** The column whose value an error message quotes if no rule applies; null if the last rule always applies. */
   readonly reason: string | null;
   /**
-   * The first rule that applies determines the meaning. If a format contains suppressed addresses with the reasons of
-   * the provider, its last rule has no condition and means `provider`. The last rule thus applies to every reason that
-   * the documentation of the provider does not contain.
+   * The first rule that applies determines the meaning of a row. If each row of a format is a suppressed address, the
+   * last rule has no condition and the meaning `provider`. This rule applies to every reason that the documentation of
+   * the provider does not contain.
    */
   readonly rules: readonly RowRule[];
   /** The page that documents the column names. */
@@ -71,19 +74,22 @@ const POSTMARK_REACTIVATABLE_TYPES = [
 /** Returns the rules for the statuses of messages at Mailjet. `column` is the name of the column with the status. */
 function createMailjetRules(column: string): readonly RowRule[] {
   return [
-    { when: { [column]: ['hardbounced', 'hardbounce'] }, means: 'bounce' },
+    { columnValues: { [column]: ['hardbounced', 'hardbounce'] }, meaning: 'bounce' },
     // Without the column `StatePermanent`, the file is a plain list.
-    { when: { [column]: ['bounce', 'bounced'], statepermanent: ['true', ''] }, means: 'bounce' },
-    { when: { [column]: ['spam'] }, means: 'complaint' },
-    { when: { [column]: ['unsub', 'unsubscribed'] }, means: 'unsubscribed' },
+    { columnValues: { [column]: ['bounce', 'bounced'], statepermanent: ['true', ''] }, meaning: 'bounce' },
+    { columnValues: { [column]: ['spam'] }, meaning: 'complaint' },
+    { columnValues: { [column]: ['unsub', 'unsubscribed'] }, meaning: 'unsubscribed' },
     // The states 14 and 20 are `PreBlocked` and `BlackListed`: Mailjet suppresses the recipient. 21 is `SpamReporter`.
-    { when: { [column]: ['blocked'], stateid: ['14', '20'] }, means: 'provider' },
-    { when: { [column]: ['blocked'], stateid: ['21'] }, means: 'complaint' },
-    { when: { [column]: ['blocked'] }, means: 'block' },
-    { when: { [column]: ['softbounced', 'softbounce', 'bounce', 'bounced', 'deferred'] }, means: 'soft-bounce' },
+    { columnValues: { [column]: ['blocked'], stateid: ['14', '20'] }, meaning: 'provider' },
+    { columnValues: { [column]: ['blocked'], stateid: ['21'] }, meaning: 'complaint' },
+    { columnValues: { [column]: ['blocked'] }, meaning: 'block' },
     {
-      when: { [column]: ['unknown', 'processed', 'queued', 'sent', 'delivered', 'opened', 'clicked'] },
-      means: 'not-suppressed',
+      columnValues: { [column]: ['softbounced', 'softbounce', 'bounce', 'bounced', 'deferred'] },
+      meaning: 'soft-bounce',
+    },
+    {
+      columnValues: { [column]: ['unknown', 'processed', 'queued', 'sent', 'delivered', 'opened', 'clicked'] },
+      meaning: 'not-suppressed',
     },
   ];
 }
@@ -101,11 +107,11 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     times: ['createdat'],
     reason: null,
     rules: [
-      { when: { suppressionreason: ['hardbounce'] }, means: 'bounce' },
-      { when: { suppressionreason: ['spamcomplaint'] }, means: 'complaint' },
-      { when: { suppressionreason: ['manualsuppression'], origin: ['recipient'] }, means: 'unsubscribed' },
-      { when: { suppressionreason: ['manualsuppression'] }, means: 'manual' },
-      { means: 'provider' },
+      { columnValues: { suppressionreason: ['hardbounce'] }, meaning: 'bounce' },
+      { columnValues: { suppressionreason: ['spamcomplaint'] }, meaning: 'complaint' },
+      { columnValues: { suppressionreason: ['manualsuppression'], origin: ['recipient'] }, meaning: 'unsubscribed' },
+      { columnValues: { suppressionreason: ['manualsuppression'] }, meaning: 'manual' },
+      { meaning: 'provider' },
     ],
     source: 'https://postmarkapp.com/developer/api/suppressions-api#suppression-dump',
   },
@@ -117,15 +123,15 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     times: ['bouncedat'],
     reason: null,
     rules: [
-      { when: { inactive: ['false'], type: POSTMARK_REACTIVATABLE_TYPES }, means: 'reactivated' },
-      { when: { type: ['hardbounce', 'bademailaddress'] }, means: 'bounce' },
-      { when: { type: ['spamcomplaint'] }, means: 'complaint' },
-      { when: { type: ['unsubscribe'] }, means: 'unsubscribed' },
-      { when: { type: ['manuallydeactivated'] }, means: 'manual' },
-      { when: { inactive: ['true'] }, means: 'provider' },
-      { when: { type: ['softbounce', 'transient', 'dnserror'] }, means: 'soft-bounce' },
-      { when: { type: ['blocked', 'dmarcpolicy', 'spamnotification'] }, means: 'block' },
-      { means: 'not-suppressed' },
+      { columnValues: { inactive: ['false'], type: POSTMARK_REACTIVATABLE_TYPES }, meaning: 'reactivated' },
+      { columnValues: { type: ['hardbounce', 'bademailaddress'] }, meaning: 'bounce' },
+      { columnValues: { type: ['spamcomplaint'] }, meaning: 'complaint' },
+      { columnValues: { type: ['unsubscribe'] }, meaning: 'unsubscribed' },
+      { columnValues: { type: ['manuallydeactivated'] }, meaning: 'manual' },
+      { columnValues: { inactive: ['true'] }, meaning: 'provider' },
+      { columnValues: { type: ['softbounce', 'transient', 'dnserror'] }, meaning: 'soft-bounce' },
+      { columnValues: { type: ['blocked', 'dmarcpolicy', 'spamnotification'] }, meaning: 'block' },
+      { meaning: 'not-suppressed' },
     ],
     source: 'https://postmarkapp.com/developer/api/bounce-api#bounces',
   },
@@ -138,7 +144,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     times: ['created'],
     plainReason: 'reason',
     reason: null,
-    rules: [{ means: 'by-reply' }],
+    rules: [{ meaning: 'by-reply' }],
     source: 'https://www.twilio.com/docs/sendgrid/api-reference/bounces-api/retrieve-all-bounces',
   },
   {
@@ -149,7 +155,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     address: 'email',
     times: ['created'],
     reason: null,
-    rules: [{ means: 'complaint' }],
+    rules: [{ meaning: 'complaint' }],
     source: 'https://www.twilio.com/docs/sendgrid/api-reference/spam-reports-api/retrieve-all-spam-reports',
   },
   {
@@ -161,7 +167,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     times: ['created'],
     plainReason: 'reason',
     reason: null,
-    rules: [{ means: 'bounce' }],
+    rules: [{ meaning: 'bounce' }],
     source: 'https://www.twilio.com/docs/sendgrid/api-reference/invalid-e-mails-api/retrieve-all-invalid-emails',
   },
   {
@@ -171,7 +177,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     address: 'email',
     times: ['createdat', 'created'],
     reason: null,
-    rules: [{ means: 'unsubscribed' }],
+    rules: [{ meaning: 'unsubscribed' }],
     source: 'https://www.twilio.com/docs/sendgrid/api-reference/suppressions-suppressions/retrieve-all-suppressions',
   },
   {
@@ -182,7 +188,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     address: 'email',
     times: ['created'],
     reason: null,
-    rules: [{ means: 'unsubscribed' }],
+    rules: [{ meaning: 'unsubscribed' }],
     source:
       'https://www.twilio.com/docs/sendgrid/api-reference/suppressions-global-suppressions/retrieve-all-global-suppressions',
   },
@@ -193,7 +199,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     address: 'address',
     times: ['createdat'],
     reason: null,
-    rules: [{ startsWith: { code: '4' }, means: 'soft-bounce' }, { means: 'bounce' }],
+    rules: [{ startsWith: { code: '4' }, meaning: 'soft-bounce' }, { meaning: 'bounce' }],
     source: 'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/bounces',
   },
   {
@@ -204,7 +210,10 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     times: ['createdat'],
     reason: null,
     // The tag `*` means every message of the domain. Any other tag means one category of messages.
-    rules: [{ when: { tags: ['', '*', '["*"]', "['*']"] }, means: 'unsubscribed' }, { means: 'one-category' }],
+    rules: [
+      { columnValues: { tags: ['', '*', '["*"]', "['*']"] }, meaning: 'unsubscribed' },
+      { meaning: 'one-category' },
+    ],
     source: 'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/unsubscribe',
   },
   {
@@ -214,7 +223,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     address: 'address',
     times: ['createdat'],
     reason: null,
-    rules: [{ when: { tag: ['', '*'] }, means: 'unsubscribed' }, { means: 'one-category' }],
+    rules: [{ columnValues: { tag: ['', '*'] }, meaning: 'unsubscribed' }, { meaning: 'one-category' }],
     source: 'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/unsubscribe',
   },
   {
@@ -225,7 +234,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     address: 'address',
     times: ['createdat'],
     reason: null,
-    rules: [{ means: 'complaint' }],
+    rules: [{ meaning: 'complaint' }],
     source: 'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/complaints',
   },
   {
@@ -236,9 +245,9 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     times: ['lastupdatetime'],
     reason: null,
     rules: [
-      { when: { reason: ['bounce'] }, means: 'bounce' },
-      { when: { reason: ['complaint'] }, means: 'complaint' },
-      { means: 'provider' },
+      { columnValues: { reason: ['bounce'] }, meaning: 'bounce' },
+      { columnValues: { reason: ['complaint'] }, meaning: 'complaint' },
+      { meaning: 'provider' },
     ],
     source: 'https://docs.aws.amazon.com/cli/latest/reference/sesv2/list-suppressed-destinations.html',
   },
@@ -271,8 +280,8 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     times: ['modifiedat'],
     reason: 'emailblacklisted',
     rules: [
-      { when: { emailblacklisted: ['true'] }, means: 'provider' },
-      { when: { emailblacklisted: ['false'] }, means: 'not-suppressed' },
+      { columnValues: { emailblacklisted: ['true'] }, meaning: 'provider' },
+      { columnValues: { emailblacklisted: ['false'] }, meaning: 'not-suppressed' },
     ],
     source: 'https://developers.brevo.com/reference/get-contacts',
   },
@@ -284,10 +293,10 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     times: ['createdat'],
     reason: null,
     rules: [
-      { when: { origin: ['bounce'] }, means: 'bounce' },
-      { when: { origin: ['complaint'] }, means: 'complaint' },
-      { when: { origin: ['manual'] }, means: 'manual' },
-      { means: 'provider' },
+      { columnValues: { origin: ['bounce'] }, meaning: 'bounce' },
+      { columnValues: { origin: ['complaint'] }, meaning: 'complaint' },
+      { columnValues: { origin: ['manual'] }, meaning: 'manual' },
+      { meaning: 'provider' },
     ],
     source: 'https://resend.com/docs/api-reference/suppressions/list-suppressions',
   },
@@ -299,9 +308,9 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     times: ['exclusionfromcampaignsupdatedat', 'lastupdateat'],
     reason: 'isexcludedfromcampaigns',
     rules: [
-      { when: { isspamcomplaining: ['true'] }, means: 'complaint' },
-      { when: { isexcludedfromcampaigns: ['true'] }, means: 'provider' },
-      { when: { isexcludedfromcampaigns: ['false'] }, means: 'not-suppressed' },
+      { columnValues: { isspamcomplaining: ['true'] }, meaning: 'complaint' },
+      { columnValues: { isexcludedfromcampaigns: ['true'] }, meaning: 'provider' },
+      { columnValues: { isexcludedfromcampaigns: ['false'] }, meaning: 'not-suppressed' },
     ],
     source: 'https://dev.mailjet.com/email/reference/contacts/contact/',
   },
@@ -330,14 +339,14 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
 /** Returns the rules for the codes of blocked contacts at Brevo. `column` is the name of the column with the code. */
 function createBrevoRules(column: string): readonly RowRule[] {
   return [
-    { when: { [column]: ['hardbounce'] }, means: 'bounce' },
-    { when: { [column]: ['contactflaggedasspam'] }, means: 'complaint' },
+    { columnValues: { [column]: ['hardbounce'] }, meaning: 'bounce' },
+    { columnValues: { [column]: ['contactflaggedasspam'] }, meaning: 'complaint' },
     {
-      when: { [column]: ['unsubscribedviaemail', 'unsubscribedviama', 'unsubscribedviaapi'] },
-      means: 'unsubscribed',
+      columnValues: { [column]: ['unsubscribedviaemail', 'unsubscribedviama', 'unsubscribedviaapi'] },
+      meaning: 'unsubscribed',
     },
-    { when: { [column]: ['adminblocked'] }, means: 'manual' },
-    { means: 'provider' },
+    { columnValues: { [column]: ['adminblocked'] }, meaning: 'manual' },
+    { meaning: 'provider' },
   ];
 }
 
@@ -383,11 +392,11 @@ export function normalizeValue(text: string): string {
  */
 export function findMeaning(rules: readonly RowRule[], cell: (name: string) => string): RowMeaning | null {
   const rule = rules.find(
-    ({ when = {}, startsWith = {} }) =>
-      Object.entries(when).every(([name, values]) => values.includes(normalizeValue(cell(name)))) &&
+    ({ columnValues = {}, startsWith = {} }) =>
+      Object.entries(columnValues).every(([name, values]) => values.includes(normalizeValue(cell(name)))) &&
       Object.entries(startsWith).every(([name, prefix]) => normalizeValue(cell(name)).startsWith(prefix)),
   );
-  return rule?.means ?? null;
+  return rule?.meaning ?? null;
 }
 
 const PLAIN_ADDRESS_NAMES = [

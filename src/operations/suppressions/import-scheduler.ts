@@ -31,7 +31,7 @@ export interface ImportScheduler {
   stop(): Promise<void>;
 }
 
-/** Creates the scheduler of the imports of a process into `store`. */
+/** Creates the scheduler that runs the imports of this process into `store`. */
 export function createImportScheduler(
   store: Pick<OperatorStore, 'findNewestId' | 'listNodes'>,
   clock: Clock,

@@ -66,7 +66,7 @@ interface RawRecord {
   readonly kind: 'element' | 'document';
   readonly text: string;
   /** The number of the record in the text, from 1. */
-  readonly number: number;
+  readonly recordNumber: number;
   readonly line: number;
   readonly lastLine: number;
 }
@@ -101,8 +101,8 @@ class RecordScanner {
       if (bytes.length > MAX_RECORD_BYTES) this.#throwOversizedRecord();
       const { kind, line } = this.#record;
       this.#recordCount += 1;
-      const number = this.#recordCount;
-      records.push({ kind, text: bytes.toString('utf8'), number, line, lastLine: this.#line });
+      const recordNumber = this.#recordCount;
+      records.push({ kind, text: bytes.toString('utf8'), recordNumber, line, lastLine: this.#line });
       this.#record = null;
     };
     for (let index = 0; index < chunk.length; index++) {
@@ -132,10 +132,10 @@ class RecordScanner {
         case OPEN_OBJECT:
           if (this.#openBrackets.length === 0) beginRecord('document', index);
           else if (this.#isInList()) beginRecord('element', index);
-          this.#push(byte);
+          this.#pushOpenBracket(byte);
           break;
         case OPEN_ARRAY:
-          this.#push(byte);
+          this.#pushOpenBracket(byte);
           break;
         case CLOSE_OBJECT:
         case CLOSE_ARRAY:
@@ -175,7 +175,7 @@ class RecordScanner {
     );
   }
 
-  #push(byte: number): void {
+  #pushOpenBracket(byte: number): void {
     this.#openBrackets.push(byte);
     if (this.#openBrackets.length > MAX_DEPTH) {
       throw new ListFault(
@@ -206,11 +206,11 @@ function isWhiteSpace(byte: number): boolean {
 
 /** Returns the row of a record, or null for a document without records. */
 function toRow(
-  { kind, text, number, line, lastLine }: RawRecord,
+  { kind, text, recordNumber, line, lastLine }: RawRecord,
   options: RowOptions,
 ): { readonly row: ListRow; readonly columns: Columns | null } | null {
   const createInvalidRow = (fault: string) => ({
-    row: { kind: 'invalid', record: number, line, lastLine, fault } as const,
+    row: { kind: 'invalid', record: recordNumber, line, lastLine, fault } as const,
     columns: null,
   });
   let value: unknown;
@@ -229,7 +229,7 @@ function toRow(
     );
   }
   const content = interpretRow((name) => cells.get(name) ?? '', columns, options);
-  return { row: content.kind === 'invalid' ? { ...content, record: number, line, lastLine } : content, columns };
+  return { row: content.kind === 'invalid' ? { ...content, record: recordNumber, line, lastLine } : content, columns };
 }
 
 function hasEmptyList(value: unknown): boolean {

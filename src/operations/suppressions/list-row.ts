@@ -92,11 +92,11 @@ export function interpretRow(cell: (name: string) => string, columns: Columns, o
   };
 }
 
-type Meaning =
+type RowMeaning =
   | { readonly kind: 'reason'; readonly reason: SuppressionReason }
   | Extract<RowContent, { kind: 'excluded' | 'invalid' }>;
 
-function interpretExport(cell: (name: string) => string, format: ExportFormat, { reason }: RowOptions): Meaning {
+function interpretExport(cell: (name: string) => string, format: ExportFormat, { reason }: RowOptions): RowMeaning {
   const plainMeaning = format.plainReason === undefined ? null : findPlainMeaning(cell(format.plainReason));
   if (plainMeaning !== null) return toMeaning(plainMeaning);
   const meaning = findMeaning(format.rules, cell);
@@ -113,7 +113,7 @@ function interpretExport(cell: (name: string) => string, format: ExportFormat, {
   }
 }
 
-function interpretPlain(cell: (name: string) => string, columns: PlainColumns, { reason }: RowOptions): Meaning {
+function interpretPlain(cell: (name: string) => string, columns: PlainColumns, { reason }: RowOptions): RowMeaning {
   const text = columns.reason === null ? '' : cell(columns.reason);
   const meaning = text === '' ? (reason ?? 'manual') : findPlainMeaning(text);
   return meaning === null
@@ -121,7 +121,7 @@ function interpretPlain(cell: (name: string) => string, columns: PlainColumns, {
     : toMeaning(meaning);
 }
 
-function toMeaning(meaning: SuppressionReason | Exclusion): Meaning {
+function toMeaning(meaning: SuppressionReason | Exclusion): RowMeaning {
   switch (meaning) {
     case 'bounce':
     case 'complaint':

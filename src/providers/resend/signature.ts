@@ -14,18 +14,18 @@ import {
 import type { AuthenticationResult, ProviderRequest } from '../event.ts';
 import { toNumber } from '../json.ts';
 
-const PREFIX = 'whsec_';
+const SECRET_PREFIX = 'whsec_';
 const MIN_KEY_BYTES = 16;
 const MAX_CLOCK_DIFFERENCE_SECONDS = 300;
 
 /** Parses a signing secret: `whsec_`, followed by the key in base64. Returns the key. */
 export function parseWebhookSecret(text: string): ParsedSecret<Buffer> {
-  if (!text.startsWith(PREFIX))
-    return { ok: false, fault: `the secret does not begin with ${PREFIX}; copy it from Resend` };
-  const encodedKey = text.slice(PREFIX.length);
+  if (!text.startsWith(SECRET_PREFIX))
+    return { ok: false, fault: `the secret does not begin with ${SECRET_PREFIX}; copy it from Resend` };
+  const encodedKey = text.slice(SECRET_PREFIX.length);
   const key = Buffer.from(encodedKey, 'base64');
   if (key.toString('base64') !== encodedKey || key.length < MIN_KEY_BYTES)
-    return { ok: false, fault: `the text after ${PREFIX} is not a key in base64; copy the secret from Resend` };
+    return { ok: false, fault: `the text after ${SECRET_PREFIX} is not a key in base64; copy the secret from Resend` };
   return { ok: true, secret: key };
 }
 

@@ -7,7 +7,7 @@ import type { Account, ApiKey, ChangeResult, GuardedChangeResult } from '../../m
 import { type Actor, toAuditedAccount, toAuditedKey } from '../../model/audit.ts';
 import { buildAccountData } from '../../model/webhook-payload.ts';
 import type { Store } from '../contract.ts';
-import { decideRotatedExpiry, findChangeConflict, toLimitColumns, UNLIMITED } from '../rules/directory.ts';
+import { decideRotatedExpiry, findChangeConflict, NO_LIMITS, toLimitColumns } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import { writeChange } from './audit.ts';
 import { incrementRevision, SELECT_ACCOUNTS } from './directory.ts';
@@ -148,7 +148,7 @@ export function prepareAccounts(database: Database): Operations {
       return database.transaction(async (transaction) => {
         const revision = await incrementRevision(transaction);
         if ((await transaction.query(SELECT_ANY, [])).length > 0) return null;
-        await transaction.query(INSERT_ACCOUNT, [name, now, ...toLimitColumns(UNLIMITED), revision]);
+        await transaction.query(INSERT_ACCOUNT, [name, now, ...toLimitColumns(NO_LIMITS), revision]);
         const account = await findAccount(transaction, name);
         if (account === null) return null;
         if (newKey === null) return { account, key: null };

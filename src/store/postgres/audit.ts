@@ -61,18 +61,18 @@ export async function writeImport(
   actor: Actor | undefined,
   list: string,
   step: ImportStep,
-  added: number,
+  addedCount: number,
 ): Promise<number | null> {
   if (actor === undefined) return null;
   const [row] = step.entry === null ? [] : await transaction.query(SELECT_AFTER, [step.entry]);
   if (step.entry === null || row === undefined) {
     return writeAuditEntry(
       transaction,
-      createAuditEntry(actor, 'suppression.import', list, null, toAuditedImport(null, step, added)),
+      createAuditEntry(actor, 'suppression.import', list, null, toAuditedImport(null, step, addedCount)),
     );
   }
   await transaction.query(UPDATE_AFTER, [
-    JSON.stringify(toAuditedImport(rows.readText(row, 'after'), step, added)),
+    JSON.stringify(toAuditedImport(rows.readText(row, 'after'), step, addedCount)),
     step.entry,
   ]);
   return step.entry;

@@ -58,7 +58,7 @@ const SELECT_NEWEST_ID: Statement = {
   text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1',
 };
 
-const CANCELLED = requireTransition('queued', 'cancelled', 'operator');
+const CANCELLED_STATE = requireTransition('queued', 'cancelled', 'operator');
 
 type Operations = Pick<
   Store,
@@ -92,7 +92,7 @@ export async function changeMessageInTransaction(
   await Promise.all([
     to === 'queued'
       ? transaction.query(REQUEUE_MESSAGE, [id, now])
-      : endMessages(transaction, [{ id, state: CANCELLED, endedAt: now, attempts }]),
+      : endMessages(transaction, [{ id, state: CANCELLED_STATE, endedAt: now, attempts }]),
     appendEvents(transaction, [
       { ...entry, id, accountId: rows.readInteger(queueRow, 'account_id'), state: to, suppresses: false },
     ]),

@@ -276,7 +276,7 @@ interface RemainingLimits {
   isNothingLeased: boolean;
 }
 
-const SUPPRESSED = requireTransition('queued', 'suppressed', 'queue');
+const SUPPRESSED_STATE = requireTransition('queued', 'suppressed', 'queue');
 requireTransition('queued', 'sending', 'queue');
 
 export function prepareClaim(database: Database): Store['claim'] {
@@ -419,7 +419,7 @@ async function endSuppressedMessages(transaction: Transaction, suppressed: reado
       transaction,
       suppressed.map((row) => ({
         id: rows.readText(row, 'id'),
-        state: SUPPRESSED,
+        state: SUPPRESSED_STATE,
         endedAt: now,
         attempts: rows.readInteger(row, 'attempts') - 1,
       })),
@@ -430,7 +430,7 @@ async function endSuppressedMessages(transaction: Transaction, suppressed: reado
         ...createSuppressedEntry(now, 'store'),
         id: rows.readText(row, 'id'),
         accountId: rows.readInteger(row, 'account_id'),
-        ...{ state: SUPPRESSED, suppresses: false },
+        ...{ state: SUPPRESSED_STATE, suppresses: false },
       })),
     ),
   ]);
@@ -507,10 +507,10 @@ const MAX_RECOVERED_LEASES = 2_000;
 /** The rows that one batch of settlements writes. */
 interface SettlementRows {
   readonly endedMessages: EndedMessage[];
-  readonly requeuedMessages: { id: string; state: State; dueAt: number | null; lane: number; refund: number }[];
+  readonly requeuedMessages: { id: string; state: State; dueAt: number | null; lane: number; refundCount: number }[];
   readonly events: NewEvent[];
   readonly suppressed: { id: string; reason: string; at: number }[];
-  readonly references: { reference: string; id: string; at: number }[];
+  readonly providerReferences: { reference: string; id: string; at: number }[];
 }
 
 export function prepareLeaseEnds(
@@ -552,7 +552,7 @@ async function settleInTransaction(
     requeuedMessages: [],
     events: [],
     suppressed: [],
-    references: [],
+    providerReferences: [],
   };
   const validSettlements: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
   const results = batch.map((settlement, index): SettleResult => {
@@ -566,7 +566,7 @@ async function settleInTransaction(
   });
   // The caller discards the outcome of a lost lease, so the transaction that ended the lease must be durable.
   if (validSettlements.length === 0) await forceDurableCommit(transaction);
-  const { requeuedMessages, suppressed, references } = settlementRows;
+  const { requeuedMessages, suppressed, providerReferences } = settlementRows;
   const [newSuppressions] = await Promise.all([
     suppressed.length === 0
       ? []
@@ -583,15 +583,15 @@ async function settleInTransaction(
           requeuedMessages.map(({ state }) => state),
           requeuedMessages.map(({ dueAt }) => dueAt),
           requeuedMessages.map(({ lane }) => lane),
-          requeuedMessages.map(({ refund }) => refund),
+          requeuedMessages.map(({ refundCount }) => refundCount),
         ]),
     appendEvents(transaction, settlementRows.events),
-    references.length === 0
+    providerReferences.length === 0
       ? []
       : transaction.query(ADD_REFERENCES, [
-          references.map(({ reference }) => reference),
-          references.map(({ id }) => id),
-          references.map(({ at }) => at),
+          providerReferences.map(({ reference }) => reference),
+          providerReferences.map(({ id }) => id),
+          providerReferences.map(({ at }) => at),
         ]),
   ]);
   const newlySuppressed = new Set(newSuppressions.map((row) => rows.readText(row, 'source')));
@@ -633,20 +633,20 @@ function collectRows(
       state: from,
       suppresses: suppress !== null,
     });
-    if (reference !== null) settlementRows.references.push({ reference, id, at });
+    if (reference !== null) settlementRows.providerReferences.push({ reference, id, at });
     if (suppress !== null) settlementRows.suppressed.push({ id, reason: suppress, at });
   }
   const lastChange = changes.at(-1);
   if (lastChange === undefined) return;
-  const refund = refundAttempt ? 1 : 0;
+  const refundCount = refundAttempt ? 1 : 0;
   if (lastChange.isTerminal)
     settlementRows.endedMessages.push({
       id,
       state: lastChange.to,
       endedAt: lastChange.at,
-      attempts: attempts - refund,
+      attempts: attempts - refundCount,
     });
-  else settlementRows.requeuedMessages.push({ id, state: lastChange.to, dueAt: lastChange.dueAt, lane, refund });
+  else settlementRows.requeuedMessages.push({ id, state: lastChange.to, dueAt: lastChange.dueAt, lane, refundCount });
 }
 
 async function recoverInTransaction(
@@ -677,15 +677,15 @@ async function recoverInTransaction(
     const { to, entry, ...lost } = resolveLostLease(onUncertain, row.handing_over === true, now, node);
     requireTransition('sending', to, 'queue');
     // The attempt count of a node's own lease is not reduced, so that a late settlement of that lease is rejected.
-    const refund = lost.refundAttempt && row.owner !== node ? 1 : 0;
-    return { id: rows.readText(row, 'id'), accountId: rows.readInteger(row, 'account_id'), to, entry, refund };
+    const refundCount = lost.refundAttempt && row.owner !== node ? 1 : 0;
+    return { id: rows.readText(row, 'id'), accountId: rows.readInteger(row, 'account_id'), to, entry, refundCount };
   });
   await Promise.all([
     transaction.query(RECOVER_LEASES, [
       recoveredMessages.map(({ id }) => id),
       recoveredMessages.map(({ to }) => to),
       now,
-      recoveredMessages.map(({ refund }) => refund),
+      recoveredMessages.map(({ refundCount }) => refundCount),
     ]),
     appendEvents(
       transaction,

@@ -59,7 +59,7 @@ const PURGE_IDEMPOTENCY_KEYS: Statement = {
     SELECT account_id, key FROM idempotency WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
 };
 
-const EXPIRED = requireTransition('queued', 'expired', 'queue');
+const EXPIRED_STATE = requireTransition('queued', 'expired', 'queue');
 const PARTITION_INTERVAL_MS = 3_600_000;
 const MIN_ID = getMinIdAt(0);
 
@@ -87,7 +87,7 @@ export function prepareRetention(
             transaction,
             expiredRows.map((row) => ({
               id: rows.readText(row, 'id'),
-              state: EXPIRED,
+              state: EXPIRED_STATE,
               endedAt: now,
               attempts: rows.readInteger(row, 'attempts'),
             })),
@@ -98,7 +98,7 @@ export function prepareRetention(
               ...entry,
               id: rows.readText(row, 'id'),
               accountId: rows.readInteger(row, 'account_id'),
-              ...{ state: EXPIRED, suppresses: false },
+              ...{ state: EXPIRED_STATE, suppresses: false },
             })),
           ),
         ]);

@@ -125,7 +125,7 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
     readRows: selectRows,
     async readIndexedRows(index, { first, end: rangeEnd }, limit) {
       const parts = buildIndexParts(index).map(
-        (part) => `(${part.select(COLUMNS)} ORDER BY ${part.alias}.id DESC LIMIT $3)`,
+        (part) => `(${part.buildSelect(COLUMNS)} ORDER BY ${part.alias}.id DESC LIMIT $3)`,
       );
       const text = `SELECT * FROM (${parts.join(' UNION ALL ')}) AS found ORDER BY id DESC LIMIT $3`;
       return (await database.query({ name: '', text }, [first, rangeEnd, limit])).map(toSearchableMessage);
@@ -204,7 +204,7 @@ interface IndexPart {
   /** The alias of the table whose index is sorted by id. */
   readonly alias: 'q' | 'm';
   /** Returns the query that selects the given columns of `mail_request m`. */
-  readonly select: (columns: string) => string;
+  readonly buildSelect: (columns: string) => string;
   readonly selectIds: string;
 }
 
@@ -225,18 +225,18 @@ function buildIndexParts(index: RowIndex): readonly IndexPart[] {
 
 function buildMessagePart(condition: string): IndexPart {
   const from = `FROM mail_request m WHERE m.id >= $1::uuid AND m.id < $2::uuid AND ${condition}`;
-  return { alias: 'm', select: (columns) => `SELECT ${columns} ${from}`, selectIds: `SELECT m.id ${from}` };
+  return { alias: 'm', buildSelect: (columns) => `SELECT ${columns} ${from}`, selectIds: `SELECT m.id ${from}` };
 }
 
 function buildStatePart(state: StateFilter): IndexPart {
   if (!OPEN_STATES.includes(state)) return buildMessagePart(`m.state = '${state}'`);
   const range = 'q.id >= $1::uuid AND q.id < $2::uuid';
-  const join = 'JOIN mail_request m ON m.id = q.id AND m.account_id = q.account_id';
+  const joinClause = 'JOIN mail_request m ON m.id = q.id AND m.account_id = q.account_id';
   if (state === 'queued' || state === 'deferred') {
     const condition = `${state === 'queued' ? `q.state = 'queued'` : IS_DEFERRED} AND ${range}`;
     return {
       alias: 'q',
-      select: (columns) => `SELECT ${columns} FROM queue q ${join} WHERE ${condition}`,
+      buildSelect: (columns) => `SELECT ${columns} FROM queue q ${joinClause} WHERE ${condition}`,
       selectIds: `SELECT q.id FROM queue q WHERE ${condition}`,
     };
   }
@@ -245,8 +245,8 @@ function buildStatePart(state: StateFilter): IndexPart {
   const fromClause = `FROM queue q WHERE q.state = '${state}' AND q.state <> 'queued'`;
   return {
     alias: 'q',
-    select: (columns) =>
-      `WITH o AS MATERIALIZED (SELECT q.id, q.account_id ${fromClause}) SELECT ${columns} FROM o q ${join} WHERE ${range}`,
+    buildSelect: (columns) =>
+      `WITH o AS MATERIALIZED (SELECT q.id, q.account_id ${fromClause}) SELECT ${columns} FROM o q ${joinClause} WHERE ${range}`,
     selectIds: `SELECT q.id ${fromClause} AND ${range}`,
   };
 }
@@ -397,21 +397,21 @@ function createIndexSource(session: Session): IndexSource {
 
 /** Returns the least id that is greater than `id`. */
 function getNextId(id: string): string {
-  const number = BigInt(`0x${id.replaceAll('-', '')}`) + 1n;
-  const hex = number.toString(16).padStart(32, '0');
+  const nextNumber = BigInt(`0x${id.replaceAll('-', '')}`) + 1n;
+  const hex = nextNumber.toString(16).padStart(32, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
 }
 
 async function writeChange(session: Session, change: IndexChange): Promise<void> {
   for (const { first, end, messageCount, directory, termPages, seqPages } of change.addedSegments) {
     const [row = {}] = await session.query(ADD_SEGMENT, [first, end, messageCount, change.at, Buffer.from(directory)]);
-    const number = rows.readInteger(row, 'number');
+    const segmentNumber = rows.readInteger(row, 'number');
     const pages = [
-      ...termPages.map((page, index) => [toTermsKey(number, index), Buffer.from(page)] as const),
-      ...seqPages.map((page, index) => [toSeqsKey(number, index), Buffer.from(page)] as const),
+      ...termPages.map((page, index) => [toTermsKey(segmentNumber, index), Buffer.from(page)] as const),
+      ...seqPages.map((page, index) => [toSeqsKey(segmentNumber, index), Buffer.from(page)] as const),
     ];
-    for (let begin = 0; begin < pages.length; begin += PAGES_PER_STATEMENT) {
-      const batch = pages.slice(begin, begin + PAGES_PER_STATEMENT);
+    for (let startIndex = 0; startIndex < pages.length; startIndex += PAGES_PER_STATEMENT) {
+      const batch = pages.slice(startIndex, startIndex + PAGES_PER_STATEMENT);
       await session.query(ADD_PAGES, [batch.map(([key]) => key), batch.map(([, page]) => page)]);
     }
   }

@@ -49,7 +49,7 @@ export interface PostgresOptions {
   readonly isService: boolean;
   /** If true, messages are accepted only while the server requires a synchronous standby. */
   readonly requireSyncStandby: boolean;
-  /** Called for a service with the status of the standby. */
+  /** Called with the status of the standby, if the process is a service (`isService`). */
   readonly onStandby: (standby: Standby) => void;
   /** The application name that the server shows for this process. */
   readonly application: string;

@@ -131,7 +131,7 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
     async readMessages(after, limit) {
       return (await pool.query(SELECT_PAGE, [after ?? MIN_ID, limit])).map(toTransferredMessage);
     },
-    async finish() {
+    async completeTransfer() {
       await pool.transaction(async (session) => {
         await session.query(SET_SEQUENCES, []);
         await session.query(SET_REVISION, []);

@@ -163,7 +163,7 @@ const COUNT_FAILED_DELIVERIES: Statement = {
 
 /** The remedies if the wait for earlier transactions fails after a change, by the verb of the change. */
 const DEFAULT_REMEDY = 'then repeat the command';
-const REMEDIES: Readonly<Record<string, string>> = {
+const REMEDIES_BY_VERB: Readonly<Record<string, string>> = {
   delete: 'which completes the change',
   rotate: 'then rotate the signing secret again, because the new secret was not shown',
 };
@@ -197,7 +197,7 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       await waitForEarlierTransactions(
         database,
         `the change of endpoint ${formatWebhookId(id)} (${verb})`,
-        REMEDIES[verb] ?? DEFAULT_REMEDY,
+        REMEDIES_BY_VERB[verb] ?? DEFAULT_REMEDY,
       );
     }
     return result;

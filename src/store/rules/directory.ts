@@ -16,7 +16,7 @@ import {
   type SendingDomain,
 } from '../../model/domain.ts';
 
-export const UNLIMITED: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 /**
  * Returns the values of the columns volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s and

@@ -94,8 +94,8 @@ export function summarizeHistory(entries: readonly SummarizedEntry[]): ReportedH
 
 /**
  * Returns true if the history of the message identifies a repetition of the report, so that no digest is necessary. The
- * report is a provider event about a delivery: the event adds an entry to the history of its message, unless the
- * history contains an entry with the same source and text. An event with the same source and text contains nothing new.
+ * report is a provider event about a delivery: the event adds an entry to the history of its message, unless the event
+ * confirms nothing and the history contains an entry with the same source and text. Such an event contains nothing new.
  * A provider sends such an event for almost every message, so the digests of these events would be most of the rows of
  * reports.
  */
@@ -183,7 +183,13 @@ export function decideFeedback(
   // A bounce of a notification must not lock the account, because the lock would cause another notification.
   const isCounted = !isTest && storedMessage.keyId !== NOTIFICATION_KEY_ID;
   const change = decideFeedbackChange({ state: from, to, isTest, ...history }, report.events, isProviderEvent);
-  if (isIdentifiedByHistory(report) && 'detail' in change && hasDeliveryEntry(history, report, change.detail))
+  // An event that confirms the message is never treated as a repetition, because a message is confirmed at most once. A
+  // message that was sent twice can have a second delivery event with the same text.
+  if (
+    change.kind === 'history-entry' &&
+    isIdentifiedByHistory(report) &&
+    hasDeliveryEntry(history, report, change.detail)
+  )
     return { kind: 'answer', answer: { kind: 'repeated' } };
   switch (change.kind) {
     case 'other-recipient':
@@ -220,17 +226,20 @@ export function decideFeedback(
     }
     case 'confirm': {
       const { to: newState, detail } = change;
-      const confirmation = createHistoryEntry(report, CONFIRMED_VERB, detail, null);
+      const confirmationEntry = createHistoryEntry(report, CONFIRMED_VERB, detail, null);
       const uncountedMembers = { suppress: null, reputationState: 'bounced', reputationRule: 'never' } as const;
       if (newState === null)
         return {
-          ...{ kind: 'record', id, accountId, from, newState, entries: [confirmation], ...uncountedMembers },
+          ...{ kind: 'record', id, accountId, from, newState, entries: [confirmationEntry], ...uncountedMembers },
           createResult: () => ({ kind: 'confirmed', id, accountId, recipient: to, sender, detail }),
         };
       return {
         ...{ kind: 'record', id, accountId, from, ...uncountedMembers },
         newState: requireTransition(from, newState, 'feedback'),
-        entries: [createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail, null), confirmation],
+        entries: [
+          createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail, null),
+          confirmationEntry,
+        ],
         createResult: () => ({
           ...{ kind: 'applied', id, accountId, to: newState, recipient: to, sender },
           ...{ suppressed: false, detail, failure: null },

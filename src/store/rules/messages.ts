@@ -42,9 +42,9 @@ export interface AcceptanceLookups {
 /** The state of a message after its acceptance. */
 export type AcceptedState = Extract<AcceptResult, { kind: 'accepted' }>['state'];
 
-const QUEUED = requireTransition(null, 'queued', 'accept');
-const SENDING = requireTransition(null, 'sending', 'accept');
-const SUPPRESSED = requireTransition(null, 'suppressed', 'accept');
+const QUEUED_STATE = requireTransition(null, 'queued', 'accept');
+const SENDING_STATE = requireTransition(null, 'sending', 'accept');
+const SUPPRESSED_STATE = requireTransition(null, 'suppressed', 'accept');
 
 /**
  * Decides whether a message is accepted. Adds an accepted message to `counts`. `counts` is null if the account does not
@@ -69,7 +69,7 @@ export function decideAcceptance(
   if (reason !== null) return { kind: 'refused', reason, limits: getRemainingLimits(counts, acceptedAt) };
   if (!isNotification) countMessage(counts);
   const isSuppressed = message.suppressedBy !== null || lookups.isSuppressed(message);
-  const state = isSuppressed ? SUPPRESSED : message.lease === null ? QUEUED : SENDING;
+  const state = isSuppressed ? SUPPRESSED_STATE : message.lease === null ? QUEUED_STATE : SENDING_STATE;
   return { kind: 'accepted', state, limits: getRemainingLimits(counts, acceptedAt) };
 }
 

@@ -1,4 +1,4 @@
-/** Converts rows of notifications to operators. Shared by both databases. */
+/** Converts the database rows of operator notifications. Shared by both databases. */
 import type {
   AttentionCheck,
   AttentionState,

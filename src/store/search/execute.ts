@@ -161,12 +161,12 @@ export function* executeSearch<Message extends SearchableMessage>(
       (message) =>
         (accountIds.length === 0 || accountIds.includes(message.accountId)) && matchesCriteria(criteria, message),
     );
-    const texts =
+    const replyTexts =
       reply === null || candidates.length === 0
         ? null
         : yield* waitFor(source.readOutcomeTexts(candidates.map((message) => message.id)));
     for (const message of candidates) {
-      if (reply !== null && !matchesReply(reply, texts?.get(message.id) ?? null)) continue;
+      if (reply !== null && !matchesReply(reply, replyTexts?.get(message.id) ?? null)) continue;
       matchingMessages.push(message);
       if (matchingMessages.length >= limit) return message.id;
     }
@@ -427,12 +427,12 @@ function listTermPageKeys(segment: number, [from, to]: readonly [number, number]
 
 /** Returns the positions of all set bits in descending order. */
 function listSetBits(bits: Uint8Array): readonly number[] {
-  const numbers: number[] = [];
+  const rowNumbers: number[] = [];
   for (let byteIndex = bits.length - 1; byteIndex >= 0; byteIndex -= 1) {
     const byte = bits[byteIndex] ?? 0;
-    for (let bit = 7; byte !== 0 && bit >= 0; bit -= 1) if ((byte >> bit) & 1) numbers.push(byteIndex * 8 + bit);
+    for (let bit = 7; byte !== 0 && bit >= 0; bit -= 1) if ((byte >> bit) & 1) rowNumbers.push(byteIndex * 8 + bit);
   }
-  return numbers;
+  return rowNumbers;
 }
 
 /** Returns the sequence numbers of the candidates in the order of `candidates`, or null if a segment was removed. */

@@ -99,7 +99,7 @@ export function* planIndexStep(
   );
   const task = selectNextTask({
     segments,
-    replaced: replacedSegments,
+    replacedSegments,
     unindexedCount,
     minSegmentMessages,
     start: MIN_SEQ,
@@ -237,7 +237,7 @@ const MIN_MERGED_MESSAGES = MAX_SEGMENT_MESSAGES * 0.75;
 export interface IndexState {
   /** The segments in use, newest first. */
   readonly segments: readonly StoredSegment[];
-  readonly replaced: readonly StoredSegment[];
+  readonly replacedSegments: readonly StoredSegment[];
   /** The number of messages newer than the index. */
   readonly unindexedCount: number;
   /** A new segment is built if at least this number of messages is newer than the index. */
@@ -254,7 +254,7 @@ export interface IndexState {
 /** Returns the next task, or null if the index needs no change. */
 export function selectNextTask({
   segments,
-  replaced,
+  replacedSegments,
   unindexedCount,
   minSegmentMessages,
   start,
@@ -273,17 +273,17 @@ export function selectNextTask({
   if (unverifiedSegment !== undefined) return { kind: 'verify', segment: unverifiedSegment };
   const smallSegments = findMergeableSegments(segments);
   if (smallSegments !== null) return { kind: 'merge', segments: smallSegments };
-  const expiredSegment = replaced.find(
+  const expiredSegment = replacedSegments.find(
     ({ replacedAt }) => Math.abs(now - (replacedAt ?? now)) >= REPLACED_SEGMENT_TTL_MS,
   );
   return expiredSegment === undefined ? null : { kind: 'purge', segment: expiredSegment };
 }
 
 function findMergeableSegments(segments: readonly StoredSegment[]): readonly StoredSegment[] | null {
-  for (let begin = 0; begin < segments.length; begin += 1) {
+  for (let startIndex = 0; startIndex < segments.length; startIndex += 1) {
     const group: StoredSegment[] = [];
     let messageCount = 0;
-    for (const segment of segments.slice(begin)) {
+    for (const segment of segments.slice(startIndex)) {
       if (!segment.isVerified || messageCount + segment.messageCount > MAX_SEGMENT_MESSAGES) break;
       if (group.length > 0 && group.at(-1)?.first !== segment.end) break;
       group.push(segment);

@@ -92,17 +92,17 @@ function encodeTerms(numbersByTerm: ReadonlyMap<string, readonly number[]>, mess
 
 function encodeNumbers(
   list: ByteWriter,
-  numbers: readonly number[],
+  messageNumbers: readonly number[],
   messageCount: number,
 ): readonly [Uint8Array, boolean] {
   const bitmapBytes = Math.ceil(messageCount / 8);
-  if (numbers.length > bitmapBytes) {
+  if (messageNumbers.length > bitmapBytes) {
     const bits = new Uint8Array(bitmapBytes);
-    for (const number of numbers) bits[number >> 3] = (bits[number >> 3] ?? 0) | (1 << (number & 7));
+    for (const number of messageNumbers) bits[number >> 3] = (bits[number >> 3] ?? 0) | (1 << (number & 7));
     return [bits, true];
   }
   let previousNumber = 0;
-  for (const number of numbers) {
+  for (const number of messageNumbers) {
     list.writeNumber(number - previousNumber);
     previousNumber = number;
   }
@@ -122,8 +122,8 @@ function measureSharedPrefix(previousTerm: string, term: string): number {
 function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
   const pages: Uint8Array[] = [];
   const page = new ByteWriter();
-  for (let begin = 0; begin < seqs.length; begin += SEQS_PER_PAGE) {
-    const [first = 0, ...laterSeqs] = seqs.slice(begin, begin + SEQS_PER_PAGE);
+  for (let startIndex = 0; startIndex < seqs.length; startIndex += SEQS_PER_PAGE) {
+    const [first = 0, ...laterSeqs] = seqs.slice(startIndex, startIndex + SEQS_PER_PAGE);
     // The sign is written separately, because the sequence number of a message from before 2025 is negative.
     page.writeNumber(first < 0 ? 1 : 0);
     page.writeNumber(Math.abs(first));
@@ -178,11 +178,7 @@ function countBelow(directory: readonly string[], term: string, orEqual: boolean
 }
 
 /** Sets the bits of all messages that have a term of the range in this page. */
-export function markMatches(
-  page: Uint8Array,
-  { first, end, fieldLetters: letters }: TermRange,
-  bits: Uint8Array,
-): void {
+export function markMatches(page: Uint8Array, { first, end, fieldLetters }: TermRange, bits: Uint8Array): void {
   const reader = new ByteReader(page);
   let term = '';
   while (!reader.isAtEnd) {
@@ -190,7 +186,7 @@ export function markMatches(
     if (term >= end) return;
     const encodedSize = reader.readNumber();
     const encodedNumbers = reader.readBytes(encodedSize >> 1);
-    if (term < first || (letters !== null && !letters.includes(term.charAt(term.length - 1)))) continue;
+    if (term < first || (fieldLetters !== null && !fieldLetters.includes(term.charAt(term.length - 1)))) continue;
     if ((encodedSize & 1) === 1) {
       for (const [index, byte] of encodedNumbers.entries()) bits[index] = (bits[index] ?? 0) | byte;
       continue;
@@ -248,11 +244,11 @@ export function getAccountRange(accountId: number): TermRange {
 export function listTermRanges(criterion: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
   // The terms of several domains do not form one range, so the index is not used for this criterion.
   if (criterion.kind === 'recipient-domains') return [];
-  const letters = criterion.fields.map((field) => FIELD_LETTERS[field]).join('');
+  const fieldLetters = criterion.fields.map((field) => FIELD_LETTERS[field]).join('');
   const createRange = (text: string, prefix: boolean): TermRange => {
     return prefix
-      ? { first: text, end: `${text}\uffff`, fieldLetters: letters }
-      : { first: text + TERM_END, end: text + AFTER_TERM_END, fieldLetters: letters };
+      ? { first: text, end: `${text}\uffff`, fieldLetters }
+      : { first: text + TERM_END, end: text + AFTER_TERM_END, fieldLetters };
   };
   switch (criterion.kind) {
     case 'word':
@@ -288,7 +284,7 @@ class ByteWriter {
   /** Writes an integer from 0 to 2^53 with seven bits per byte. */
   writeNumber(value: number): void {
     let remaining = value;
-    this.#reserve(8);
+    this.#ensureCapacity(8);
     while (remaining >= 128) {
       this.#bytes[this.#length++] = (remaining % 128) + 128;
       remaining = Math.floor(remaining / 128);
@@ -300,12 +296,12 @@ class ByteWriter {
   writeText(value: string): void {
     const byteCount = Buffer.byteLength(value);
     this.writeNumber(byteCount);
-    this.#reserve(byteCount);
+    this.#ensureCapacity(byteCount);
     this.#length += this.#bytes.write(value, this.#length);
   }
 
   writeBytes(value: Uint8Array): void {
-    this.#reserve(value.length);
+    this.#ensureCapacity(value.length);
     this.#bytes.set(value, this.#length);
     this.#length += value.length;
   }
@@ -318,7 +314,7 @@ class ByteWriter {
     return copy;
   }
 
-  #reserve(byteCount: number): void {
+  #ensureCapacity(byteCount: number): void {
     if (this.#length + byteCount <= this.#bytes.length) return;
     const largerBuffer = Buffer.allocUnsafe(Math.max(this.#bytes.length * 2, this.#length + byteCount));
     this.#bytes.copy(largerBuffer, 0, 0, this.#length);
@@ -340,25 +336,25 @@ class ByteReader {
 
   readNumber(): number {
     let value = 0;
-    let scale = 1;
+    let placeValue = 1;
     for (;;) {
       const byte = this.#bytes[this.#position++] ?? 0;
-      if (byte < 128) return value + byte * scale;
-      value += (byte - 128) * scale;
-      scale *= 128;
+      if (byte < 128) return value + byte * placeValue;
+      value += (byte - 128) * placeValue;
+      placeValue *= 128;
     }
   }
 
   readText(): string {
     const byteCount = this.readNumber();
-    const begin = this.#position;
+    const startPosition = this.#position;
     this.#position += byteCount;
-    return this.#bytes.toString('utf8', begin, begin + byteCount);
+    return this.#bytes.toString('utf8', startPosition, startPosition + byteCount);
   }
 
   readBytes(byteCount: number): Uint8Array {
-    const begin = this.#position;
+    const startPosition = this.#position;
     this.#position += byteCount;
-    return this.#bytes.subarray(begin, begin + byteCount);
+    return this.#bytes.subarray(startPosition, startPosition + byteCount);
   }
 }

@@ -47,7 +47,7 @@ export interface SearchSource<Message extends SearchableMessage> {
   /** Returns the segments that overlap the range. */
   findSegments(range: IdRange): MaybePromise<readonly IndexSegment[]>;
   /** Returns the directories of segments. The result omits removed segments. */
-  readDirectories(numbers: readonly number[]): MaybePromise<ReadonlyMap<number, readonly string[]>>;
+  readDirectories(segmentNumbers: readonly number[]): MaybePromise<ReadonlyMap<number, readonly string[]>>;
   /** Returns pages by their keys (`toTermsKey`, `toSeqsKey`). The result omits pages of removed segments. */
   readPages(keys: readonly number[]): MaybePromise<ReadonlyMap<number, Uint8Array>>;
   findBySeqs(seqs: readonly number[], filter: RowFilter): MaybePromise<readonly Message[]>;
@@ -100,7 +100,7 @@ export function toIdRange({ since, until, before }: Pick<MessageSearch, 'since' 
   };
 }
 
-/** A coroutine. `yield*` runs it and returns its result. */
+/** A coroutine. `yield*` runs a coroutine and returns the result of the coroutine. */
 export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
 
 /** A value, or a promise that resolves to a value. */
@@ -141,21 +141,21 @@ const MAX_CACHED_DIRECTORIES = 1_000;
 export class DirectoryCache {
   readonly #cache = new Map<number, readonly string[]>();
 
-  /** Returns those of `numbers` (segment numbers) whose directories are not cached. */
-  listMissing(numbers: readonly number[]): readonly number[] {
-    return numbers.filter((number) => !this.#cache.has(number));
+  /** Returns those of `segmentNumbers` whose directories are not cached. */
+  listMissing(segmentNumbers: readonly number[]): readonly number[] {
+    return segmentNumbers.filter((number) => !this.#cache.has(number));
   }
 
-  /** Adds the directories in `storedDirectories` to the cache and returns the directories of `numbers`. */
+  /** Adds the directories in `storedDirectories` to the cache and returns the directories of `segmentNumbers`. */
   update(
-    numbers: readonly number[],
+    segmentNumbers: readonly number[],
     storedDirectories: readonly (readonly [number, Uint8Array])[],
   ): ReadonlyMap<number, readonly string[]> {
     const decodedDirectories = new Map(
       storedDirectories.map(([number, directory]) => [number, decodeDirectory(directory)]),
     );
     const directories = new Map<number, readonly string[]>();
-    for (const number of numbers) {
+    for (const number of segmentNumbers) {
       const directory = decodedDirectories.get(number) ?? this.#cache.get(number);
       if (directory === undefined) continue;
       directories.set(number, directory);

@@ -4,7 +4,7 @@ import type { Account, ApiKey, ChangeResult, GuardedChangeResult, WindowCounts }
 import { type Actor, toAuditedAccount, toAuditedKey } from '../../model/audit.ts';
 import { buildAccountData } from '../../model/webhook-payload.ts';
 import type { Store } from '../contract.ts';
-import { decideRotatedExpiry, findChangeConflict, toLimitColumns, UNLIMITED } from '../rules/directory.ts';
+import { decideRotatedExpiry, findChangeConflict, NO_LIMITS, toLimitColumns } from '../rules/directory.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 import type { Outbox } from './outbox.ts';
@@ -115,7 +115,7 @@ export function prepareAccounts(
       ...[name, newKey, now]: Parameters<Store['createFirstAccount']>
     ): { account: Account; key: ApiKey | null } | null {
       if (selectAll.get() !== undefined) return null;
-      insertAccount.run(name, now, ...toLimitColumns(UNLIMITED), incrementRevision());
+      insertAccount.run(name, now, ...toLimitColumns(NO_LIMITS), incrementRevision());
       const account = findAccount(name);
       if (account === null) return null;
       if (newKey === null) return { account, key: null };

@@ -137,7 +137,7 @@ function requireWritable(path: string): void {
 /**
  * Throws a StoreError if the file is the database of another application or is not a database. The caller must call
  * this function before it acquires the serve lock, so that no lock file is created beside such a file. If a lock file
- * exists, a service has used the database, so this function does not check the file; `openDatabase` checks it.
+ * exists, a service has already used the database, and this function does not check the database; `openDatabase` does.
  */
 export function requireOwnDatabase(path: string): void {
   if (existsSync(`${path}-serve`) || statSync(path).size === 0) return;
@@ -183,8 +183,8 @@ function requireApplicationId(database: DatabaseSync, path: string): void {
 }
 
 function checkDurable(database: DatabaseSync, path: string): void {
-  const mode = database.prepare('PRAGMA journal_mode').get()?.journal_mode;
-  if (mode !== 'wal' || readPragma(database, 'synchronous') !== 2) {
+  const journalMode = database.prepare('PRAGMA journal_mode').get()?.journal_mode;
+  if (journalMode !== 'wal' || readPragma(database, 'synchronous') !== 2) {
     throw new StoreError(`${path} does not support WAL mode with full sync. Keep the database on a local file system.`);
   }
 }

@@ -30,13 +30,13 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
   const selectHistory = database.prepare(
     'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? ORDER BY n',
   );
-  const QUEUED = requireTransition('uncertain', 'queued', 'operator');
-  const CANCELLED = requireTransition('queued', 'cancelled', 'operator');
+  const QUEUED_STATE = requireTransition('uncertain', 'queued', 'operator');
+  const CANCELLED_STATE = requireTransition('queued', 'cancelled', 'operator');
   const makeDue = database.prepare(
-    `UPDATE mail_request SET state = '${QUEUED}', due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${QUEUED_STATE}', due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
   );
   const cancel = database.prepare(
-    `UPDATE mail_request SET state = '${CANCELLED}', due_at = NULL, ended_at = ? WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${CANCELLED_STATE}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const appendEntry = prepareAppend(database, outbox);
   // The condition equals the condition of the partial index `mail_request_due`, so the count reads only this index. The

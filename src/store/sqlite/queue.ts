@@ -57,8 +57,8 @@ export function prepareClaim(
   database: DatabaseSync,
   outbox: Outbox,
 ): (limits: ClaimLimits, lease: Lease, now: number) => ClaimedMessages {
-  const SENDING = requireTransition('queued', 'sending', 'queue');
-  const SUPPRESSED = requireTransition('queued', 'suppressed', 'queue');
+  const SENDING_STATE = requireTransition('queued', 'sending', 'queue');
+  const SUPPRESSED_STATE = requireTransition('queued', 'suppressed', 'queue');
   const selectDue = database.prepare(
     `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.attempts, b.message,
        octet_length(b.message) AS bytes
@@ -69,27 +69,27 @@ export function prepareClaim(
     'SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0) LIMIT 1',
   );
   const leaseRow = database.prepare(
-    `UPDATE mail_request SET state = '${SENDING}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${SENDING_STATE}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
   );
   const suppressMessage = database.prepare(
-    `UPDATE mail_request SET state = '${SUPPRESSED}', due_at = NULL, ended_at = ? WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${SUPPRESSED_STATE}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const appendEntry = prepareAppend(database, outbox);
   const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(database, lane) }));
 
-  function leaseMessage(row: rows.Row, lease: Lease, now: number, claimed: ClaimResult): void {
+  function leaseMessage(row: rows.Row, lease: Lease, now: number, claimedMessages: ClaimResult): void {
     const seq = rows.readInteger(row, 'seq');
     const id = rows.readText(row, 'id');
     const to = rows.readText(row, 'to');
     const accountId = rows.readInteger(row, 'account_id');
     if (selectSuppression.get(rows.readTextOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
       suppressMessage.run(now, seq);
-      appendEntry(seq, createSuppressedEntry(now, 'store'), SUPPRESSED);
-      claimed.suppressed.push({ id, accountId, to });
+      appendEntry(seq, createSuppressedEntry(now, 'store'), SUPPRESSED_STATE);
+      claimedMessages.suppressed.push({ id, accountId, to });
       return;
     }
     leaseRow.run(lease.until, lease.owner, seq);
-    claimed.messages.push(rows.toLeasedMessage(row, lease, rows.readInteger(row, 'attempts') + 1));
+    claimedMessages.messages.push(rows.toLeasedMessage(row, lease, rows.readInteger(row, 'attempts') + 1));
   }
 
   /**
@@ -120,7 +120,7 @@ export function prepareClaim(
     remaining: RemainingLimits,
     lease: Lease,
     now: number,
-    claimed: ClaimResult,
+    claimedMessages: ClaimResult,
   ): boolean {
     if (remaining.messageCount <= 0 || (remaining.bytes <= 0 && !remaining.isNothingLeased)) return true;
     let accountsWithMore: number[] = [];
@@ -129,7 +129,7 @@ export function prepareClaim(
     for (let account = rotation.next(now); account !== null; account = rotation.next(now)) {
       const rowLimit = Math.min(rowsPerAccount, remaining.messageCount);
       const { found, isFull } = selectFitting(lane, account, rowLimit, remaining, now);
-      for (const row of found) leaseMessage(row, lease, now, claimed);
+      for (const row of found) leaseMessage(row, lease, now, claimedMessages);
       if (isFull) {
         // If a row of this account was leased, the next round begins after this account; otherwise it begins with this
         // account.
@@ -148,7 +148,7 @@ export function prepareClaim(
       for (const account of accountsWithMore) {
         const rowLimit = Math.min(equalShare, remaining.messageCount);
         const { found, isFull } = selectFitting(lane, account, rowLimit, remaining, now);
-        for (const row of found) leaseMessage(row, lease, now, claimed);
+        for (const row of found) leaseMessage(row, lease, now, claimedMessages);
         if (isFull || remaining.messageCount === 0) return true;
         if (found.length === rowLimit) nextAccounts.push(account);
       }
@@ -305,11 +305,11 @@ export function prepareLeaseEnds(
   const recoverRow = database.prepare(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
   );
-  const QUEUED = requireTransition('sending', 'queued', 'queue');
+  const QUEUED_STATE = requireTransition('sending', 'queued', 'queue');
   // In the lane of first attempts, messages are due in the order of acceptance. A released message returns to its
   // previous position in this order.
   const releaseLease = database.prepare(
-    `UPDATE mail_request SET state = '${QUEUED}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
+    `UPDATE mail_request SET state = '${QUEUED_STATE}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
        handing_over = 0, attempts = attempts - 1 ${LEASE_CONDITION}`,
   );
 

@@ -147,7 +147,7 @@ function readBackup<T>(from: string, read: () => T): T {
  * The content of a marker: the new name of the old files, and the name of the temporary copy that replaces the old
  * files. Both are file names in the folder of the database.
  */
-interface Marker {
+interface RestoreMarker {
   readonly kept: string;
   readonly draft: string;
 }
@@ -311,7 +311,7 @@ class Restore {
    * has replaced it. Returns null if the interrupted restore had already replaced the database, or if it had moved no
    * file and its temporary copy is missing; the caller then restores as usual.
    */
-  #complete({ kept, draft }: Marker): string | null {
+  #complete({ kept, draft }: RestoreMarker): string | null {
     const folder = dirname(this.#path);
     const earlierKeptPath = join(folder, kept);
     if (!existsSync(join(folder, draft)) && existsSync(this.#path)) {
@@ -332,7 +332,7 @@ class Restore {
   }
 
   /** Writes the marker under a temporary name and then renames it, so that a marker is always complete. */
-  #writeMarker(marker: Marker): void {
+  #writeMarker(marker: RestoreMarker): void {
     const path = getRestoreMarkerPath(this.#path);
     const temporaryPath = `${path}-${randomBytes(6).toString('hex')}`;
     const file = openSync(temporaryPath, 'wx', 0o600);
@@ -346,7 +346,7 @@ class Restore {
     this.#syncFolder();
   }
 
-  #readMarker(): Marker | null {
+  #readMarker(): RestoreMarker | null {
     const path = getRestoreMarkerPath(this.#path);
     let text: string;
     try {
@@ -368,7 +368,7 @@ class Restore {
   }
 }
 
-function parseMarker(text: string): Marker | null {
+function parseMarker(text: string): RestoreMarker | null {
   try {
     const value: unknown = JSON.parse(text);
     if (typeof value !== 'object' || value === null || !('kept' in value) || !('draft' in value)) return null;

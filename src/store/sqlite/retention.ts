@@ -16,9 +16,9 @@ export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
   const selectExpired = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
-  const EXPIRED = requireTransition('queued', 'expired', 'queue');
+  const EXPIRED_STATE = requireTransition('queued', 'expired', 'queue');
   const endMessage = database.prepare(
-    `UPDATE mail_request SET state = '${EXPIRED}', due_at = NULL, ended_at = ? WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${EXPIRED_STATE}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const appendEntry = prepareAppend(database, outbox);
   // A message cannot end before it is accepted, so only messages that were accepted before `endedBefore` are read.
@@ -59,7 +59,7 @@ export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
       return selectExpired.all(getMaxSeqAt(acceptedBefore), limit).map((row) => {
         const seq = rows.readInteger(row, 'seq');
         endMessage.run(now, seq);
-        appendEntry(seq, createExpiredEntry(now, by), EXPIRED);
+        appendEntry(seq, createExpiredEntry(now, by), EXPIRED_STATE);
         return rows.readText(row, 'id');
       });
     },

@@ -90,7 +90,7 @@ export async function openSqliteStore({
   const unlock = exclusive ? acquireServeLock(path) : () => undefined;
   const start = ({ memory, ...options }: typeof WRITER_OPTIONS | typeof INDEX_OPTIONS, onFault?: typeof onFilesFault) =>
     startThread(worker, { path, holdsServeLock: exclusive, ...options }, memory, onFault);
-  let writer: StoreThread;
+  let writerThread: StoreThread;
   try {
     // The files are checked again under the lock, because another process may have changed them before this process
     // acquired it.
@@ -98,7 +98,7 @@ export async function openSqliteStore({
       requireUsableFiles(path);
       removeLeftoverHardLinks(path);
     }
-    writer = runsInCallerThread
+    writerThread = runsInCallerThread
       ? await startInCallerThread(
           { path, holdsServeLock: exclusive, cacheKib: WRITER_OPTIONS.cacheKib },
           environment,
@@ -111,13 +111,15 @@ export async function openSqliteStore({
   }
   /** If the file was replaced, no other thread may open it, because the writer still uses the log of the old file. */
   const startSecondaryThread = (options: typeof READER_OPTIONS | typeof INDEX_OPTIONS) => {
-    const fault = writer.findFilesFault();
+    const fault = writerThread.findFilesFault();
     return fault === null ? start(options) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
   };
   const readerThread = createOnDemandThread(() => startSecondaryThread(READER_OPTIONS), READER_IDLE_MS);
   const indexThread = createOnDemandThread(() => startSecondaryThread(INDEX_OPTIONS), INDEX_IDLE_MS);
   const createThreadCall = (onDemandThread: typeof readerThread): StoreThread['call'] =>
-    runsInCallerThread ? writer.call : (name, ...args) => onDemandThread.use((thread) => thread.call(name, ...args));
+    runsInCallerThread
+      ? writerThread.call
+      : (name, ...args) => onDemandThread.use((thread) => thread.call(name, ...args));
   const callReader = createThreadCall(readerThread);
   const buildIndex = createThreadCall(indexThread);
   const stopWatching: (() => void)[] = [];
@@ -127,7 +129,7 @@ export async function openSqliteStore({
     const pollChanges = async () => {
       // The poll is necessary because another process may change the directory. If there is no change, the poll reads
       // only one row.
-      const changes = await writer.call('readDirectorySince', revision);
+      const changes = await writerThread.call('readDirectorySince', revision);
       if (changes === null) return;
       revision = changes.revision;
       onChange(changes);
@@ -137,23 +139,23 @@ export async function openSqliteStore({
   }
 
   const recordPackedFeedback: Store['recordPackedFeedback'] = async (batch) =>
-    JSON.parse(await writer.call('recordPackedFeedback', batch)) as readonly FeedbackResult[];
+    JSON.parse(await writerThread.call('recordPackedFeedback', batch)) as readonly FeedbackResult[];
 
   return {
-    ...mapMethods(writer.call, callReader),
-    settle: (batch) => writer.call('settle', packSettlements(batch)),
+    ...mapMethods(writerThread.call, callReader),
+    settle: (batch) => writerThread.call('settle', packSettlements(batch)),
     recordFeedback: (batch) =>
       batch.every(({ isProviderEvent }) => isProviderEvent === true)
         ? recordPackedFeedback(packReports(batch))
-        : writer.call('recordFeedback', batch),
+        : writerThread.call('recordFeedback', batch),
     recordPackedFeedback,
     watchDirectory,
     async indexMessages(step) {
       const { change, progress } = await buildIndex('buildIndex', step);
-      if (change !== null) await writer.call('changeIndex', change);
+      if (change !== null) await writerThread.call('changeIndex', change);
       return progress;
     },
-    failed: writer.failed,
+    failed: writerThread.failed,
     async close() {
       for (const stop of stopWatching) stop();
       // SQLite writes the log into the database when the last connection to the database closes. If two connections
@@ -161,7 +163,7 @@ export async function openSqliteStore({
       // deleted, its content is lost. Therefore the writer is closed last. An error of one thread must not prevent the
       // end of the other threads or the release of the lock.
       await Promise.allSettled([readerThread.close(), indexThread.close()]);
-      await Promise.allSettled([writer.close()]);
+      await Promise.allSettled([writerThread.close()]);
       unlock();
     },
   };

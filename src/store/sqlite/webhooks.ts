@@ -102,7 +102,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
 
   // Selects the next endpoints with pending deliveries in order of id, with the earliest due time of each. Each
   // endpoint needs two index lookups.
-  const selectExamined = database.prepare(
+  const selectExaminedEndpoints = database.prepare(
     `WITH RECURSIVE seen(webhook_id) AS (
        SELECT min(webhook_id) FROM webhook_delivery INDEXED BY webhook_delivery_due
        WHERE status = 'pending' AND webhook_id > ?
@@ -471,7 +471,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     ): ClaimedDeliveries {
       const freeSlotsById = new Map(limits.freeSlots.map(({ webhookId, count }) => [webhookId, count]));
       const deliveries: LeasedDelivery[] = [];
-      const examinedRows = selectExamined.all(limits.after);
+      const examinedRows = selectExaminedEndpoints.all(limits.after);
       for (const row of examinedRows) {
         const webhookId = rows.readInteger(row, 'webhook_id');
         if (deliveries.length >= limits.maxDeliveries) return { deliveries, next: webhookId - 1 };

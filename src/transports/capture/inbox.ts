@@ -62,8 +62,8 @@ export function createCaptureInbox(directory: string): Inbox {
 }
 
 /**
- * Returns the `limit` greatest ids less than `before`, the greatest first. This method is faster than sorting all
- * names.
+ * Returns the `limit` greatest ids in `names` that are less than `before`, in descending order. The function does not
+ * sort all names, because that is slower.
  */
 function selectNewestIds(names: readonly string[], limit: number, before: string | null): readonly string[] {
   const ids: string[] = [];

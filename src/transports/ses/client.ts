@@ -20,7 +20,7 @@ export interface SesAccount {
   /** False in the sandbox, which accepts only verified recipients. */
   readonly production: boolean;
   /** The enforcement status of the account: `HEALTHY`, `PROBATION` or `SHUTDOWN`. */
-  readonly enforcement: string;
+  readonly enforcementStatus: string;
   readonly maxSendRate: number | null;
   readonly quota: { readonly max: number; readonly sent: number } | null;
 }
@@ -28,7 +28,7 @@ export interface SesAccount {
 export interface SesClient {
   /**
    * Sends a message. Resolves to the provider's message id, or to null if the response has none. Rejects with an error
-   * like those of the SDK (send-request.ts). The member `sent` of the error is true if the whole request was sent.
+   * like those of the SDK (send-request.ts). The member `wasSent` of the error is true if the whole request was sent.
    */
   send(message: SesMessage, signal: AbortSignal): Promise<string | null>;
   getAccount(signal: AbortSignal): Promise<SesAccount>;
@@ -46,9 +46,12 @@ export function getSesHost({ region, endpoint }: SesSetting): string {
  */
 export async function createSesClient(setting: SesSetting, connections: number, clock: Clock): Promise<SesClient> {
   const { SESv2Client, SendEmailCommand, GetAccountCommand } = await import('@aws-sdk/client-sesv2');
-  const location = { region: setting.region, ...(setting.endpoint === null ? {} : { endpoint: setting.endpoint }) };
+  const endpointOptions = {
+    region: setting.region,
+    ...(setting.endpoint === null ? {} : { endpoint: setting.endpoint }),
+  };
   const handler = createHttpHandler(connections, clock);
-  const client = new SESv2Client({ ...location, maxAttempts: 1, requestHandler: { ...handler } });
+  const client = new SESv2Client({ ...endpointOptions, maxAttempts: 1, requestHandler: { ...handler } });
   const signer = await client.config.signer({
     name: 'sigv4',
     signingName: 'ses',
@@ -62,7 +65,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
   async function createTemplate(): Promise<HandlerRequest> {
     let template: HandlerRequest | null = null;
     const localClient = new SESv2Client({
-      ...location,
+      ...endpointOptions,
       maxAttempts: 1,
       credentials: { accessKeyId: 'template', secretAccessKey: 'template' },
       requestHandler: {
@@ -86,17 +89,17 @@ export async function createSesClient(setting: SesSetting, connections: number, 
   });
   return {
     async send(message, abortSignal) {
-      let sent = false;
+      let wasSent = false;
       const options: HandlerOptions = {
         abortSignal,
         onSent: () => {
-          sent = true;
+          wasSent = true;
         },
       };
       try {
         return await sendRequest(message, options);
       } catch (error) {
-        throw Object.assign(error instanceof Error ? error : new Error(String(error)), { sent });
+        throw Object.assign(error instanceof Error ? error : new Error(String(error)), { wasSent });
       }
     },
     async getAccount(abortSignal) {
@@ -105,7 +108,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
       return {
         sendingEnabled: accountResponse.SendingEnabled !== false,
         production: accountResponse.ProductionAccessEnabled !== false,
-        enforcement: accountResponse.EnforcementStatus ?? 'HEALTHY',
+        enforcementStatus: accountResponse.EnforcementStatus ?? 'HEALTHY',
         maxSendRate: quota?.MaxSendRate ?? null,
         quota:
           quota?.Max24HourSend === undefined ? null : { max: quota.Max24HourSend, sent: quota.SentLast24Hours ?? 0 },

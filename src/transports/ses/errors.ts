@@ -12,7 +12,7 @@ export interface SesError {
   /** The HTTP status, or null if there was no response. */
   readonly status: number | null;
   /** True if the whole request was sent. */
-  readonly sent: boolean;
+  readonly wasSent: boolean;
 }
 
 /**
@@ -27,23 +27,23 @@ const UNSENT_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'connection'
  */
 export function classifySesError(error: SesError): SesErrorMeaning {
   const meaning = SES_RULES.find((rule) => matchesRule(rule, error))?.meaning;
-  return meaning ?? (error.sent || error.status !== null ? { kind: 'unanswered' } : UNSENT_MEANING);
+  return meaning ?? (error.wasSent || error.status !== null ? { kind: 'unanswered' } : UNSENT_MEANING);
 }
 
-function matchesRule({ names, phrases, beginnings, status }: SesRule, error: SesError): boolean {
+function matchesRule({ names, phrases, textPrefixes, status }: SesRule, error: SesError): boolean {
   const text = error.message.toLowerCase();
   if (names !== undefined && !names.includes(error.name)) return false;
-  if (beginnings !== undefined && !beginnings.some((beginning) => text.startsWith(beginning))) return false;
+  if (textPrefixes !== undefined && !textPrefixes.some((prefix) => text.startsWith(prefix))) return false;
   if (phrases !== undefined && !phrases.some((phrase) => text.includes(phrase))) return false;
   return status === undefined || (error.status !== null && error.status >= status[0] && error.status <= status[1]);
 }
 
 /** Converts any thrown value to an SesError. */
 export function toSesError(error: unknown): SesError {
-  const { name, message, sent, $metadata, $response } = Object(error) as {
+  const { name, message, wasSent, $metadata, $response } = Object(error) as {
     readonly name?: unknown;
     readonly message?: unknown;
-    readonly sent?: unknown;
+    readonly wasSent?: unknown;
     readonly $metadata?: { readonly httpStatusCode?: unknown };
     readonly $response?: { readonly statusCode?: unknown };
   };
@@ -52,7 +52,7 @@ export function toSesError(error: unknown): SesError {
     name: typeof name === 'string' ? name : 'Error',
     message: typeof message === 'string' ? removeRequest(message === '' ? listCauses(error) : message) : String(error),
     status: typeof status === 'number' ? status : null,
-    sent: sent === true,
+    wasSent: wasSent === true,
   };
 }
 

@@ -32,7 +32,7 @@ export interface RateLimiter {
 
 export function createRateLimiter(clock: Clock): RateLimiter {
   let rateLimit = DEFAULT_RATE;
-  let share = 1;
+  let rateShare = 1;
   let shareUpdatedAt = clock.now();
   let tokens = rateLimit * BURST_SECONDS;
   let tokensUpdatedAt = shareUpdatedAt;
@@ -43,12 +43,12 @@ export function createRateLimiter(clock: Clock): RateLimiter {
   function updateRate(): number {
     const now = clock.now();
     const elapsedSeconds = Math.max(0, now - shareUpdatedAt) / 1000;
-    share = Math.min(1, share + elapsedSeconds * GROWTH_PER_SECOND);
+    rateShare = Math.min(1, rateShare + elapsedSeconds * GROWTH_PER_SECOND);
     shareUpdatedAt = now;
-    return rateLimit * share;
+    return rateLimit * rateShare;
   }
 
-  function refill(): void {
+  function refillTokens(): void {
     const now = clock.now();
     const rate = updateRate();
     tokens = Math.min(Math.max(1, rate * BURST_SECONDS), tokens + (Math.max(0, now - tokensUpdatedAt) / 1000) * rate);
@@ -56,7 +56,7 @@ export function createRateLimiter(clock: Clock): RateLimiter {
   }
 
   function serveWaiters(): void {
-    refill();
+    refillTokens();
     while (waiters.length > 0 && tokens >= 1) {
       tokens -= 1;
       waiters.shift()?.(true);
@@ -79,12 +79,12 @@ export function createRateLimiter(clock: Clock): RateLimiter {
       });
     },
     setRate(perSecond) {
-      refill();
+      refillTokens();
       rateLimit = perSecond === null || perSecond <= 0 ? DEFAULT_RATE : perSecond;
     },
     slowDown() {
-      refill();
-      share = Math.max(MIN_SHARE, share * SLOW_DOWN_FACTOR);
+      refillTokens();
+      rateShare = Math.max(MIN_SHARE, rateShare * SLOW_DOWN_FACTOR);
       tokens = Math.min(tokens, 0);
     },
     get currentRate() {

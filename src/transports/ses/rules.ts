@@ -23,7 +23,7 @@ export interface SesRule {
   /** Phrases in lower case. The rule matches only if the error message contains one of them. */
   readonly phrases?: readonly string[];
   /** Texts in lower case. The rule matches only if the error message begins with one of them. */
-  readonly beginnings?: readonly string[];
+  readonly textPrefixes?: readonly string[];
   /** The first and the last matching HTTP status. */
   readonly status?: readonly [number, number];
   readonly meaning: SesErrorMeaning;
@@ -35,7 +35,7 @@ export interface SesRule {
  * The meaning of an error that the configuration of this service causes. The failure concerns every message, opens the
  * circuit breaker and raises an alarm.
  */
-const CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
+const CONFIGURATION_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
 /**
  * The meaning of an error that concerns one sender. Messages of other senders are delivered, so the error raises an
  * alarm but does not open the circuit breaker.
@@ -90,7 +90,7 @@ export const SES_RULES: readonly SesRule[] = [
     description: 'the configuration set does not exist, is invalid or is not allowed to send, recognized by the text',
     names: [...BAD_REQUEST_NAMES, 'NotFoundException', 'SendingPausedException', 'MessageRejected'],
     // The text can contain addresses, so only its beginning is compared.
-    beginnings: ['configuration set', 'configurationset'],
+    textPrefixes: ['configuration set', 'configurationset'],
     meaning: { kind: 'configuration-set' },
     samples: [
       'NotFoundException 404 Configuration set <news> does not exist.',
@@ -117,7 +117,7 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the account is not allowed to send',
     names: ['AccountSuspendedException', 'SendingPausedException', 'AccountSendingPausedException'],
-    meaning: CONFIGURATION,
+    meaning: CONFIGURATION_MEANING,
     samples: [
       'AccountSuspendedException 400 Your account is suspended',
       'SendingPausedException 400 Sending is paused for your account',
@@ -130,7 +130,7 @@ export const SES_RULES: readonly SesRule[] = [
     samples: ['MailFromDomainNotVerifiedException 400 The custom MAIL FROM domain is not verified'],
   },
   {
-    description: 'an identity is not verified, recognized by the text',
+    description: 'an identity is not verified, according to the text of the error',
     phrases: ['is not verified', 'not verified', 'identities failed the check', 'not authorized to send'],
     meaning: SENDER_CONFIGURATION,
     samples: [
@@ -148,7 +148,7 @@ export const SES_RULES: readonly SesRule[] = [
       'sending is disabled',
       'account is under review',
     ],
-    meaning: CONFIGURATION,
+    meaning: CONFIGURATION_MEANING,
     samples: [
       'MessageRejected 400 Sending paused for this account. For more information, please check the inbox of the address of the account.',
       'MessageRejected 400 Sending suspended for this account.',
@@ -172,7 +172,7 @@ export const SES_RULES: readonly SesRule[] = [
       'CredentialsProviderError',
       'NotFoundException',
     ],
-    meaning: CONFIGURATION,
+    meaning: CONFIGURATION_MEANING,
     samples: [
       'AccessDeniedException 403 User is not authorized to perform: ses:SendRawEmail',
       'InvalidSignatureException 403 Signature expired',
@@ -182,14 +182,14 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the request is not allowed, recognized by the status',
     status: [401, 403],
-    meaning: CONFIGURATION,
+    meaning: CONFIGURATION_MEANING,
     samples: ['UnknownError 403 Forbidden'],
   },
   {
     description: 'the policy of the identity does not allow the request, recognized by the text',
     names: ['MessageRejected'],
     phrases: ['access denied', 'not allowed to send'],
-    meaning: CONFIGURATION,
+    meaning: CONFIGURATION_MEANING,
     samples: ['MessageRejected 400 Access denied'],
   },
   {
@@ -219,7 +219,7 @@ export const SES_RULES: readonly SesRule[] = [
     description: 'a setting of this service is invalid',
     names: BAD_REQUEST_NAMES,
     phrases: ['feedbackforwarding'],
-    meaning: CONFIGURATION,
+    meaning: CONFIGURATION_MEANING,
     samples: ['BadRequestException 400 The FeedbackForwardingEmailAddress is invalid'],
   },
   {

@@ -23,7 +23,7 @@ export class Channel {
   #transcript: Transcript;
   #loss: ConnectionLost | null = null;
   #error: NodeJS.ErrnoException | null = null;
-  #waiter: ((answer: ReplyOrLost) => void) | null = null;
+  #waiter: ((answer: ReplyOrConnectionLost) => void) | null = null;
   #whenLost: (() => void) | null = null;
   #waitingFor = '';
   #deadline = Number.POSITIVE_INFINITY;
@@ -100,7 +100,11 @@ export class Channel {
    * Resolves to the next reply, or to the loss of the connection. If `usesWorkDeadline` is false, the deadline of
    * `beginWork` does not apply.
    */
-  readReply(awaitedEvent: string, timeoutMs: number, usesWorkDeadline = true): ReplyOrLost | Promise<ReplyOrLost> {
+  readReply(
+    awaitedEvent: string,
+    timeoutMs: number,
+    usesWorkDeadline = true,
+  ): ReplyOrConnectionLost | Promise<ReplyOrConnectionLost> {
     const reply = this.#replies.shift();
     if (reply !== undefined) return reply;
     if (this.#loss !== null) return this.#loss;
@@ -318,7 +322,7 @@ export interface ConnectionLost {
   readonly text: string;
 }
 
-export type ReplyOrLost = ServerReply | ConnectionLost;
+export type ReplyOrConnectionLost = ServerReply | ConnectionLost;
 
 /**
  * Returns the reason for which the connection was not established, from the system's error code, with a remedy if one

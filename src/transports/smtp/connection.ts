@@ -62,11 +62,11 @@ export async function openConnection(
   if (greeting.kind === 'lost') return toOpeningFailure(toLostOutcome('greeting', greeting), true);
   if (greeting.code !== 220) return refuseOpening(channel, setting, 'greeting', greeting);
 
-  let hello = await sendHello(channel, setting, limits);
-  if (hello.kind === 'failed') return hello;
+  let helloResult = await sendHello(channel, setting, limits);
+  if (helloResult.kind === 'failed') return helloResult;
 
   if (setting.tls === 'required' || (setting.tls === 'offered' && !plaintext)) {
-    if (hello.extensions.startTls) {
+    if (helloResult.extensions.startTls) {
       channel.sendCommand('STARTTLS');
       const answer = await channel.readReply('the answer to STARTTLS', limits.commandMs);
       if (answer.kind === 'lost') return toOpeningFailure(toLostOutcome('starttls', answer), true);
@@ -81,8 +81,8 @@ export async function openConnection(
           return { ...failure, tlsFailed: setting.tls === 'offered' };
         }
         transcript.addRemark(describeConnection(channel, peer));
-        hello = await sendHello(channel, setting, limits);
-        if (hello.kind === 'failed') return hello;
+        helloResult = await sendHello(channel, setting, limits);
+        if (helloResult.kind === 'failed') return helloResult;
       } else if (setting.tls === 'required') {
         return refuseOpening(channel, setting, 'starttls', answer);
       }
@@ -93,14 +93,14 @@ export async function openConnection(
   }
 
   if (setting.auth !== null) {
-    const refusal = await authenticateClient(channel, setting, setting.auth, hello.extensions, limits);
+    const refusal = await authenticateClient(channel, setting, setting.auth, helloResult.extensions, limits);
     if (refusal !== null) return refusal;
   }
   return {
     kind: 'open',
     connection: {
       channel,
-      extensions: hello.extensions,
+      extensions: helloResult.extensions,
       description: describeConnection(channel, peer),
       messageCount: 0,
       needsReset: false,

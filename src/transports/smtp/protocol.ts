@@ -263,11 +263,12 @@ function decodeLine(bytes: Buffer, start: number, end: number): string {
 }
 
 function parseCode(line: string): number {
-  const hundreds = line.charCodeAt(0) - 48;
-  const tens = line.charCodeAt(1) - 48;
-  const ones = line.charCodeAt(2) - 48;
-  const areDigits = hundreds >= 0 && hundreds <= 9 && tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9;
-  return areDigits ? hundreds * 100 + tens * 10 + ones : -1;
+  const hundredsDigit = line.charCodeAt(0) - 48;
+  const tensDigit = line.charCodeAt(1) - 48;
+  const onesDigit = line.charCodeAt(2) - 48;
+  const areDigits =
+    hundredsDigit >= 0 && hundredsDigit <= 9 && tensDigit >= 0 && tensDigit <= 9 && onesDigit >= 0 && onesDigit <= 9;
+  return areDigits ? hundredsDigit * 100 + tensDigit * 10 + onesDigit : -1;
 }
 
 /**

@@ -10,7 +10,13 @@ import type { Attempt, Outcome, Stage } from '../../model/outcome.ts';
 import type { ReplyRule } from '../../model/reply-rule.ts';
 import { findProvider } from '../../providers/providers.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
-import { type Channel, type ConnectionLost, type ReplyOrLost, SMTP_LIMITS, type SmtpLimits } from './channel.ts';
+import {
+  type Channel,
+  type ConnectionLost,
+  type ReplyOrConnectionLost,
+  SMTP_LIMITS,
+  type SmtpLimits,
+} from './channel.ts';
 import {
   type Connection,
   ConnectionPool,
@@ -340,7 +346,7 @@ async function awaitPermission(
   if (channel.loss !== null && !channel.hasUnread) return toLostOutcome('content', channel.loss);
   if (!channel.hasUnread) return null;
   // The server has replied before the end of the message, so it cannot have accepted the message.
-  const earlyReply: ReplyOrLost = await channel.readReply('an early answer', 0);
+  const earlyReply: ReplyOrConnectionLost = await channel.readReply('an early answer', 0);
   channel.destroy();
   if (earlyReply.kind === 'lost') return toLostOutcome('content', earlyReply);
   const reply = toReply('content', earlyReply);
@@ -412,23 +418,23 @@ export function dotStuff(data: Buffer): Buffer {
   const isLineEndMissing = end > 0 && (end < 2 || data[end - 1] !== LF || data[end - 2] !== CR);
   if (dotCount === 0 && !isLineEndMissing) return data;
 
-  const output = Buffer.allocUnsafe(end + dotCount + (isLineEndMissing ? 2 : 0));
+  const stuffedData = Buffer.allocUnsafe(end + dotCount + (isLineEndMissing ? 2 : 0));
   let to = 0;
   let from = 0;
   if (data[0] === DOT) {
-    output[0] = DOT;
+    stuffedData[0] = DOT;
     to = 1;
   }
   for (let at = data.indexOf(LF_DOT); at >= 0; at = data.indexOf(LF_DOT, at + 2)) {
-    to += data.copy(output, to, from, at + 2);
-    output[to] = DOT;
+    to += data.copy(stuffedData, to, from, at + 2);
+    stuffedData[to] = DOT;
     to += 1;
     from = at + 2;
   }
-  to += data.copy(output, to, from);
+  to += data.copy(stuffedData, to, from);
   if (isLineEndMissing) {
-    output[to] = CR;
-    output[to + 1] = LF;
+    stuffedData[to] = CR;
+    stuffedData[to + 1] = LF;
   }
-  return output;
+  return stuffedData;
 }

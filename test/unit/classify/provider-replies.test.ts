@@ -23,24 +23,27 @@ function parseSample(sample: string): Reply {
   return parseReplyLine(stage, sample.slice(stage.length + 1));
 }
 
-const ROWS = PROVIDERS.flatMap(({ name, relay }) =>
+const REPLY_ROWS = PROVIDERS.flatMap(({ name, relay }) =>
   (relay?.replies ?? []).flatMap((rule) => rule.samples.map((sample) => [name, sample, rule] as const)),
 );
 
-test.each(ROWS)('the documented reply of the relay of %s has the outcome of its rule: %s', (name, sample, rule) => {
-  const reply = parseSample(sample);
-  expect(findRule(reply, listRules(name))?.name).toBe(rule.name);
-  const outcome = classify(reply, listRules(name));
-  const { result } = rule;
-  expect(outcome).toMatchObject(
-    result.kind === 'permanent'
-      ? { kind: 'bounced', reason: result.reason, suppress: false }
-      : { kind: 'deferred', reason: result.reason, scope: result.scope },
-  );
-  // In each of these replies, the provider refuses the sender or the message, or is busy. None of the replies means
-  // that the mailbox does not exist.
-  expect(classifyOutcome(outcome)?.class).not.toBe('hard');
-});
+test.each(REPLY_ROWS)(
+  'the documented reply of the relay of %s has the outcome of its rule: %s',
+  (name, sample, rule) => {
+    const reply = parseSample(sample);
+    expect(findRule(reply, listRules(name))?.name).toBe(rule.name);
+    const outcome = classify(reply, listRules(name));
+    const { result } = rule;
+    expect(outcome).toMatchObject(
+      result.kind === 'permanent'
+        ? { kind: 'bounced', reason: result.reason, suppress: false }
+        : { kind: 'deferred', reason: result.reason, scope: result.scope },
+    );
+    // In each of these replies, the provider refuses the sender or the message, or is busy. None of the replies means
+    // that the mailbox does not exist.
+    expect(classifyOutcome(outcome)?.class).not.toBe('hard');
+  },
+);
 
 test.each([
   ['ses', 'content 454 Throttling failure: Maximum sending rate exceeded', throttledDeferral, 'message'],

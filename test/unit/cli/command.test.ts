@@ -71,7 +71,7 @@ async function runInFolder(work: (folder: string) => Promise<void>): Promise<voi
   }
 }
 
-const ATTEMPT: Attempt = {
+const BOUNCED_ATTEMPT: Attempt = {
   outcome: {
     kind: 'bounced',
     reason: 'recipient-unknown',
@@ -136,7 +136,7 @@ async function createStore(folder: string): Promise<void> {
         status: '5.1.1',
         diagnostic: '550 5.1.1 no such mailbox',
       } as const,
-      attempt: ATTEMPT,
+      attempt: BOUNCED_ATTEMPT,
     };
     const change = { to: 'bounced', dueAt: null, event, suppress: 'bounce' } as const;
     const settleResults = await store.settle([
@@ -296,7 +296,7 @@ describe('messages', () => {
           reason: 'recipient-unknown',
           code: 550,
           enhancedCode: '5.1.1',
-          transcript: ATTEMPT.transcript,
+          transcript: BOUNCED_ATTEMPT.transcript,
         },
       ],
       events: [

@@ -139,7 +139,7 @@ interface OverviewResult {
   readonly everAccepted: boolean;
 }
 
-const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+const NO_LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 describe('the command', () => {
   test('prints every step of a range, totals that equal the sums of the steps, and the totals of the previous period', async () => {
@@ -211,7 +211,7 @@ describe('the command', () => {
   test('reports locked accounts, expiring keys and domains whose records are missing, the most severe problems first', async () => {
     const rig = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
     const { store } = rig;
-    await store.createAccount('a/b', { ...LIMITS, volume: 10, volumeExpiresAt: NOW + DAY_MS }, NOW);
+    await store.createAccount('a/b', { ...NO_LIMITS, volume: 10, volumeExpiresAt: NOW + DAY_MS }, NOW);
     const key = { name: 'web', prefix: 'pr_x', hash: 'x', expiresAt: NOW + 3_600_000 };
     const createdKey = await store.createKey('a/b', key, NOW);
     if (createdKey.kind === 'done') await store.updateKeysLastUsed([{ id: createdKey.value.id, at: NOW - 1_000 }]);

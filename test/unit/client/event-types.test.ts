@@ -7,15 +7,15 @@ import { WEBHOOK_DATA_SCHEMAS } from '../../../src/model/webhook-payload.ts';
 type ServiceData = { [Type in keyof typeof WEBHOOK_DATA_SCHEMAS]: Static<(typeof WEBHOOK_DATA_SCHEMAS)[Type]> };
 
 /** Removes `readonly`, which only the client library uses for arrays. */
-type Mutable<T> = T extends readonly (infer Item)[]
-  ? Mutable<Item>[]
+type WithoutReadonly<T> = T extends readonly (infer Item)[]
+  ? WithoutReadonly<Item>[]
   : T extends object
-    ? { -readonly [Key in keyof T]: Mutable<T[Key]> }
+    ? { -readonly [Key in keyof T]: WithoutReadonly<T[Key]> }
     : T;
 
 /** The keys whose types differ, and the keys that only one of `A` and `B` has. `never` if `A` and `B` are equal. */
-type Difference<A, B> = { [Key in keyof A | keyof B]: Compare<A, B, Key> }[keyof A | keyof B];
-type Compare<A, B, Key> = Key extends keyof A & keyof B
+type Difference<A, B> = { [Key in keyof A | keyof B]: MemberDifference<A, B, Key> }[keyof A | keyof B];
+type MemberDifference<A, B, Key> = Key extends keyof A & keyof B
   ? [A[Key], B[Key]] extends [B[Key], A[Key]]
     ? never
     : Key
@@ -26,7 +26,7 @@ function requireNone<_Type extends never>(): void {}
 
 test('the client library and the service declare the same data for each event type', () => {
   // If two types differ, the type check of this file fails with the name of their event type.
-  requireNone<Difference<Mutable<WebhookDataByType>, Mutable<ServiceData>>>();
+  requireNone<Difference<WithoutReadonly<WebhookDataByType>, WithoutReadonly<ServiceData>>>();
   const isKnown = (type: WebhookEventType): type is WebhookEvent['type'] => type in WEBHOOK_DATA_SCHEMAS;
   expect(isKnown('message.bounced')).toBe(true);
 });

@@ -16,10 +16,10 @@ const ID = '0199c2a4-7b1e-7000-8000-5a0c3f1e9d42';
 const MESSAGE = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Receipt', message: 'Thank you.' };
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
-type Step = (init: Parameters<Fetch>[1], url: string) => Promise<Response>;
+type ResponseStep = (init: Parameters<Fetch>[1], url: string) => Promise<Response>;
 
 const answer =
-  (status: number, body: unknown, headers: Record<string, string> = {}): Step =>
+  (status: number, body: unknown, headers: Record<string, string> = {}): ResponseStep =>
   async () =>
     new Response(typeof body === 'string' ? body : JSON.stringify(body), {
       status,
@@ -28,9 +28,9 @@ const answer =
 const accept = (headers?: Record<string, string>) => answer(201, { result: { id: ID } }, headers);
 const refuse = (status: number, message: string, headers?: Record<string, string>) =>
   answer(status, { result: 'error', message }, headers);
-const reset: Step = () => Promise.reject(new TypeError('fetch failed'));
+const reset: ResponseStep = () => Promise.reject(new TypeError('fetch failed'));
 /** Never responds, and ignores the abort of the request. */
-const neverRespond: Step = () => new Promise(() => undefined);
+const neverRespond: ResponseStep = () => new Promise(() => undefined);
 
 interface Rig {
   readonly requests: { readonly url: string; readonly init: Parameters<Fetch>[1] }[];
@@ -50,7 +50,7 @@ async function waitTurns(turns: number): Promise<void> {
  */
 const TURN_COUNT = 50;
 /** Creates a client that receives one step as the response to each request. The last step is repeated. */
-function createRig(steps: readonly Step[], options: Partial<ClientOptions> = {}): Rig {
+function createRig(steps: readonly ResponseStep[], options: Partial<ClientOptions> = {}): Rig {
   let nowMs = 0;
   const requests: Rig['requests'] = [];
   const pausesMs: number[] = [];
@@ -224,7 +224,7 @@ describe('send', () => {
     });
   });
 
-  test.each<[string, Step]>([
+  test.each<[string, ResponseStep]>([
     ['status 200 with an HTML page of a proxy', answer(200, '<html>Sign in</html>')],
     ['status 201 with an HTML page of a proxy', answer(201, '<html>Created</html>')],
     ['status 200 with the body of an acceptance', answer(200, { result: { id: ID } })],
@@ -245,7 +245,7 @@ describe('send', () => {
   });
 
   test('repeats a request if the connection is lost before the 201 response is complete', async () => {
-    const breakConnection: Step = async () => {
+    const breakConnection: ResponseStep = async () => {
       const parts = [new TextEncoder().encode('{"result":{"id":"')];
       const body = new ReadableStream<Uint8Array>({
         pull(controller) {
@@ -282,7 +282,7 @@ describe('send', () => {
 
   test('aborts a request at its time limit, even if the response headers have arrived', async () => {
     const signals: AbortSignal[] = [];
-    const respondSlowly: Step = async ({ signal }) => {
+    const respondSlowly: ResponseStep = async ({ signal }) => {
       signals.push(signal);
       return new Response(new ReadableStream({}), { status: 201, headers: JSON_TYPE });
     };

@@ -3,7 +3,7 @@ import type { SettingSpec } from '../../../src/config/table.ts';
 import { SETTINGS_TABLE } from '../../../src/config/table.ts';
 import { generateConfigurationPage, readConfigurationPage } from '../../rig/configuration-page.ts';
 
-const SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
+const SETTING_SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
 
 it('docs/configuration.md equals what `npm run docs` generates from the table of settings', () => {
   const page = readConfigurationPage();
@@ -12,15 +12,17 @@ it('docs/configuration.md equals what `npm run docs` generates from the table of
 
 it('every setting accepts its example', () => {
   // The files of the examples exist only on an operator's machine.
-  const parseResults = SPECS.filter(({ type }) => type !== 'path of a PEM file').map(({ name, example, parse }) => ({
-    name,
-    ok: parse(example).ok,
-  }));
+  const parseResults = SETTING_SPECS.filter(({ type }) => type !== 'path of a PEM file').map(
+    ({ name, example, parse }) => ({
+      name,
+      ok: parse(example).ok,
+    }),
+  );
   expect(parseResults.filter(({ ok }) => !ok)).toEqual([]);
 });
 
 it('a secret is never printed', () => {
-  for (const { secrecy, formatMaskedValue, example } of SPECS) {
+  for (const { secrecy, formatMaskedValue, example } of SETTING_SPECS) {
     if (secrecy === 'whole') expect(formatMaskedValue(example)).not.toContain(example);
     if (secrecy === 'password') expect(formatMaskedValue(example)).not.toContain('password@');
   }

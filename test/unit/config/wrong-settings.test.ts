@@ -12,8 +12,8 @@ import { SETTINGS_TABLE, type SettingSpec } from '../../../src/config/table.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { getWrongValues, listSettingsWithWrongValues, SECRET_WORD, type SettingKey } from '../../rig/wrong-settings.ts';
 
-const SPECS = Object.entries(SETTINGS_TABLE) as readonly (readonly [SettingKey, SettingSpec<unknown>])[];
-const SECRET_NAMES = SPECS.filter(([, { secrecy }]) => secrecy !== 'no').map(([, { name }]) => name);
+const SETTING_SPECS = Object.entries(SETTINGS_TABLE) as readonly (readonly [SettingKey, SettingSpec<unknown>])[];
+const SECRET_NAMES = SETTING_SPECS.filter(([, { secrecy }]) => secrecy !== 'no').map(([, { name }]) => name);
 /** The remedy in an error has one of these forms. */
 const REMEDY_PATTERN = /; |\. [A-Z]|such as|one of|between|must |did you mean|as in/;
 
@@ -39,7 +39,7 @@ test('the list of wrong values contains every setting of the table', () => {
   expect([...listSettingsWithWrongValues()].sort()).toEqual(Object.keys(SETTINGS_TABLE).sort());
 });
 
-describe.each(SPECS.map(([key, spec]) => [spec.name, key, spec] as const))('%s', (name, key, spec) => {
+describe.each(SETTING_SPECS.map(([key, spec]) => [spec.name, key, spec] as const))('%s', (name, key, spec) => {
   test.each(getWrongValues(key, spec.example))(
     'refuses the value $value with the error $errorText',
     ({ value, errorText, otherSettings }) => {

@@ -65,8 +65,8 @@ const MODELS: Readonly<Record<string, new (data: never) => { validate(): void }>
   'monitoring.coreos.com/v1/ServiceMonitor': ServiceMonitor,
 };
 
-/** The modules with the declarations of the kinds. The name of an interface is `I` followed by the name of the kind. */
-const DECLARATIONS: Readonly<Record<string, string>> = {
+/** The modules that declare the Kubernetes kinds, by API version. The name of an interface is `I` followed by the name of the kind. */
+const DECLARING_MODULES: Readonly<Record<string, string>> = {
   v1: 'kubernetes-models/v1',
   'apps/v1': 'kubernetes-models/apps/v1',
   'policy/v1': 'kubernetes-models/policy/v1',
@@ -82,7 +82,7 @@ function compileManifests(manifests: readonly Manifest[]): readonly string[] {
   const folder = createTemporaryFolder();
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   const files = manifests.map((manifest, index) => {
-    const type = `import('${DECLARATIONS[manifest.apiVersion]}').I${manifest.kind}`;
+    const type = `import('${DECLARING_MODULES[manifest.apiVersion]}').I${manifest.kind}`;
     const file = `${index}.ts`;
     writeFileSync(join(folder, file), `export const manifest: ${type} = ${JSON.stringify(manifest, null, 2)};\n`);
     return file;
@@ -246,14 +246,14 @@ describe('the Dockerfile', () => {
 });
 
 describe.each(['compose.yaml', 'compose.postgres.yaml'])('%s', (name) => {
-  interface Compose {
+  interface ComposeFile {
     readonly services: Record<
       string,
       { environment?: Record<string, string>; secrets?: string[]; read_only?: boolean }
     >;
     readonly secrets: Record<string, { readonly file: string }>;
   }
-  const compose = parse(readFileSync(join(ROOT, name), 'utf8'), { merge: true }) as Compose;
+  const compose = parse(readFileSync(join(ROOT, name), 'utf8'), { merge: true }) as ComposeFile;
 
   test('every service of Postrider has a read-only root file system and settings that the service accepts', () => {
     const ownServices = Object.entries(compose.services).filter(([service]) => service !== 'postgres');

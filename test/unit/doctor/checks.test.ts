@@ -294,7 +294,7 @@ describe('provider events', () => {
     hasFeedbackRole: true,
     feedbackUrl: URL,
     lastEventAt: NOW - 60_000,
-    refused: [],
+    refusedReports: [],
     now: NOW,
     ...change,
   });
@@ -306,7 +306,9 @@ describe('provider events', () => {
       relay: POSTMARK.relay === null ? null : { ...POSTMARK.relay, keepsEnvelopeSender },
     },
   });
-  const createRefusal = (lastAt: number) => ({ refused: [{ reason: 'postmark-unauthenticated', count: 3, lastAt }] });
+  const createRefusal = (lastAt: number) => ({
+    refusedReports: [{ reason: 'postmark-unauthenticated', count: 3, lastAt }],
+  });
 
   it.each([
     ['events that arrive are ok', {}, 'ok', null],
@@ -351,7 +353,7 @@ describe('provider events', () => {
   );
 
   it('the finding contains the number of events without a message, and does not count them as refusals', () => {
-    const unmatchedRefusals = { refused: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
+    const unmatchedRefusals = { refusedReports: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
     const text = '2 events without a message of this installation to the same recipient since the start of the nodes';
     expect(checkProviderEvents(createParts(unmatchedRefusals))).toMatchObject({
       result: 'ok',
@@ -366,7 +368,7 @@ describe('provider events', () => {
 
   it('the remedy names the secret only if the last request was refused because of the secret', () => {
     const createRefusedParts = (reason: string) =>
-      createParts({ refused: [{ reason, count: 1, lastAt: NOW }], lastEventAt: null });
+      createParts({ refusedReports: [{ reason, count: 1, lastAt: NOW }], lastEventAt: null });
     expect(checkProviderEvents(createRefusedParts('postmark-unauthenticated')).remedy).toContain(
       'POSTRIDER_EVENTS_POSTMARK',
     );
@@ -385,14 +387,14 @@ describe('provider events', () => {
       remedy: null,
     });
     const notFoundRefusals = [{ reason: 'events-not-found', count: 2, lastAt: NOW }];
-    expect(checkProviderEvents(createParts({ refused: notFoundRefusals }))).toMatchObject({
+    expect(checkProviderEvents(createParts({ refusedReports: notFoundRefusals }))).toMatchObject({
       result: 'ok',
       detail: expect.stringContaining(
         '2 requests below /events received the response 404 since the start of the nodes',
       ),
     });
     const invalidHttpRefusals = [{ reason: 'http-broken', count: 1, lastAt: NOW }];
-    expect(checkProviderEvents(createParts({ refused: invalidHttpRefusals })).detail).toContain(
+    expect(checkProviderEvents(createParts({ refusedReports: invalidHttpRefusals })).detail).toContain(
       'one request was not valid HTTP or too slow since the start of the nodes',
     );
     expect(checkProviderEvents(createParts(createSenderParts(false))).detail).toBe(
@@ -700,18 +702,23 @@ describe('transport', () => {
   const healthyAccount = {
     sendingEnabled: true,
     production: true,
-    enforcement: 'HEALTHY',
+    enforcementStatus: 'HEALTHY',
     maxSendRate: 14,
     quota: { max: 50_000, sent: 3 },
   };
   it.each([
     ['an account that may send is ok', healthyAccount, 'ok', /14 messages per second, 3 of 50000 sent/],
     ['a paused account is a failure', { ...healthyAccount, sendingEnabled: false }, 'failure', /paused/],
-    ['an account that is shut down is a failure', { ...healthyAccount, enforcement: 'SHUTDOWN' }, 'failure', /paused/],
+    [
+      'an account that is shut down is a failure',
+      { ...healthyAccount, enforcementStatus: 'SHUTDOWN' },
+      'failure',
+      /paused/,
+    ],
     ['an account in the sandbox is a warning', { ...healthyAccount, production: false }, 'warning', /sandbox/],
     [
       'an account on probation is a warning',
-      { ...healthyAccount, enforcement: 'PROBATION' },
+      { ...healthyAccount, enforcementStatus: 'PROBATION' },
       'warning',
       /on probation/,
     ],

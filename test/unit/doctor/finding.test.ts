@@ -9,13 +9,13 @@ const createPassingCheck = (name: string): Check => ({
   onTimeout: 'failure',
   run: async () => [createOkFinding(name, 'fine')],
 });
-const LIMITS = { timeoutMs: 1_000, totalTimeoutMs: 5_000, concurrency: 2, onProgress: () => undefined };
+const RUN_OPTIONS = { timeoutMs: 1_000, totalTimeoutMs: 5_000, concurrency: 2, onProgress: () => undefined };
 
 test('findings are in the order of the checks, and the reported progress names the running checks', async () => {
   const progressLines: string[] = [];
   const clock = createVirtualClock(NOW);
   const findings = await runChecks([createPassingCheck('a'), createPassingCheck('b'), createPassingCheck('c')], {
-    ...LIMITS,
+    ...RUN_OPTIONS,
     clock,
     onProgress: (doneCount, runningNames) => progressLines.push(`${doneCount} ${runningNames.join(',')}`),
   });
@@ -28,7 +28,7 @@ test('a check that hangs ends at the timeout with the timeout result of the chec
   const clock = createVirtualClock(NOW);
   const hangingCheck: Check = { name: 'dns', onTimeout: 'warning', run: () => pendingPromise };
   const pendingFindings = runChecks([hangingCheck, createPassingCheck('b'), createPassingCheck('c')], {
-    ...LIMITS,
+    ...RUN_OPTIONS,
     clock,
   });
   await clock.advance(1_000);
@@ -46,7 +46,7 @@ test('a check whose promise rejects is a failure', async () => {
     run: () => Promise.reject(new Error('no such thing')),
   };
   const findings = await runChecks([rejectingCheck, createPassingCheck('c')], {
-    ...LIMITS,
+    ...RUN_OPTIONS,
     clock: createVirtualClock(NOW),
   });
   expect(findings).toMatchObject([{ check: 'b', result: 'failure', detail: 'no such thing' }, { result: 'ok' }]);
@@ -56,7 +56,7 @@ test('the total time is bounded: a check that did not start in time is a warning
   const clock = createVirtualClock(NOW);
   const createHangingCheck = (name: string): Check => ({ name, onTimeout: 'failure', run: () => pendingPromise });
   const pendingFindings = runChecks([createHangingCheck('a'), createHangingCheck('b'), createHangingCheck('c')], {
-    ...LIMITS,
+    ...RUN_OPTIONS,
     totalTimeoutMs: 1_000,
     clock,
   });

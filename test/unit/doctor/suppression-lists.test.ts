@@ -47,7 +47,7 @@ async function compareLists(lists: ListParts) {
         const nextToken = firstIndex + PAGE_SIZE < provider.length ? String(firstIndex + PAGE_SIZE) : null;
         return {
           kind: 'done',
-          value: { entries: provider.slice(firstIndex, firstIndex + PAGE_SIZE), next: nextToken },
+          value: { entries: provider.slice(firstIndex, firstIndex + PAGE_SIZE), nextPosition: nextToken },
         };
       },
     },

@@ -10,7 +10,7 @@ import { listFiles, ROOT } from '../../house/source.ts';
 
 const readPage = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
-const PAGES = [
+const PAGE_PATHS = [
   ...readdirSync(ROOT).filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md'),
   ...listFiles('docs', '.md'),
 ];
@@ -42,7 +42,7 @@ test('every setting on a page exists', () => {
   // Kubernetes sets POSTRIDER_SERVICE_HOST and POSTRIDER_PORT for a Service named `postrider`; docs/configuration.md
   // states that they are ignored.
   const knownNames = new Set([...settings, 'POSTRIDER_API_KEY', 'POSTRIDER_SERVICE_HOST', 'POSTRIDER_PORT']);
-  const unknownNames = PAGES.flatMap((page) =>
+  const unknownNames = PAGE_PATHS.flatMap((page) =>
     [...readPage(page).matchAll(/\bPOSTRIDER_[A-Z]+(?:_[A-Z]+)*\b/g)]
       .map(([name]) => name)
       .filter((name) => !knownNames.has(name.replace(/_FILE$/, '')))
@@ -53,7 +53,7 @@ test('every setting on a page exists', () => {
 
 test('every metric on a page exists', () => {
   const code = readPage('src/observability/metrics.ts');
-  const unknownNames = PAGES.flatMap((page) =>
+  const unknownNames = PAGE_PATHS.flatMap((page) =>
     [...readPage(page).matchAll(/(?<!#)\bpostrider_[a-z]+(?:_[a-z]+)*\b/g)]
       .map(([name]) => name)
       .filter(

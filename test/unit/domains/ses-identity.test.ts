@@ -33,7 +33,7 @@ async function startFixture(knownIdentity?: Partial<Identity>) {
   const identities = await openSesIdentities({ region: 'eu-west-1', endpoint: fake.endpoint });
   onTestFinished(() => identities.close());
   const externalIdentity = {
-    verified: true,
+    isVerified: true,
     dkim: 'SUCCESS',
     origin: 'EXTERNAL',
     selector: null,

@@ -18,13 +18,13 @@ beforeEach(() => {
 
 const PREVIOUS_SELECTOR = 'pr20260801abcda';
 /** The update is empty, because the fake store ignores it. */
-const UPDATE = {} as DomainUpdate;
+const EMPTY_UPDATE = {} as DomainUpdate;
 
 async function startFixture(hasRetiringKey: boolean, endpoint: string | null = null) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
   const knownIdentity = {
-    verified: true,
+    isVerified: true,
     dkim: 'SUCCESS',
     origin: 'EXTERNAL',
     tokens: [PREVIOUS_SELECTOR],
@@ -60,13 +60,13 @@ async function startFixture(hasRetiringKey: boolean, endpoint: string | null = n
 
 test('while a previous key retires, the provider receives the current signing key', async () => {
   const { fake, selector, faults, write } = await startFixture(true);
-  expect((await write(UPDATE)).kind).toBe('done');
+  expect((await write(EMPTY_UPDATE)).kind).toBe('done');
   const identity = fake.identities.get('example.org');
   expect(identity?.selector).toBe(selector);
   const der = Buffer.from(identity?.privateKey ?? '', 'base64');
   expect(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).asymmetricKeyType).toBe('rsa');
   const earlierRequests = fake.requests.length;
-  await write(UPDATE);
+  await write(EMPTY_UPDATE);
   // The provider has the current key, so the identity is only read.
   expect(fake.requests.slice(earlierRequests)).toEqual(['GET /v2/email/identities/example.org']);
   expect(faults).toEqual([]);
@@ -74,20 +74,20 @@ test('while a previous key retires, the provider receives the current signing ke
 
 test('without a retiring key the provider receives no request', async () => {
   const { fake, write } = await startFixture(false);
-  expect((await write(UPDATE)).kind).toBe('done');
+  expect((await write(EMPTY_UPDATE)).kind).toBe('done');
   expect(fake.requests).toEqual([]);
 });
 
 test('a removed identity is not created again', async () => {
   const { fake, write } = await startFixture(true);
   fake.identities.clear();
-  await write(UPDATE);
+  await write(EMPTY_UPDATE);
   expect(fake.identities.size).toBe(0);
 });
 
 test('an unreachable provider is reported, and the update is stored', async () => {
   const { faults, write } = await startFixture(true, 'http://127.0.0.1:1');
-  expect((await write(UPDATE)).kind).toBe('done');
+  expect((await write(EMPTY_UPDATE)).kind).toBe('done');
   expect(faults).toEqual([
     expect.stringMatching(/^send the new key of example\.org to Amazon SES: .*could not be reached/),
   ]);

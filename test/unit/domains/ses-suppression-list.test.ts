@@ -28,7 +28,7 @@ test('every entry of a list of several pages is read', async () => {
     const page = await list.readPage(position);
     if (page.kind === 'failed') throw new Error(page.failure.reason);
     for (const { address, reason } of page.value.entries) entries.set(address, reason);
-    position = page.value.next;
+    position = page.value.nextPosition;
     pageCount += 1;
   } while (position !== null);
   expect([pageCount, entries.size]).toEqual([3, 2_001]);

@@ -9,8 +9,8 @@ import type { DnsRecord } from '../../../src/model/domain.ts';
 import { type FakeDns, startDns, type Zone } from '../../rig/dns.ts';
 
 const PUBLIC_KEY = 'MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAsO/x+y==';
-const VALUE = `v=DKIM1; k=rsa; p=${PUBLIC_KEY}`;
-const DKIM: DnsRecord = { purpose: 'dkim', type: 'TXT', name: 's1._domainkey.example.test', value: VALUE };
+const DKIM_VALUE = `v=DKIM1; k=rsa; p=${PUBLIC_KEY}`;
+const DKIM: DnsRecord = { purpose: 'dkim', type: 'TXT', name: 's1._domainkey.example.test', value: DKIM_VALUE };
 const SPF: DnsRecord = { purpose: 'spf', type: 'TXT', name: 'example.test', value: 'v=spf1 ?all' };
 const DMARC: DnsRecord = { purpose: 'dmarc', type: 'TXT', name: '_dmarc.example.test', value: 'v=DMARC1; p=none' };
 const MX: DnsRecord = { purpose: 'provider', type: 'MX', name: 'bounces.example.test', value: '10 mx.example.test' };
@@ -43,7 +43,7 @@ async function checkRecord(record: DnsRecord, zone: Zone) {
 
 describe('a DKIM record', () => {
   it.each([
-    ['in the suggested notation', VALUE],
+    ['in the suggested notation', DKIM_VALUE],
     ['without v= and k=', `p=${PUBLIC_KEY}`],
     [
       'with the tags in a different order, and with additional tags',
@@ -52,7 +52,7 @@ describe('a DKIM record', () => {
     ['with white space between all parts', ` v = DKIM1 ;\tk=rsa; p= ${PUBLIC_KEY.slice(0, 9)} ${PUBLIC_KEY.slice(9)} `],
     ['without the padding', `v=DKIM1; p=${PUBLIC_KEY.replaceAll('=', '')}`],
   ])('is found %s', (_, text) => {
-    expect(checkDkim(VALUE, [text])).toEqual({ found: 'found', detail: 'found' });
+    expect(checkDkim(DKIM_VALUE, [text])).toEqual({ found: 'found', detail: 'found' });
   });
 
   it.each([
@@ -69,17 +69,17 @@ describe('a DKIM record', () => {
     ['for SHA-1 only', `v=DKIM1; h=sha1; p=${PUBLIC_KEY}`, 'h='],
     ['for another service', `v=DKIM1; s=other; p=${PUBLIC_KEY}`, 's='],
   ])('%s is wrong, with the reason', (_, text, detail) => {
-    const result = checkDkim(VALUE, [text]);
+    const result = checkDkim(DKIM_VALUE, [text]);
     expect(result.found).toBe('wrong');
     expect(result.detail).toContain(detail);
   });
 
   it('is wrong if the selector has more than one record', () => {
-    expect(checkDkim(VALUE, [VALUE, VALUE])).toMatchObject({ found: 'wrong' });
+    expect(checkDkim(DKIM_VALUE, [DKIM_VALUE, DKIM_VALUE])).toMatchObject({ found: 'wrong' });
   });
 
   it('with t=y is found, with a note', () => {
-    expect(checkDkim(VALUE, [`v=DKIM1; t=y:s; p=${PUBLIC_KEY}`])).toMatchObject({
+    expect(checkDkim(DKIM_VALUE, [`v=DKIM1; t=y:s; p=${PUBLIC_KEY}`])).toMatchObject({
       found: 'found',
       detail: expect.stringContaining('t=y'),
     });
@@ -89,9 +89,9 @@ describe('a DKIM record', () => {
     expect(
       await checkRecord(DKIM, {
         [DKIM.name]: { CNAME: 'k.other.test' },
-        'k.other.test': { TXT: [[VALUE.slice(0, 20), VALUE.slice(20)]] },
+        'k.other.test': { TXT: [[DKIM_VALUE.slice(0, 20), DKIM_VALUE.slice(20)]] },
       }),
-    ).toEqual({ ...DKIM, found: 'found', seen: [VALUE], detail: 'found' });
+    ).toEqual({ ...DKIM, found: 'found', seen: [DKIM_VALUE], detail: 'found' });
   });
 
   it('is missing if DNS has no record, and unknown if the lookup fails', async () => {
@@ -111,7 +111,7 @@ describe('a DKIM record', () => {
 
   it('under a name that contains the domain twice is reported as missing, with the remedy', async () => {
     const doubledName = `${DKIM.name}.example.test`;
-    expect(await checkRecord(DKIM, { [doubledName]: { TXT: [VALUE] } })).toMatchObject({
+    expect(await checkRecord(DKIM, { [doubledName]: { TXT: [DKIM_VALUE] } })).toMatchObject({
       found: 'missing',
       detail: `the record is at ${doubledName}; enter only the name s1._domainkey at your DNS host`,
     });

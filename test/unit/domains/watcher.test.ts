@@ -38,9 +38,9 @@ function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] 
   const unansweredNames = new Set<string>();
   const stop = watchDomains({
     clock,
-    list: async () => domains,
-    find: async (name) => domains.find((candidate) => candidate.name === name) ?? null,
-    check: async (candidate) => {
+    listDomains: async () => domains,
+    findDomain: async (name) => domains.find((candidate) => candidate.name === name) ?? null,
+    checkRecords: async (candidate) => {
       checkedDomains.push(candidate.name);
       if (fault !== null) throw fault;
       if (unansweredNames.has(candidate.name)) return null;
@@ -51,7 +51,7 @@ function startWatcher(domains: SendingDomain[], event: CheckEvaluation['event'] 
         event,
       };
     },
-    update: async ({ id, checkedAt }: DomainUpdate) => {
+    updateDomain: async ({ id, checkedAt }: DomainUpdate) => {
       const index = domains.findIndex((candidate) => candidate.id === id);
       const previousDomain = domains[index];
       if (isStale || previousDomain === undefined) return { kind: 'stale' };

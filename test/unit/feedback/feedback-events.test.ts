@@ -7,8 +7,8 @@ import { describe, expect, test } from 'vitest';
 import { readFeedbackEvents } from '../../../src/feedback/read/read-feedback-events.ts';
 import type { FeedbackEvent } from '../../../src/model/feedback.ts';
 
-const CORPUS = new URL('../../corpus/bounces/', import.meta.url);
-const CASES = readdirSync(CORPUS)
+const CORPUS_URL = new URL('../../corpus/bounces/', import.meta.url);
+const CASES = readdirSync(CORPUS_URL)
   .filter((name) => name.endsWith('.eml'))
   .map((name) => name.slice(0, -'.eml'.length))
   .sort();
@@ -18,10 +18,10 @@ interface ExpectedEvents {
   readonly events: readonly Readonly<Record<string, unknown>>[];
 }
 
-const readReport = (name: string) => readFileSync(new URL(`${name}.eml`, CORPUS));
+const readReport = (name: string) => readFileSync(new URL(`${name}.eml`, CORPUS_URL));
 const toCrlf = (bytes: Buffer) => Buffer.from(bytes.toString('latin1').replaceAll('\n', '\r\n'), 'latin1');
 const readExpected = (name: string) =>
-  JSON.parse(readFileSync(new URL(`${name}.json`, CORPUS), 'utf8')) as ExpectedEvents;
+  JSON.parse(readFileSync(new URL(`${name}.json`, CORPUS_URL), 'utf8')) as ExpectedEvents;
 
 /** Moves the evidence of an event to the top level, as in the case files. */
 function flattenEvidence(event: FeedbackEvent): Readonly<Record<string, unknown>> {
@@ -39,7 +39,7 @@ describe('every case of the corpus has its expected events', () => {
 });
 
 test('a case with inserted, removed or replaced bytes is read without failure and has at least one event', () => {
-  const arbitrary = fc.record({
+  const editArbitrary = fc.record({
     name: fc.constantFrom(...CASES),
     from: fc.nat(4_000),
     length: fc.nat(300),
@@ -49,7 +49,7 @@ test('a case with inserted, removed or replaced bytes is read without failure an
     ),
   });
   fc.assert(
-    fc.property(arbitrary, ({ name, from, length, put }) => {
+    fc.property(editArbitrary, ({ name, from, length, put }) => {
       const bytes = readReport(name);
       const events = readFeedbackEvents(Buffer.concat([bytes.subarray(0, from), put, bytes.subarray(from + length)]));
       expect(events.length).toBeGreaterThan(0);

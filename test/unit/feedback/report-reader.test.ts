@@ -22,7 +22,7 @@ function createRig() {
   return { clock, reader, faults };
 }
 
-test('a report that exceeds the timeout is too expensive, and the reports after it are read', async () => {
+test('a report whose parsing exceeds the timeout is refused as too expensive, and the reports after it are still parsed', async () => {
   const { clock, reader, faults } = createRig();
   // After this read, the thread has started, and the clock can advance.
   await reader.read(BOUNCE);

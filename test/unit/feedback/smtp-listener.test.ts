@@ -508,10 +508,11 @@ describe('limits of sessions', () => {
       reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
     });
     const [firstClient, otherClient] = [await openClient(), await openClient()];
-    const abuse = `abuse@${DOMAIN}`;
-    for (let n = 1; n < PEER_ROLE_MESSAGE_RATE.burst; n += 1) await firstClient.send('', abuse, `X: ${n}\r\n\r\nx`);
+    const abuseAddress = `abuse@${DOMAIN}`;
+    for (let n = 1; n < PEER_ROLE_MESSAGE_RATE.burst; n += 1)
+      await firstClient.send('', abuseAddress, `X: ${n}\r\n\r\nx`);
     for (const peer of [firstClient, otherClient])
-      for (const line of ['MAIL FROM:<>', `RCPT TO:<${abuse}>`]) await peer.command(line);
+      for (const line of ['MAIL FROM:<>', `RCPT TO:<${abuseAddress}>`]) await peer.command(line);
     const replies: string[] = [];
     for (const peer of [firstClient, otherClient]) {
       expect(await peer.command('DATA')).toMatch(/^354 /);

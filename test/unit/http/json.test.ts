@@ -37,7 +37,7 @@ function toBytes({ text, hex, repeat }: JsonCase): Buffer {
 
 // Formats and lengths are checked by `validateSubmission` only, because JSON Schema counts characters and defines
 // the formats differently.
-const STRUCTURE: unknown = JSON.parse(
+const STRUCTURE_SCHEMA: unknown = JSON.parse(
   JSON.stringify(MailRequest, (name, value: unknown) =>
     name === 'format' || name === 'maxLength' ? undefined : value,
   ),
@@ -111,7 +111,7 @@ describe('an arbitrary body', () => {
   });
 
   test('matches the structure of the schema if and only if validateSubmission finds no missing field and no wrong type', () => {
-    const matchesStructure = ajv.compile(STRUCTURE as object);
+    const matchesStructure = ajv.compile(STRUCTURE_SCHEMA as object);
     fc.assert(
       fc.property(bodies, (bytes) => {
         const value = parseJson(bytes);

@@ -134,9 +134,9 @@ function createLookups(find: (hashes: readonly string[]) => Promise<FoundKeys> =
   /** Starts a lookup and records its outcome. */
   const startLookup = (hash: string, peer: string) => {
     const status = { outcome: 'waiting' };
-    const promise = lookups.find(hash, peer);
-    if (promise === null) status.outcome = 'full';
-    promise?.then(
+    const lookupPromise = lookups.find(hash, peer);
+    if (lookupPromise === null) status.outcome = 'full';
+    lookupPromise?.then(
       (keys) => {
         results.push(keys);
         status.outcome = 'looked up';
@@ -217,15 +217,15 @@ test('many lookups of one peer do not delay the lookup of another peer, which is
 test('with more peers than digests per query, each peer is served in turn', async () => {
   const { clock, queries, startLookup } = createLookups();
   startLookup('first', 'first');
-  const peers = 2 * MAX_DIGESTS_PER_QUERY + 1;
-  for (let n = 0; n < peers; n += 1) {
+  const peerCount = 2 * MAX_DIGESTS_PER_QUERY + 1;
+  for (let n = 0; n < peerCount; n += 1) {
     startLookup(`${n}-a`, `peer-${n}`);
     startLookup(`${n}-b`, `peer-${n}`);
   }
   await clock.advance(30);
   const hashes = queries.slice(1).flatMap((query) => query.hashes);
   expect(hashes).toHaveLength(3 * MAX_DIGESTS_PER_QUERY);
-  expect(hashes.slice(0, peers)).toEqual(Array.from({ length: peers }, (_, index) => `${index}-a`));
+  expect(hashes.slice(0, peerCount)).toEqual(Array.from({ length: peerCount }, (_, index) => `${index}-a`));
 });
 
 test('the number of waiting lookups is limited, and one peer cannot use the complete limit', async () => {

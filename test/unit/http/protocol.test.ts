@@ -177,7 +177,7 @@ describe('slow clients', () => {
   const OTHER_KEY = `pr_${'o'.repeat(43)}`;
 
   test('too many incomplete bodies of an account cause refusals for this account only, until one of their connections is closed', async () => {
-    const rig = await startListener({ limits: { maxReadingPerAccount: 3, maxInFlight: 1 } });
+    const rig = await startListener({ limits: { maxConcurrentReadsPerAccount: 3, maxInFlight: 1 } });
     rig.keyCache.apply({
       revision: 2,
       accounts: [createAccount({ id: 2 })],
@@ -248,7 +248,7 @@ describe('slow clients', () => {
   });
 
   test('a request whose client disconnects during the body no longer counts towards the limit of the account', async () => {
-    const rig = await startListener({ limits: { maxReadingPerAccount: 1 } });
+    const rig = await startListener({ limits: { maxConcurrentReadsPerAccount: 1 } });
     const { socket } = await openConnection(rig);
     socket.write(incompleteRequest);
     await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 1);

@@ -212,11 +212,11 @@ export function parseRawResponse(response: string): {
   return { status: Number(head.slice(9, 12)), head, body: JSON.parse(response.slice(headEnd + 4)) };
 }
 
-/** Waits until `condition` returns true. */
+/** Waits until `condition` returns true. After the first checks, waits 1 ms between checks to use little CPU time. */
 export async function waitUntil(condition: () => boolean): Promise<void> {
-  const timeoutAt = Date.now() + 60_000;
-  while (!condition()) {
+  const timeoutAt = Date.now() + 120_000;
+  for (let checkCount = 1; !condition(); checkCount += 1) {
     if (Date.now() > timeoutAt) throw new Error('the condition did not become true');
-    await new Promise((resolve) => setImmediate(resolve));
+    await new Promise((resolve) => (checkCount < 100 ? setImmediate(resolve) : setTimeout(resolve, 1)));
   }
 }

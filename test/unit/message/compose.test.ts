@@ -186,14 +186,14 @@ describe('a composed message', () => {
       // the body.
       for (const field of ['to', 'from', 'id', 'subject', 'message'] as const) {
         const attack = `${baseMessage[field]}${character}Bcc: mallory@example.net`;
-        const attackedMessage = { ...baseMessage, [field]: attack };
+        const maliciousMessage = { ...baseMessage, [field]: attack };
         if (field === 'to' || field === 'from') {
           expect(validateSubmission({ ...baseMessage, [field]: attack }).kind).toBe('refused');
-          expect(() => compose(attackedMessage)).toThrow(TypeError);
+          expect(() => compose(maliciousMessage)).toThrow(TypeError);
         } else if (field === 'id') {
-          expect(() => compose(attackedMessage)).toThrow(TypeError);
+          expect(() => compose(maliciousMessage)).toThrow(TypeError);
         } else {
-          const names = [...splitPart(compose(attackedMessage).data.toString('latin1')).headers.keys()];
+          const names = [...splitPart(compose(maliciousMessage).data.toString('latin1')).headers.keys()];
           expect(names).toEqual([...splitPart(plainMessage).headers.keys()]);
         }
       }

@@ -130,12 +130,12 @@ interface PublishedValues {
   >;
 }
 
-const corpus = new URL('../../corpus/dkim/', import.meta.url);
+const corpusUrl = new URL('../../corpus/dkim/', import.meta.url);
 const publishedValues = JSON.parse(
-  readFileSync(new URL('published.json', corpus), 'utf8'),
+  readFileSync(new URL('published.json', corpusUrl), 'utf8'),
 ) as readonly PublishedValues[];
 const readCorpusMessage = (file: string) =>
-  Buffer.from(readFileSync(new URL(file, corpus), 'latin1').replaceAll('\n', '\r\n'), 'latin1');
+  Buffer.from(readFileSync(new URL(file, corpusUrl), 'latin1').replaceAll('\n', '\r\n'), 'latin1');
 
 describe('the messages published in the RFCs', () => {
   it.each(publishedValues)('pass the verifier of these tests: $file', async ({ file, txt }) => {

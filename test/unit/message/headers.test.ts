@@ -73,10 +73,10 @@ describe('the subject', () => {
   );
 
   it('is decoded to the same text, and has lines of at most 78 columns, or 76 with an encoded word', () => {
-    const ascii = fc.string({ unit: fc.constantFrom(...'ab =?_ '), minLength: 1, maxLength: 300 });
+    const asciiText = fc.string({ unit: fc.constantFrom(...'ab =?_ '), minLength: 1, maxLength: 300 });
     const anyText = fc.string({ unit: 'binary', minLength: 1, maxLength: 300 });
     fc.assert(
-      fc.property(fc.oneof(ascii, anyText), (subject) => {
+      fc.property(fc.oneof(asciiText, anyText), (subject) => {
         const value = encodeLines(subject);
         // The decoder throws if an encoded word contains a part of a character.
         expect(decodeIndependently(value.join(' '))).toBe(subject);

@@ -5,7 +5,7 @@ import { convert } from 'html-to-text';
 import { describe, expect, it } from 'vitest';
 import { convertHtmlToText } from '../../../src/message/html-text.ts';
 
-const corpus = new URL('../../corpus/messages/html/', import.meta.url);
+const corpusUrl = new URL('../../corpus/messages/html/', import.meta.url);
 
 /** Returns the words of a text, without the characters of bullets, rules and links. */
 function splitWords(text: string): readonly string[] {
@@ -13,8 +13,8 @@ function splitWords(text: string): readonly string[] {
 }
 
 describe('the text part of an HTML message', () => {
-  it.each(readdirSync(corpus))('has the same words as the output of html-to-text, in the same order: %s', (name) => {
-    const html = readFileSync(new URL(name, corpus), 'utf8');
+  it.each(readdirSync(corpusUrl))('has the same words as the output of html-to-text, in the same order: %s', (name) => {
+    const html = readFileSync(new URL(name, corpusUrl), 'utf8');
     const headings = ['h1', 'h2'].map((selector) => ({ selector, options: { uppercase: false } }));
     const cells = ['td', 'th'].map((selector) => ({ selector, format: 'inlineSurround', options: { suffix: ' ' } }));
     const expected = convert(html, {

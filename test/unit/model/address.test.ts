@@ -7,14 +7,14 @@ import { compose } from '../../../src/message/compose.ts';
 import { formatAddrSpec, parseAddress, toCanonicalAddress } from '../../../src/model/address.ts';
 import { addressText } from './address-texts.ts';
 
-interface Case {
+interface AddressCase {
   readonly input: string;
   readonly canonical: string | null;
   readonly note: string;
 }
 
 const file = new URL('../../corpus/addresses/addresses.json', import.meta.url);
-const cases = JSON.parse(readFileSync(file, 'utf8')) as readonly Case[];
+const cases = JSON.parse(readFileSync(file, 'utf8')) as readonly AddressCase[];
 
 function canonicalizeAddress(text: string): string | null {
   const address = parseAddress(text);
@@ -61,7 +61,7 @@ describe('addresses', () => {
     expect(longestAddress).toHaveLength(254);
     expect(canonicalizeAddress(longestAddress)).toBe(longestAddress);
     expect(canonicalizeAddress(`${localText}@${createDomain(190)}`)).toBeNull();
-    // A label is one character as given, and eight octets as an A-label.
+    // The label `ü` and its dot have two characters, and eight octets in the ASCII form (`xn--tda.`).
     expect(canonicalizeAddress(`a@${'ü.'.repeat(33)}example`)).toBeNull();
     expect(canonicalizeAddress(`a@${'ü.'.repeat(20)}example`)).not.toBeNull();
   });

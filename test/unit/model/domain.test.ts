@@ -148,7 +148,7 @@ describe('an authenticated domain', () => {
     expect(evaluateChecks(authenticatedDomain, mixedChecks, 9000).status).toBe('authenticated');
   });
 
-  it('has the event lost when the RSA record is missing, even if the lookup of the Ed25519 record failed', () => {
+  it('reports the event `lost` when the RSA record is missing, even if the lookup of the Ed25519 record failed', () => {
     const mixedChecks = [
       createDkimCheck(authenticatedDomain, 'pr20261121aaaae', 'unknown'),
       createDkimCheck(authenticatedDomain, 'pr20261121aaaaa', 'missing'),

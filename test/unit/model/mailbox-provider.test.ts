@@ -8,10 +8,10 @@ import {
   MAILBOX_PROVIDERS,
 } from '../../../src/model/mailbox-provider.ts';
 
-const ENTRIES = Object.entries(MAILBOX_PROVIDERS);
+const PROVIDER_ENTRIES = Object.entries(MAILBOX_PROVIDERS);
 const mx = (exchange: string, priority = 10) => ({ priority, exchange });
 
-test.each(ENTRIES)(
+test.each(PROVIDER_ENTRIES)(
   'every sample host of %s belongs to this provider, in lower and upper case',
   (code, { sampleHosts }) => {
     for (const host of sampleHosts) {
@@ -22,9 +22,9 @@ test.each(ENTRIES)(
 );
 
 test('each suffix belongs to exactly one provider, and each provider has a name and a sample host', () => {
-  const suffixes = ENTRIES.flatMap(([, { mxSuffixes }]) => [...mxSuffixes]);
+  const suffixes = PROVIDER_ENTRIES.flatMap(([, { mxSuffixes }]) => [...mxSuffixes]);
   expect(new Set(suffixes).size).toBe(suffixes.length);
-  for (const [, { name, sampleHosts }] of ENTRIES) {
+  for (const [, { name, sampleHosts }] of PROVIDER_ENTRIES) {
     expect(name).not.toBe('');
     expect(sampleHosts.length).toBeGreaterThan(0);
   }

@@ -10,7 +10,7 @@ import {
 import {
   type AttentionChange,
   type AttentionState,
-  type CurrentAttention,
+  type CurrentAttentionItems,
   ITEM_INTERVAL_MS,
   NOTIFICATION_INTERVAL_MS,
   planAttention,
@@ -42,7 +42,7 @@ function createHistory() {
     check(
       now: number,
       items: readonly AttentionItem[],
-      incompleteCodes: CurrentAttention['incompleteCodes'] = new Set(),
+      incompleteCodes: CurrentAttentionItems['incompleteCodes'] = new Set(),
     ) {
       const plan = planAttention({ round: 0, sequence: 0, notifiedAt, states }, { items, incompleteCodes }, now);
       const statesByKey = new Map(states.map((state) => [getAttentionKey(state.item), state]));

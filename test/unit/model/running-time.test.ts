@@ -100,7 +100,7 @@ describe('for every sequence of clock steps', () => {
   });
 });
 
-test('times are whole milliseconds, which the databases require, also with a fractional monotonic clock', () => {
+test('times are whole milliseconds, as the databases require, even if the monotonic clock has fractions of a millisecond', () => {
   const steppedTime = advanceRunningTime(startRunningTime(START), START - 40 * DAY_MS, 1_000.25);
   expect(Number.isInteger(computeAgeCutoff(steppedTime, DAY_MS))).toBe(true);
 });

@@ -11,11 +11,13 @@ import { createApiDocument } from '../../../src/operator/api-document.ts';
 import { ROOT } from '../../house/source.ts';
 import { NOTIFIER_START as AT, createAttention } from '../../rig/notifier.ts';
 
-const PAGE = readFileSync(join(ROOT, 'docs/notifications.md'), 'utf8');
+const NOTIFICATIONS_PAGE = readFileSync(join(ROOT, 'docs/notifications.md'), 'utf8');
 const ajv = new Ajv({ strict: false, formats: { 'date-time': true } });
 
 test('docs/notifications.md lists the codes with their targets and consequences, and no other codes', () => {
-  const rows = [...PAGE.matchAll(/^\| `([a-z-]+)` \| (all|HTTPS) \| (.*) \|$/gm)].map(([, ...cells]) => cells);
+  const rows = [...NOTIFICATIONS_PAGE.matchAll(/^\| `([a-z-]+)` \| (all|HTTPS) \| (.*) \|$/gm)].map(
+    ([, ...cells]) => cells,
+  );
   const expected = Object.entries(ATTENTION_CODES)
     .filter(([, { channel }]) => channel !== 'none')
     .map(([code, { channel, consequence }]) => [code, channel === 'all' ? 'all' : 'HTTPS', consequence]);
@@ -24,7 +26,7 @@ test('docs/notifications.md lists the codes with their targets and consequences,
 
 test('the documented example and the body of a notification match the schema in the OpenAPI document', () => {
   const isValid = ajv.compile(NotificationPayload);
-  const [, example = ''] = /```json\n([\s\S]*?)```/.exec(PAGE) ?? [];
+  const [, example = ''] = /```json\n([\s\S]*?)```/.exec(NOTIFICATIONS_PAGE) ?? [];
   expect(isValid(JSON.parse(example)), JSON.stringify(isValid.errors)).toBe(true);
   const item = { ...createAttention('domain-failing', 'example.com'), beganAt: AT, endedAt: AT + 1 };
   const change = { at: AT, began: [{ ...item, endedAt: null }], ended: [item], ongoingCount: 1 };

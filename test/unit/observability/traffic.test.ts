@@ -133,7 +133,7 @@ test('the stored rows equal the counts for any clock steps, write times and fail
     at: fc.integer({ min: -150_000, max: 150_000 }),
     count: fc.constantFrom('accepted', 'delivered', 'bounced', 'cancelled'),
     isWritten: fc.boolean(),
-    fails: fc.boolean(),
+    mustFail: fc.boolean(),
   });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
@@ -156,7 +156,7 @@ test('the stored rows equal the counts for any clock steps, write times and fail
       };
       const counter = startTrafficCounter({ node: 'n', clock, writeRows, onWriteError: () => undefined });
       const expected = new Map<string, { accepted: number; ended: number; delivered: number }>();
-      for (const { at, count, isWritten, fails } of steps) {
+      for (const { at, count, isWritten, mustFail } of steps) {
         now = HOUR_MS + at;
         if (count === 'accepted') counter.countAccepted();
         else counter.countStateEntry(count, 20);
@@ -167,7 +167,7 @@ test('the stored rows equal the counts for any clock steps, write times and fail
           sums[count === 'accepted' ? 'accepted' : 'ended'] += 1;
           if (count === 'delivered') sums.delivered += 1;
         }
-        isFailing = fails;
+        isFailing = mustFail;
         if (isWritten) {
           const due = runTimer as (() => void) | null;
           runTimer = null;
@@ -177,11 +177,11 @@ test('the stored rows equal the counts for any clock steps, write times and fail
       }
       isFailing = false;
       await counter.stop();
-      const actual = [...mergeRows(writes)].map(([key, { accepted, ended, delivered, latencies }]) => {
+      const actualCounts = [...mergeRows(writes)].map(([key, { accepted, ended, delivered, latencies }]) => {
         expect([...latencies.values()].reduce((sum, n) => sum + n, 0)).toBe(delivered);
         return [key, { accepted, ended, delivered }];
       });
-      expect(new Map(actual as never)).toEqual(expected);
+      expect(new Map(actualCounts as never)).toEqual(expected);
     }),
     { numRuns: 150 },
   );

@@ -16,7 +16,7 @@ import { searchMessages } from '../../../src/operations/message-search.ts';
 import { createMessage } from '../../rig/messages.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
-type Counts = Readonly<Record<string, Partial<MutableKeyCounts>>>;
+type CountsByKey = Readonly<Record<string, Partial<MutableKeyCounts>>>;
 
 /** Returns the counts of `accepted` messages, of which `bounced` bounced and the others were delivered. */
 const createCounts = (accepted: number, bounced = 0, complained = 0): Partial<MutableKeyCounts> => ({
@@ -24,7 +24,7 @@ const createCounts = (accepted: number, bounced = 0, complained = 0): Partial<Mu
   latencies: new Map([[getLatencyBucket(200), accepted - bounced]]),
 });
 
-async function writeSeries({ store }: OperationRig, at: number, series: Series, counts: Counts): Promise<void> {
+async function writeSeries({ store }: OperationRig, at: number, series: Series, counts: CountsByKey): Promise<void> {
   const entries = Object.entries(counts).map(([key, changes]) => [key, { ...createKeyCounts(), ...changes }] as const);
   await store.writeDeliverability(`node-${series}`, [
     { spanMs: HOUR_MS, at, series, counts: formatKeyCounts(entries) },
@@ -125,10 +125,10 @@ test('the command prints the rows, the total and the changes', async () => {
 });
 
 describe('changes', () => {
-  const LENGTHS = { currentMs: 24 * HOUR_MS, previousMs: 24 * HOUR_MS };
+  const PERIOD_LENGTHS = { currentMs: 24 * HOUR_MS, previousMs: 24 * HOUR_MS };
   const find = (before: Partial<MutableKeyCounts>, after: Partial<MutableKeyCounts>) => {
     const counts = { previous: { ...createKeyCounts(), ...before }, current: { ...createKeyCounts(), ...after } };
-    return listChanges([{ key: 'google', name: 'Google', counts }], LENGTHS);
+    return listChanges([{ key: 'google', name: 'Google', counts }], PERIOD_LENGTHS);
   };
   const createLatencies = (ms: number, count: number) => ({ latencies: new Map([[getLatencyBucket(ms), count]]) });
 

@@ -258,7 +258,7 @@ describe('with Amazon SES', () => {
     onTestFinished(() => void vi.unstubAllEnvs());
     const rig = await createOperationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
     ses.identities.set(domain, {
-      verified: true,
+      isVerified: true,
       dkim: 'SUCCESS',
       origin: 'EXTERNAL',
       tokens: ['corporate'],

@@ -17,7 +17,7 @@ import { createApiDocument } from '../../../src/operator/api-document.ts';
 import { FILE_ROUTES } from '../../../src/operator/file-routes.ts';
 import { listPathParameters, type OperationRoute } from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
-import { ErrorBody, TICKET } from '../../../src/operator/schemas.ts';
+import { ErrorBody, TICKET_NAME } from '../../../src/operator/schemas.ts';
 import { listFiles, ROOT } from '../../house/source.ts';
 import { startDns } from '../../rig/dns.ts';
 import { EXAMPLES } from './examples.ts';
@@ -126,7 +126,7 @@ describe('every operation', () => {
 describe('the document of the operator API', () => {
   test.each(OPERATION_ROUTES.map((route) => [route.operation.name, route] as const))(
     'has the input and the result of %s',
-    (_name, { method, path, status, operation, preset: presetMembers }) => {
+    (_name, { method, path, status, operation, presetMembers }) => {
       const description = paths[`/api/v1${path}`]?.[method.toLowerCase()];
       if (description === undefined) throw new Error(`${method} ${path} is not in the document`);
       expect(description.operationId).toBe(operation.id);
@@ -161,7 +161,7 @@ describe('the document of the operator API, for uploads and downloads', () => {
       if (description === undefined) throw new Error(`${method} ${path} is not in the document`);
       expect(description.operationId).toBe(performs.id);
       const rawInput = description.parameters
-        .filter(({ name }) => name !== TICKET)
+        .filter(({ name }) => name !== TICKET_NAME)
         .map(({ name, required }) => [name, required]);
       const members = Object.keys(getInputMembers(performs.input));
       expect(rawInput).toEqual(members.map((name) => [name, isRequired(performs.input, name)]));

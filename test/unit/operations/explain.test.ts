@@ -234,7 +234,7 @@ describe('the explanation', () => {
     expect(text).toContain('It waits because account acme was locked at 2030-01-01 12:00:00Z (unpaid).');
     expect(text).toContain('is queued: its account acme is locked.');
     expect(text).toContain('postrider account unlock acme');
-    expect(text).not.toContain('next one');
+    expect(text).not.toContain('next attempt');
     expect(text).not.toContain('known time');
   });
 

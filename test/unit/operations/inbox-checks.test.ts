@@ -6,11 +6,11 @@ import { CHECK_CODES } from '../../../src/operations/inbox/check-texts.ts';
 import { checkMessage } from '../../../src/operations/inbox/checks.ts';
 import { measureProcessorMs } from '../../rig/processor-time.ts';
 
-const wrap = (body: string) =>
+const wrapBody = (body: string) =>
   `<!doctype html>\n<html lang="en">\n<head><title>Receipt</title></head>\n<body>\n${body}\n</body></html>`;
 /** Returns the findings for `body` in a message without other faults. */
 const check = (body: string, members: { text?: string | null; subject?: string } = {}) =>
-  checkMessage({ subject: 'Receipt', text: 'Hello', ...members, html: wrap(`<p>Hello</p>${body}`) });
+  checkMessage({ subject: 'Receipt', text: 'Hello', ...members, html: wrapBody(`<p>Hello</p>${body}`) });
 const listCodes = (body: string) => check(body).map(({ code }) => code);
 
 describe('the checks of a message find', () => {
@@ -88,7 +88,7 @@ describe('the checks of a message find', () => {
     const codes = (html: string) => checkMessage({ subject: 'Hi', text: 'Hi', html }).map(({ code }) => code);
     expect(codes('<html><p>Hi')).toEqual(['lang-missing', 'title-missing']);
     expect(codes('<html lang=" "><title> </title><p>Hi')).toEqual(['lang-missing', 'title-missing']);
-    expect(codes(wrap('<img src="https://example.com/x.png" alt="Sale">'))).toEqual(['html-without-text']);
+    expect(codes(wrapBody('<img src="https://example.com/x.png" alt="Sale">'))).toEqual(['html-without-text']);
   });
 
   test('a plain text that is missing or has less than half as many words as the HTML', () => {

@@ -17,13 +17,13 @@ const UNKNOWN_ID = '0192a3b4-c5d6-7e8f-9012-345678900009';
 const HOSTILE_TEXT = '</script><script>alert(1)</script>"\'&\u2028\ud83d\ude00';
 
 const SOURCE = createCapturedSource('<html><p>x</p></html>');
-const ENTRY = {
+const INBOX_ENTRY = {
   to: 'ada@example.com',
   from: 'shop@example.org',
   returnPath: 'b-1@bounces.example.org',
   subject: HOSTILE_TEXT,
 };
-const entries: readonly InboxEntry[] = ids.map((id) => ({ id, at: 1_700_000_000_000, ...ENTRY }));
+const entries: readonly InboxEntry[] = ids.map((id) => ({ id, at: 1_700_000_000_000, ...INBOX_ENTRY }));
 const inbox: Inbox = {
   list: async (limit, before = null) => entries.filter(({ id }) => before === null || id < before).slice(0, limit),
   findEntry: async (id) => entries.find((candidate) => candidate.id === id) ?? null,
@@ -33,14 +33,14 @@ const AT = '2023-11-14T22:13:20.000Z';
 
 const list = (input: Readonly<Record<string, unknown>>, currentInbox: Inbox | null = inbox) =>
   perform(listInbox, input, { inbox: currentInbox, readEntity });
-const show = (id: string, currentInbox: Inbox | null = inbox) =>
+const showMessage = (id: string, currentInbox: Inbox | null = inbox) =>
   perform(showInbox, { id }, { inbox: currentInbox, readEntity });
 
 describe('the list', () => {
   test('is returned page by page, newest message first', async () => {
     const listIds = (pageIds: readonly string[], next: string | null) => ({
       ok: true,
-      value: { messages: pageIds.map((id) => ({ id, at: AT, ...ENTRY })), next },
+      value: { messages: pageIds.map((id) => ({ id, at: AT, ...INBOX_ENTRY })), next },
     });
     expect(await list({ limit: '2' })).toMatchObject(listIds([NEWEST_ID, MIDDLE_ID], MIDDLE_ID));
     expect(await list({ limit: '2', before: MIDDLE_ID })).toMatchObject(listIds([OLDEST_ID], null));
@@ -92,12 +92,12 @@ describe('the list', () => {
 
 describe('one message', () => {
   test('has its decoded header fields in order, its text, and whether it has HTML', async () => {
-    expect(await show(OLDEST_ID)).toMatchObject({
+    expect(await showMessage(OLDEST_ID)).toMatchObject({
       ok: true,
       value: {
         id: OLDEST_ID,
         at: AT,
-        ...ENTRY,
+        ...INBOX_ENTRY,
         headers: [
           { name: 'Return-Path', value: '<shop@example.org>' },
           { name: 'Delivered-To', value: 'ada@example.com' },
@@ -113,27 +113,27 @@ describe('one message', () => {
   });
 
   test.each([UNKNOWN_ID, '../../etc/passwd', 'x'])('%j is not found', async (id) => {
-    expect(await show(id)).toMatchObject({ ok: false, error: { code: 'not-found', field: 'id' } });
+    expect(await showMessage(id)).toMatchObject({ ok: false, error: { code: 'not-found', field: 'id' } });
   });
 
   test('is not found unless the transport is capture:, and neither is the list', async () => {
-    for (const answer of [await show(OLDEST_ID, null), await list({}, null)])
+    for (const answer of [await showMessage(OLDEST_ID, null), await list({}, null)])
       expect(answer).toMatchObject({ ok: false, error: { code: 'not-found', field: null } });
   });
 });
 
 describe('reading', () => {
   const MIB = 1_048_576;
-  const TYPE = 'Content-Type: text/plain\r\n';
+  const CONTENT_TYPE_FIELD = 'Content-Type: text/plain\r\n';
   const nestedMessage = Array.from(
     { length: 5_000 },
     (_, index) => `Content-Type: multipart/mixed; boundary=b${index}\r\n\r\n--b${index}\r\n`,
   );
 
   test.each([
-    ['lines', `${TYPE}\r\n${'x\r\n'.repeat(MIB / 3)}`],
-    ['blank lines', `${TYPE}\r\n${'\n'.repeat(MIB)}`],
-    ['text in one line', `${TYPE}\r\n${'x'.repeat(MIB)}`],
+    ['lines', `${CONTENT_TYPE_FIELD}\r\n${'x\r\n'.repeat(MIB / 3)}`],
+    ['blank lines', `${CONTENT_TYPE_FIELD}\r\n${'\n'.repeat(MIB)}`],
+    ['text in one line', `${CONTENT_TYPE_FIELD}\r\n${'x'.repeat(MIB)}`],
     ['header fields', 'X: y\r\n'.repeat(MIB / 6)],
     ['one folded header field', `X: y\r\n${' z\r\n'.repeat(MIB / 4)}`],
     ['encoded words', `Subject: ${'=?utf-8?Q?x?= '.repeat(MIB / 14)}\r\n\r\n`],
@@ -152,7 +152,7 @@ describe('reading', () => {
 
   test('a long text is returned completely', () => {
     const text = 'né '.repeat(MIB / 3);
-    expect(parseCapturedMessage(Buffer.from(`${TYPE}\r\n${text}`), readEntity).text).toBe(text);
+    expect(parseCapturedMessage(Buffer.from(`${CONTENT_TYPE_FIELD}\r\n${text}`), readEntity).text).toBe(text);
   });
 
   test('an attachment is not read as the text of the message', () => {

@@ -8,7 +8,7 @@ import { listSuppressions } from '../../../src/operations/suppressions.ts';
 import { createOperationRig } from './operation-rig.ts';
 
 const DAY_MS = 86_400_000;
-const SOURCE = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
+const SOURCE_ID = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
 
 async function createRigWithEntries() {
   const rig = await createOperationRig();
@@ -17,9 +17,9 @@ async function createRigWithEntries() {
     at: rig.now - days * DAY_MS,
   });
   await rig.store.addSuppressions('acme', [
-    createEntry('a@example.com', 'bounce', SOURCE, 1),
+    createEntry('a@example.com', 'bounce', SOURCE_ID, 1),
     createEntry('b@example.com', 'manual', null, 2),
-    createEntry('c@example.org', 'complaint', SOURCE, 10),
+    createEntry('c@example.org', 'complaint', SOURCE_ID, 10),
     createEntry('d@example.com', 'bounce', null, 20),
   ]);
   const list = async (input: object) => {

@@ -112,7 +112,10 @@ test('alarms are reported for one hour, one per reason, with the last reply text
   const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, delivery: status.read(NOW) } });
   expect(getHealth(input, 'transport')).toMatchObject({ level: 'warning' });
   expect(listAttention(input)).toMatchObject([
-    { level: 'failure', text: 'The next hop rejects this service (configuration), 1 s ago: 535 bad credentials' },
+    {
+      level: 'failure',
+      text: 'The next hop rejects this service (configuration), last failure 1 s ago: 535 bad credentials',
+    },
   ]);
 });
 
@@ -161,7 +164,11 @@ test('a signing failure is reported with its cause, and not as a fault of the ne
   status.handlers['message.signing_failed']?.({ type: 'message.signing_failed', at: NOW - 2_000, error });
   const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, delivery: status.read(NOW) } });
   expect(listAttention(input)).toMatchObject([
-    { level: 'failure', text: 'Messages cannot be signed, 2 s ago: the DKIM key cannot be opened', page: '/domains' },
+    {
+      level: 'failure',
+      text: 'Messages cannot be signed, last failure 2 s ago: the DKIM key cannot be opened',
+      page: '/domains',
+    },
   ]);
   expect(getHealth(input, 'transport')).toMatchObject({ level: 'ok' });
 });

@@ -8,7 +8,7 @@ import { CSV_HEADER, formatCsvRow } from '../../../src/operations/suppressions/c
 import { readSuppressionList } from '../../../src/operations/suppressions/list-reader.ts';
 import { toSuppressionEntry } from '../../../src/operations/suppressions.ts';
 
-const CORPUS = join(import.meta.dirname, '../../corpus/csv');
+const CORPUS_FOLDER = join(import.meta.dirname, '../../corpus/csv');
 const NOW = Date.UTC(2030, 0, 1);
 
 /** Yields the bytes in pieces of `size`. */
@@ -30,10 +30,10 @@ async function readRows(bytes: Buffer, size = bytes.length): Promise<readonly un
 }
 
 describe('suppression lists of various sources', () => {
-  const names = readdirSync(CORPUS).filter((name) => name.endsWith('.csv'));
+  const names = readdirSync(CORPUS_FOLDER).filter((name) => name.endsWith('.csv'));
   it.each(names)('%s is read as expected, in chunks of any size', async (name) => {
-    const bytes = readFileSync(join(CORPUS, name));
-    const expected: unknown = JSON.parse(readFileSync(join(CORPUS, name.replace('.csv', '.json')), 'utf8'));
+    const bytes = readFileSync(join(CORPUS_FOLDER, name));
+    const expected: unknown = JSON.parse(readFileSync(join(CORPUS_FOLDER, name.replace('.csv', '.json')), 'utf8'));
     expect(await readRows(bytes)).toEqual(expected);
     // The first chunk contains the first line, from which the delimiter is detected.
     for (const size of [bytes.indexOf(10) + 2, 64, 65_536]) {
@@ -83,7 +83,7 @@ describe('the import fails with a one-line error if the file', () => {
 
 describe('the memory and the time for reading a hostile file are limited', () => {
   const CHUNK_BYTES = 16_384;
-  const BOUND_BYTES = 65_536;
+  const MAX_RECORD_BYTES = 65_536;
 
   it.each([' \n', '"\r"\r', '@\n', 'x@example.com\n'])(
     'the event loop runs other work while rows of %j are read, whether the rows are valid or not',
@@ -106,16 +106,16 @@ describe('the memory and the time for reading a hostile file are limited', () =>
   );
 
   /**
-   * Reads a file of at most 40 MB that consists of `prefix` and repetitions of `repeated`. Resolves to the fault and
-   * the number of bytes that were read.
+   * Reads a file of at most 40 MB that consists of `prefix` and repetitions of `repeatedText`. Resolves to the fault
+   * and the number of bytes that were read.
    */
   async function readUntilFault(
     prefix: string,
-    repeated: string,
+    repeatedText: string,
   ): Promise<{ readonly fault: string; readonly bytes: number }> {
     let bytes = 0;
     async function* yieldEndlessly(): AsyncGenerator<Buffer> {
-      const chunk = Buffer.from(repeated.repeat(Math.ceil(CHUNK_BYTES / repeated.length)));
+      const chunk = Buffer.from(repeatedText.repeat(Math.ceil(CHUNK_BYTES / repeatedText.length)));
       for (let nextChunk = Buffer.concat([Buffer.from(prefix), chunk]); bytes < 40_000_000; nextChunk = chunk) {
         bytes += nextChunk.length;
         yield nextChunk;
@@ -152,16 +152,16 @@ describe('the memory and the time for reading a hostile file are limited', () =>
       /line 2 on: the row has more than 65536 bytes; check for an unclosed quote/,
     ],
     ['an unclosed quote without line ends', '"', 'x', /line 1 on: the (line|row) has more than 65536 bytes/],
-  ])('%s is refused with the number of the line', async (_label, prefix, repeated, fault) => {
-    const { fault: reportedFault, bytes } = await readUntilFault(prefix, repeated);
+  ])('%s is refused with the number of the line', async (_label, prefix, repeatedText, fault) => {
+    const { fault: reportedFault, bytes } = await readUntilFault(prefix, repeatedText);
     expect(reportedFault).toMatch(fault);
     // The parser may buffer one more chunk.
-    expect(bytes).toBeLessThanOrEqual(2 * BOUND_BYTES + 3 * CHUNK_BYTES);
+    expect(bytes).toBeLessThanOrEqual(2 * MAX_RECORD_BYTES + 3 * CHUNK_BYTES);
   });
 
   it('a line whose length equals the limit is read, with any line end and in chunks of any size', async () => {
     for (const lineEnd of ['\n', '\r\n', '\r']) {
-      const padding = 'x'.repeat(BOUND_BYTES - 'ada@example.com,manual,,'.length);
+      const padding = 'x'.repeat(MAX_RECORD_BYTES - 'ada@example.com,manual,,'.length);
       const text = `address,reason,at,note${lineEnd}ada@example.com,manual,,${padding}${lineEnd}bob@example.com,manual,,${lineEnd}`;
       for (const size of [text.length, 1_000, 65_536]) expect(await readRows(Buffer.from(text), size)).toHaveLength(2);
     }

@@ -8,10 +8,10 @@ import { type ListHooks, readSuppressionList } from '../../../src/operations/sup
 import type { ListRow } from '../../../src/operations/suppressions/list-row.ts';
 import { parseRowTime } from '../../../src/operations/suppressions/row-time.ts';
 
-const CORPUS = join(import.meta.dirname, '../../corpus/exports');
+const CORPUS_FOLDER = join(import.meta.dirname, '../../corpus/exports');
 const NOW = Date.UTC(2030, 0, 1);
 
-const SAMPLES = readdirSync(CORPUS, { recursive: true, encoding: 'utf8' }).filter(
+const SAMPLES = readdirSync(CORPUS_FOLDER, { recursive: true, encoding: 'utf8' }).filter(
   (name) => /\.(?:csv|json)$/.test(name) && !name.endsWith('.expected.json'),
 );
 
@@ -45,8 +45,9 @@ function toExpected({ format, rows }: Awaited<ReturnType<typeof readList>>) {
   };
 }
 
-const readSample = (name: string) => readFileSync(join(CORPUS, name));
-const readExpected = (name: string): unknown => JSON.parse(readFileSync(join(CORPUS, `${name}.expected.json`), 'utf8'));
+const readSample = (name: string) => readFileSync(join(CORPUS_FOLDER, name));
+const readExpected = (name: string): unknown =>
+  JSON.parse(readFileSync(join(CORPUS_FOLDER, `${name}.expected.json`), 'utf8'));
 
 describe('each sample is recognized and has the expected rows', () => {
   it.each(SAMPLES)('%s, in chunks of any size', async (name) => {

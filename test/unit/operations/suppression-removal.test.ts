@@ -9,35 +9,35 @@ beforeEach(() => {
   return () => vi.unstubAllEnvs();
 });
 
-const ENTRY = { account: 'acme', address: 'ada@example.com' };
+const SUPPRESSION = { account: 'acme', address: 'ada@example.com' };
 
 /** Starts the SES fake and creates a rig with the given transport, by default `ses:`. */
 async function startFixture(getTransport = ({ endpoint }: SesFake) => `ses://eu-west-1?endpoint=${endpoint}`) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
   const rig = await createOperationRig({ POSTRIDER_TRANSPORT: getTransport(fake) });
-  const remove = (change: object = {}) => rig.perform(removeSuppression, { ...ENTRY, provider: true, ...change });
-  const isListed = async () => (await rig.store.findSuppression(ENTRY.address)).length > 0;
+  const remove = (change: object = {}) => rig.perform(removeSuppression, { ...SUPPRESSION, provider: true, ...change });
+  const isListed = async () => (await rig.store.findSuppression(SUPPRESSION.address)).length > 0;
   return { fake, rig, remove, isListed };
 }
 
 describe('a removal with `provider: true`', () => {
   test('removes the address from both lists, and one audit log entry states both', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
-    await rig.performSuccessfully(addSuppression, ENTRY);
-    fake.suppressionReasons.set(ENTRY.address, 'BOUNCE').set('other@example.com', 'BOUNCE');
+    await rig.performSuccessfully(addSuppression, SUPPRESSION);
+    fake.suppressionReasons.set(SUPPRESSION.address, 'BOUNCE').set('other@example.com', 'BOUNCE');
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'removed' } });
     expect([await isListed(), [...fake.suppressionReasons.keys()]]).toEqual([false, ['other@example.com']]);
     const [entry] = await rig.store.listAudit(null, 1);
     expect(entry).toMatchObject({ action: 'suppression.remove', target: 'acme' });
-    expect(JSON.parse(entry?.before ?? '')).toEqual({ address: ENTRY.address, provider: 'ses' });
+    expect(JSON.parse(entry?.before ?? '')).toEqual({ address: SUPPRESSION.address, provider: 'ses' });
   });
 
   test('an address on only one of the lists is removed from that list, with an audit log entry', async () => {
     const { fake, rig, remove } = await startFixture();
-    await rig.performSuccessfully(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, SUPPRESSION);
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'absent' } });
-    fake.suppressionReasons.set(ENTRY.address, 'COMPLAINT');
+    fake.suppressionReasons.set(SUPPRESSION.address, 'COMPLAINT');
     expect(await remove()).toMatchObject({ ok: true, value: { removed: false, provider: 'removed' } });
     expect((await rig.listAudit()).filter((line) => line.includes('suppression.remove'))).toHaveLength(2);
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'not-found' } });
@@ -54,8 +54,8 @@ describe('a removal with `provider: true`', () => {
 
   test('if the provider fails, the address stays on both lists, and a repetition completes the removal', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
-    await rig.performSuccessfully(addSuppression, ENTRY);
-    fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
+    await rig.performSuccessfully(addSuppression, SUPPRESSION);
+    fake.suppressionReasons.set(SUPPRESSION.address, 'BOUNCE');
     fake.suppressionList = 'disconnect';
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'unavailable' } });
     expect(await isListed()).toBe(true);
@@ -66,8 +66,8 @@ describe('a removal with `provider: true`', () => {
 
   test('if the store fails after the removal at the provider, a repetition completes the removal with its audit log entry', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
-    await rig.performSuccessfully(addSuppression, ENTRY);
-    fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
+    await rig.performSuccessfully(addSuppression, SUPPRESSION);
+    fake.suppressionReasons.set(SUPPRESSION.address, 'BOUNCE');
     const { store } = rig.context;
     const failure = vi.spyOn(store, 'removeSuppression').mockImplementationOnce(async () => {
       throw Object.assign(new Error('the database does not answer'), { name: 'StoreError' });
@@ -82,8 +82,8 @@ describe('a removal with `provider: true`', () => {
 
   test('without `provider: true`, the list of the provider is neither read nor changed', async () => {
     const { fake, rig, remove } = await startFixture();
-    await rig.performSuccessfully(addSuppression, ENTRY);
-    fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
+    await rig.performSuccessfully(addSuppression, SUPPRESSION);
+    fake.suppressionReasons.set(SUPPRESSION.address, 'BOUNCE');
     expect(await remove({ provider: false })).toMatchObject({ ok: true, value: { removed: true, provider: null } });
     expect([fake.requests, fake.suppressionReasons.size]).toEqual([[], 1]);
   });
@@ -98,7 +98,7 @@ describe('a removal with `provider: true`', () => {
 
   test('a missing permission is a conflict that names the permission', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
-    await rig.performSuccessfully(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, SUPPRESSION);
     fake.suppressionList = createErrorAnswer(403, 'AccessDeniedException', 'User is not authorized');
     const result = await remove();
     expect(result).toMatchObject({ ok: false, error: { code: 'conflict' } });
@@ -108,7 +108,7 @@ describe('a removal with `provider: true`', () => {
 
   test('the removal is a conflict if the transport is not Amazon SES', async () => {
     const { rig, remove, isListed } = await startFixture(() => 'smtp://smtp.postmarkapp.com:587');
-    await rig.performSuccessfully(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, SUPPRESSION);
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'conflict', field: 'provider' } });
     expect(await isListed()).toBe(true);
   });
@@ -120,8 +120,8 @@ describe('the SMTP interface of Amazon SES', () => {
   test('with credentials of the API, the address is removed from both lists', async () => {
     const { fake, rig, remove } = await startFixture(() => RELAY);
     vi.stubEnv('AWS_ENDPOINT_URL_SESV2', fake.endpoint);
-    await rig.performSuccessfully(addSuppression, ENTRY);
-    fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
+    await rig.performSuccessfully(addSuppression, SUPPRESSION);
+    fake.suppressionReasons.set(SUPPRESSION.address, 'BOUNCE');
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'removed' } });
     expect(fake.suppressionReasons.size).toBe(0);
   });
@@ -130,7 +130,7 @@ describe('the SMTP interface of Amazon SES', () => {
     for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, undefined);
     for (const name of ['HOME', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent');
     const { rig, remove, isListed } = await startFixture(() => RELAY);
-    await rig.performSuccessfully(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, SUPPRESSION);
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'conflict' } });
     expect(await isListed()).toBe(true);
   });

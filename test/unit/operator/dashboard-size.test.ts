@@ -6,7 +6,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { addDashboard } from '../../../src/operator/dashboard.ts';
 import { ROOT } from '../../house/source.ts';
 
-const DIST = join(ROOT, 'dashboard/dist');
+const DIST_FOLDER = join(ROOT, 'dashboard/dist');
 const MAX_KB = 200;
 
 /** An entry of the manifest that Vite writes. The key of an entry is its source file. */
@@ -21,11 +21,11 @@ let manifestEntries: ReadonlyMap<string, ManifestEntry>;
 let compressedBytes: ReadonlyMap<string, number>;
 
 beforeAll(async () => {
-  const manifest = readFileSync(join(DIST, '.vite/manifest.json'), 'utf8');
+  const manifest = readFileSync(join(DIST_FOLDER, '.vite/manifest.json'), 'utf8');
   manifestEntries = new Map(Object.entries(JSON.parse(manifest) as Record<string, ManifestEntry>));
   const files = new Set([...manifestEntries.values()].flatMap(({ file, css = [] }) => [file, ...css]));
   const app = Fastify();
-  addDashboard(app, DIST);
+  addDashboard(app, DIST_FOLDER);
   const sizes = [...files].map(async (file) => {
     const response = await app.inject({ url: `/${file}`, headers: { 'Accept-Encoding': 'br' } });
     expect([file, response.statusCode]).toEqual([file, 200]);

@@ -11,7 +11,7 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 const { finishBuild } = (await import(new URL('../../../bin/finish-build.js', import.meta.url).href)) as {
   finishBuild: (newBuild: string, dist: string) => void;
 };
-const INDEX = '<!doctype html><meta content="__NONCE__"><style nonce="__NONCE__"></style><div id="root"></div>';
+const INDEX_HTML = '<!doctype html><meta content="__NONCE__"><style nonce="__NONCE__"></style><div id="root"></div>';
 const SCRIPT = `console.log(1);${'// a comment that compresses well\n'.repeat(60)}`;
 const ADDRESSES = [
   '/',
@@ -29,7 +29,7 @@ const ADDRESSES = [
 function createBuild(): string {
   const folder = join(createTemporaryFolder(), 'dist');
   mkdirSync(join(folder, 'assets'), { recursive: true });
-  writeFileSync(join(folder, 'index.html'), INDEX);
+  writeFileSync(join(folder, 'index.html'), INDEX_HTML);
   writeFileSync(join(folder, 'icon.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>');
   writeFileSync(join(folder, 'assets', 'app-1a2b.js'), SCRIPT);
   writeFileSync(join(folder, 'assets', 'app-1a2b.js.br'), brotliCompressSync(SCRIPT));
@@ -59,7 +59,7 @@ describe('the page', () => {
       ]);
       const policy = String(response.headers['content-security-policy']);
       const nonce = /style-src 'self' 'nonce-([A-Za-z0-9+/]{22}==)'/.exec(policy)?.[1] ?? '';
-      expect(response.body).toBe(INDEX.replaceAll('__NONCE__', nonce));
+      expect(response.body).toBe(INDEX_HTML.replaceAll('__NONCE__', nonce));
       expect(policy).toMatch(/default-src 'none'; script-src 'self';.*base-uri 'none';.*frame-ancestors 'none'$/);
       nonces.add(nonce);
     }
@@ -73,7 +73,7 @@ describe('the page', () => {
     expect([missingBuildResponse.statusCode, missingBuildResponse.body.includes('npm run build')]).toEqual([200, true]);
     expect((await request('/assets/app-1a2b.js')).statusCode).toBe(404);
     mkdirSync(folder);
-    writeFileSync(join(folder, 'index.html'), INDEX);
+    writeFileSync(join(folder, 'index.html'), INDEX_HTML);
     expect((await request('/')).body).toContain('id="root"');
   });
 
@@ -133,7 +133,7 @@ describe('assets', () => {
 });
 
 describe('a build while the service runs', () => {
-  const createPage = (text: string) => INDEX.replace('"root"', `"root" class="${text}"`);
+  const createPage = (text: string) => INDEX_HTML.replace('"root"', `"root" class="${text}"`);
   const rebuild = (folder: string, name: string) => {
     const newBuild = `${folder}.new`;
     mkdirSync(join(newBuild, 'assets'), { recursive: true });

@@ -82,13 +82,13 @@ async function startListener(
   return { port, liveUpdates, store, listener, session: lines.join('\r\n') };
 }
 
-interface Stream {
+interface EventStream {
   readonly readReceived: () => string;
   readonly isClosed: () => boolean;
   readonly socket: Socket;
 }
 
-function openStream(port: number, header: string, isReading = true): Stream {
+function openStream(port: number, header: string, isReading = true): EventStream {
   const socket = connect(port, '127.0.0.1');
   sockets.push(socket);
   let [text, isClosed] = ['', false];

@@ -19,7 +19,7 @@ function createApp({ context }: OperationRig, store: Partial<OperationRig['conte
   // An injected request has no socket that the timer for a refused upload could close, so timers never run.
   const clock = createVirtualClock(0);
   addListFiles(app, {
-    base: '',
+    basePath: '',
     clock,
     bodyTimeouts: new BodyTimeouts(clock, createConnections()),
     createContext: () => ({ ...context, store: { ...context.store, ...store } }),

@@ -14,7 +14,7 @@ import {
 } from '../../../src/printing/escape.ts';
 
 /** All Unicode control characters, line and paragraph separators, bidirectional controls, and a lone surrogate. */
-const CONTROLS = [
+const CONTROL_CHARACTERS = [
   ...Array.from({ length: 0x20 }, (_, unit) => unit),
   ...Array.from({ length: 0x21 }, (_, unit) => 0x7f + unit),
   ...[0x061c, 0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069],
@@ -25,8 +25,8 @@ const findUnescapedControls = (text: string) =>
   [...text].filter((character) => isUnprintable(character.charCodeAt(0)) || /\p{Cs}/u.test(character));
 
 test('escaped JSON contains no control characters, and its parsed value is unchanged', () => {
-  for (const control of [...CONTROLS, CONTROLS.join('')]) {
-    const value = { [`k${control}`]: [`a${control}b`, HARMLESS_TEXT] };
+  for (const controlCharacter of [...CONTROL_CHARACTERS, CONTROL_CHARACTERS.join('')]) {
+    const value = { [`k${controlCharacter}`]: [`a${controlCharacter}b`, HARMLESS_TEXT] };
     const json = escapeJson(JSON.stringify(value));
     expect(findUnescapedControls(json)).toEqual([]);
     expect(JSON.parse(json)).toEqual(value);
@@ -42,7 +42,7 @@ test('escaped JSON contains no control characters, and its parsed value is uncha
 test('a log line contains no control characters, and its parsed value is unchanged', () => {
   const lines: string[] = [];
   const log = createLog('info', { write: (line) => lines.push(line) });
-  const text = CONTROLS.slice(0, -1).join('x');
+  const text = CONTROL_CHARACTERS.slice(0, -1).join('x');
   log.write('message.bounced', { detail: text, to: 'a\u0085b\u202ec' });
   void log.close();
   const line = lines.join('');
@@ -51,9 +51,11 @@ test('a log line contains no control characters, and its parsed value is unchang
 });
 
 test('printable text has U+FFFD for each control character, and other characters are unchanged', () => {
-  for (const control of CONTROLS) {
-    expect(toPrintable(`a${control}b`)).toBe('a\uFFFDb');
-    expect(toPrintableLines(`a${control}b`)).toBe('\n\t\u001b'.includes(control) ? `a${control}b` : 'a\uFFFDb');
+  for (const controlCharacter of CONTROL_CHARACTERS) {
+    expect(toPrintable(`a${controlCharacter}b`)).toBe('a\uFFFDb');
+    expect(toPrintableLines(`a${controlCharacter}b`)).toBe(
+      '\n\t\u001b'.includes(controlCharacter) ? `a${controlCharacter}b` : 'a\uFFFDb',
+    );
   }
   expect(toPrintable(HARMLESS_TEXT)).toBe(HARMLESS_TEXT);
 });
@@ -282,7 +284,7 @@ describe('masking', () => {
     // In quadratic time each text would take minutes. The test checks only that the function returns.
     const size = 100_000;
     for (const part of ['//', ':', '@', '=', '%', 'sqlite:', 'a=%25', '&a=', 'pr_', '//a:b@', '%2525', 'x=y ', ',:a'])
-      for (const mask of [maskUrl, maskSecrets])
-        expect(mask(part.repeat(size / part.length)).length).toBeGreaterThan(0);
+      for (const maskText of [maskUrl, maskSecrets])
+        expect(maskText(part.repeat(size / part.length)).length).toBeGreaterThan(0);
   });
 });

@@ -57,14 +57,14 @@ function listWrapped(value: unknown): unknown[] {
     return value.flatMap((item, at) => listWrapped(item).map((changed) => value.with(at, changed)));
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([name, member]) => {
-    const isWrapped = !Array.isArray(member) && !CONTAINERS.has(name);
+    const isWrapped = !Array.isArray(member) && !CONTAINER_MEMBERS.has(name);
     const changes = name === 'signature' ? [] : [...(isWrapped ? [[member]] : []), ...listWrapped(member)];
     return changes.map((changed) => ({ ...value, [name]: changed }));
   });
 }
 
 /** The names of members that contain one or more events. */
-const CONTAINERS: ReadonlySet<string> = new Set(['event-data', 'events', 'msys']);
+const CONTAINER_MEMBERS: ReadonlySet<string> = new Set(['event-data', 'events', 'msys']);
 
 /** Applies `change` to the JSON of a sample, or to the JSON in each field of a form. */
 function changeJson(name: string, body: Buffer, change: (value: unknown) => unknown[]): Buffer[] {

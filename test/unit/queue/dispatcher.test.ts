@@ -65,7 +65,7 @@ test('a new message that is accepted under a lease is attempted from memory', as
   if (lease === null) throw new Error('no lease');
   const message = createMessage({ acceptedAt: clock.now(), lease });
   store.accept([message]);
-  dispatcher.offer({ ...message, attempts: 1, lease });
+  dispatcher.offerMessage({ ...message, attempts: 1, lease });
   await clock.advance(1);
   expect([attempts.length, store.findMessage(message.id)?.state]).toEqual([1, 'delivered']);
 });
@@ -644,10 +644,13 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
 test('if the store does not confirm that the lease is marked, the attempt ends before the transport completes the message', async () => {
   let isCompleted = false;
   const rig = createQueueRig({
-    parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },
-    respond: async (_message, mark) => {
+    parts: {
+      policy: { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' },
+      markTransmitting: () => new Promise(() => undefined),
+    },
+    respond: async (_message, markTransmitting) => {
       try {
-        await mark?.();
+        await markTransmitting?.();
         isCompleted = true;
         return createAttempt();
       } catch {
@@ -759,7 +762,7 @@ test('a step of the clock does not abort a running attempt', async () => {
 });
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };
-const LIMITS = { rate: null };
+const NO_LIMITS = { rate: null };
 /** A running time that differs from the time of the clock. */
 const RUNNING_TIME_NOW = 5_000_000_000;
 
@@ -785,7 +788,7 @@ function createIntakeRig(answer: AcceptResult | Error, lease: Lease | null) {
   const dispatcher = {
     leaseForNewMessage: () => lease,
     returnLease: () => void calls.push('returned'),
-    offer: (message: LeasedMessage) => {
+    offerMessage: (message: LeasedMessage) => {
       calls.push('offered');
       offeredMessages.push(message);
     },
@@ -803,7 +806,7 @@ function createIntakeRig(answer: AcceptResult | Error, lease: Lease | null) {
 const createAccepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptResult => ({
   kind: 'accepted',
   state,
-  limits: LIMITS,
+  limits: NO_LIMITS,
 });
 
 test('a message accepted under a lease is offered to the dispatcher from memory, as its first attempt', async () => {
@@ -830,9 +833,9 @@ describe('an unused lease is returned exactly once', () => {
     ['is replayed', { kind: 'replayed', id: createMessage().id }],
     ['conflicts with an earlier request', { kind: 'idempotency-conflict' }],
     ['belongs to a locked account', { kind: 'locked' }],
-    ['exceeds the volume', { kind: 'refused', reason: 'volume-exhausted', limits: LIMITS }],
-    ['arrives after the expiry of the volume', { kind: 'refused', reason: 'volume-expired', limits: LIMITS }],
-    ['exceeds the rate limit', { kind: 'refused', reason: 'rate-limit-exceeded', limits: LIMITS }],
+    ['exceeds the volume', { kind: 'refused', reason: 'volume-exhausted', limits: NO_LIMITS }],
+    ['arrives after the expiry of the volume', { kind: 'refused', reason: 'volume-expired', limits: NO_LIMITS }],
+    ['exceeds the rate limit', { kind: 'refused', reason: 'rate-limit-exceeded', limits: NO_LIMITS }],
   ];
   test.each(unusedCases)('if the request %s', async (_label, answer) => {
     const withLease = createIntakeRig(answer, LEASE);

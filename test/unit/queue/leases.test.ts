@@ -19,17 +19,17 @@ const MIB = 1024 * 1024;
 test('leases stay within the limits on number and size', () => {
   const budget = createLeaseBudget();
   for (let n = 0; n < MIN_LEASE_LIMIT; n += 1) budget.reserve(1);
-  expect([budget.fits(1), budget.getClaimLimits(0)]).toEqual([false, null]);
+  expect([budget.hasRoomFor(1), budget.getClaimLimits(0)]).toEqual([false, null]);
   const largeBudget = createLeaseBudget();
   largeBudget.reserve(MAX_LEASED_BYTES - 10);
-  expect([largeBudget.fits(10), largeBudget.fits(11)]).toEqual([true, false]);
+  expect([largeBudget.hasRoomFor(10), largeBudget.hasRoomFor(11)]).toEqual([true, false]);
 });
 
 test('a message larger than the limit is leased alone', () => {
   const budget = createLeaseBudget();
-  expect(budget.fits(2 * MAX_LEASED_BYTES)).toBe(true);
+  expect(budget.hasRoomFor(2 * MAX_LEASED_BYTES)).toBe(true);
   budget.reserve(2 * MAX_LEASED_BYTES);
-  expect([budget.fits(1), budget.getClaimLimits(0)]).toEqual([false, null]);
+  expect([budget.hasRoomFor(1), budget.getClaimLimits(0)]).toEqual([false, null]);
   budget.release(2 * MAX_LEASED_BYTES);
   expect(budget.getClaimLimits(0)).toEqual({ maxMessages: MIN_LEASE_LIMIT, maxBytes: 16 * MIB });
 });
@@ -129,7 +129,7 @@ test('a long queue has the same order after it is compacted', () => {
   );
 });
 
-const MODES = Object.keys(MODE_TRANSITIONS) as DispatcherMode[];
+const DISPATCHER_MODES = Object.keys(MODE_TRANSITIONS) as DispatcherMode[];
 
 /** The transitions that lead from `starting` to each mode. */
 const STEPS_TO_MODE: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>> = {
@@ -140,18 +140,18 @@ const STEPS_TO_MODE: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>>
 };
 
 test('the mode of a dispatcher allows the transitions of the table; every other transition throws and changes nothing', () => {
-  const allowedTransitions = MODES.flatMap((from) =>
-    MODES.flatMap((to) => {
+  const allowedTransitions = DISPATCHER_MODES.flatMap((from) =>
+    DISPATCHER_MODES.flatMap((to) => {
       const mode = createModeHolder();
       for (const step of STEPS_TO_MODE[from]) mode.enter(step);
-      expect(mode.current).toBe(from);
+      expect(mode.currentMode).toBe(from);
       if (MODE_TRANSITIONS[from].includes(to)) {
         mode.enter(to);
-        expect(mode.current).toBe(to);
+        expect(mode.currentMode).toBe(to);
         return [`${from} → ${to}`];
       }
       expect(() => mode.enter(to)).toThrow(`no transition from ${from} to ${to}`);
-      expect(mode.current).toBe(from);
+      expect(mode.currentMode).toBe(from);
       return [];
     }),
   );

@@ -9,14 +9,14 @@ const NODE = { name: 'node-a', roles: ['deliver'], version: '1.0.0' };
 /** Creates a node whose store answers, fails or is slow. */
 async function createMember() {
   const clock = createVirtualClock(START);
-  const store = { failing: false, heartbeats: 0, removedNodes: [] as string[], delayMs: 0 };
+  const store = { isFailing: false, heartbeats: 0, removedNodes: [] as string[], delayMs: 0 };
   const failures: string[] = [];
   const membership = await joinCluster({
     node: NODE,
     store: {
       async recordHeartbeat() {
         store.heartbeats += 1;
-        if (store.failing) throw new Error('the database does not answer');
+        if (store.isFailing) throw new Error('the database does not answer');
         if (store.delayMs > 0) await new Promise<void>((resolve) => clock.after(store.delayMs, resolve));
         return clock.now();
       },
@@ -38,7 +38,7 @@ test('a lease is valid while heartbeats succeed, and invalid after they have fai
   const { clock, store, failed: failures, membership } = await createMember();
   await clock.advance(10 * HEARTBEAT_MS);
   expect(membership.isLeaseValid(clock.now())).toBe(true);
-  store.failing = true;
+  store.isFailing = true;
   await clock.advance(LIVENESS_TIMEOUT_MS - 1);
   expect(membership.isLeaseValid(START)).toBe(false);
   expect(failures.length).toBeGreaterThan(2);
@@ -47,9 +47,9 @@ test('a lease is valid while heartbeats succeed, and invalid after they have fai
 test('a lease from before a gap in the heartbeats is invalid, and a lease from after the gap is valid', async () => {
   const { clock, store, membership } = await createMember();
   const leasedAt = clock.now();
-  store.failing = true;
+  store.isFailing = true;
   await clock.advance(LIVENESS_TIMEOUT_MS);
-  store.failing = false;
+  store.isFailing = false;
   await clock.advance(2 * HEARTBEAT_MS);
   expect(membership.isLeaseValid(leasedAt)).toBe(false);
   expect(membership.isLeaseValid(clock.now())).toBe(true);
@@ -71,10 +71,10 @@ test('a node detects dead nodes only after its heartbeats had no gap for the liv
   expect(membership.canDetectDeadNodes()).toBe(false);
   await clock.advance(LIVENESS_TIMEOUT_MS);
   expect(membership.canDetectDeadNodes()).toBe(true);
-  store.failing = true;
+  store.isFailing = true;
   await clock.advance(LIVENESS_TIMEOUT_MS);
   expect(membership.canDetectDeadNodes()).toBe(false);
-  store.failing = false;
+  store.isFailing = false;
   await clock.advance(2 * HEARTBEAT_MS);
   expect(membership.canDetectDeadNodes()).toBe(false);
   await clock.advance(LIVENESS_TIMEOUT_MS);
@@ -98,14 +98,14 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 /** Creates a store that keeps its data when the age clock is started again. */
 function createStoreRig() {
   const store = {
-    stored: null as RunningTime | null,
-    failing: false,
-    writes: 0,
+    storedTime: null as RunningTime | null,
+    isFailing: false,
+    writeCount: 0,
     async updateRunningTime(passedMs: number, now: number) {
-      if (store.failing) throw new Error('the store is failing');
-      store.stored = advanceRunningTime(store.stored ?? startRunningTime(now), now, passedMs);
-      store.writes += 1;
-      return store.stored;
+      if (store.isFailing) throw new Error('the store is failing');
+      store.storedTime = advanceRunningTime(store.storedTime ?? startRunningTime(now), now, passedMs);
+      store.writeCount += 1;
+      return store.storedTime;
     },
   };
   return store;
@@ -167,12 +167,12 @@ test('a restart that lasts seconds counts as running time', async () => {
 
 test('while the store fails, running time continues, and it is written after the store has recovered', async () => {
   const { clock, store, computeAge, failures } = await startClock();
-  store.failing = true;
+  store.isFailing = true;
   await clock.advance(60 * MINUTE_MS);
   expect(failures.length).toBeGreaterThan(0);
   expect(computeAge(START)).toBe(60 * MINUTE_MS);
-  store.failing = false;
+  store.isFailing = false;
   await clock.advance(MINUTE_MS);
   expect(computeAge(START)).toBe(61 * MINUTE_MS);
-  expect(store.stored?.segments).toHaveLength(1);
+  expect(store.storedTime?.segments).toHaveLength(1);
 });

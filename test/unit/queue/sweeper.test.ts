@@ -6,7 +6,7 @@ import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
-const POLICY = { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR_MS } as const;
+const SWEEP_POLICY = { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR_MS } as const;
 
 /** Creates a sweeper with a store that returns the given results. `calls` contains every store call. */
 function createSweeperRig(
@@ -78,7 +78,7 @@ function createSweeperRig(
   const stop = startSweeper({
     node: 'node-a',
     clock,
-    policy: POLICY,
+    policy: SWEEP_POLICY,
     store,
     canDetectDeadNodes: () => answers.canDetectDeadNodes?.() ?? false,
     ages: {

@@ -87,12 +87,12 @@ test('if every commit fails, the store is called less often than once per item',
 test('a batch is never larger than the maximum, and items are committed in order', async () => {
   const { pendingCommits, commit } = createPendingCommits();
   const group = createGroupCommit(commit, { maxBatch: 2, now });
-  const submits = [1, 2, 3, 4, 5].map((n) => group.submit(n));
+  const submissions = [1, 2, 3, 4, 5].map((n) => group.submit(n));
   for (let n = 0; n < 3; n += 1) {
     await expect.poll(() => pendingCommits.length).toBeGreaterThan(n);
     pendingCommits[n]?.finish();
   }
-  await Promise.all(submits);
+  await Promise.all(submissions);
   expect(pendingCommits.map(({ batch }) => batch)).toEqual([[1, 2], [3, 4], [5]]);
 });
 
@@ -105,13 +105,13 @@ test('the waiting time of the oldest item is reported', async () => {
   let nowMs = 0;
   const { pendingCommits, commit } = createPendingCommits();
   const group = createGroupCommit(commit, { maxBatch: 1, now: () => nowMs });
-  const submits = [1, 2, 3].map((n) => group.submit(n));
+  const submissions = [1, 2, 3].map((n) => group.submit(n));
   await expect.poll(() => pendingCommits.length).toBe(2);
   nowMs = 40;
   expect(group.getOldestWaitMs()).toBe(40);
   for (const { finish } of pendingCommits) finish();
   await expect.poll(() => pendingCommits.length).toBe(3);
   pendingCommits[2]?.finish();
-  await Promise.all(submits);
+  await Promise.all(submissions);
   expect(group.getOldestWaitMs()).toBe(0);
 });

@@ -16,7 +16,7 @@ function createHealthRig() {
     await write();
   };
   const health = watchHealth({ probe }, clock);
-  return { clock, disk, health, commit: health.observe(write) };
+  return { clock, disk, health, commit: health.observeCall(write) };
 }
 
 test('a failed commit makes the store unhealthy immediately, rejects the call, and is reported without internal details', async () => {

@@ -5,12 +5,12 @@ import { createPool } from '../../../src/store/postgres/database.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-const ROWS = {
+const SELECT_ROWS = {
   name: 'test_rows',
   text: `SELECT u::text, t, i, b FROM unnest($1::uuid[], $2::text[], $3::int[], $4::bigint[]) WITH ORDINALITY
     AS r(u, t, i, b, o) ORDER BY o`,
 };
-const LENGTHS = {
+const SELECT_LENGTHS = {
   name: 'test_lengths',
   text: 'SELECT cardinality($1::text[]) AS texts, cardinality($2::bigint[]) AS numbers',
 };
@@ -39,7 +39,7 @@ test('the server receives every element unchanged: nulls, empty texts, quotes, n
     [-(2 ** 31), 2 ** 31 - 1, 0, null],
     [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, -1, 2 ** 32],
   ];
-  const rows = await (await openPool()).query(ROWS, columns);
+  const rows = await (await openPool()).query(SELECT_ROWS, columns);
   expect(rows.map(({ u, t, i, b }) => [u, t, i, b])).toEqual([
     ['01234567-89ab-7def-8123-456789abcdef', '', -(2 ** 31), Number.MIN_SAFE_INTEGER],
     [null, 'NULL', 2 ** 31 - 1, Number.MAX_SAFE_INTEGER],
@@ -49,7 +49,7 @@ test('the server receives every element unchanged: nulls, empty texts, quotes, n
 });
 
 test('the server receives an empty array without elements', async () => {
-  expect(await (await openPool()).query(LENGTHS, [[], []])).toEqual([{ texts: 0, numbers: 0 }]);
+  expect(await (await openPool()).query(SELECT_LENGTHS, [[], []])).toEqual([{ texts: 0, numbers: 0 }]);
 });
 
 test('a value that does not fit its type is sent to the server, which refuses it', async () => {
@@ -60,6 +60,6 @@ test('a value that does not fit its type is sent to the server, which refuses it
   expect(encodeArray('uuid', [`${'0'.repeat(31)}g`])).toBeNull();
   expect(encodeArray('text', [1])).toBeNull();
   const connectionPool = await openPool();
-  await expect(connectionPool.query(ROWS, [['no id'], [''], [1], [1]])).rejects.toThrow('uuid');
-  await expect(connectionPool.query(LENGTHS, [['a\0b'], []])).rejects.toThrow();
+  await expect(connectionPool.query(SELECT_ROWS, [['no id'], [''], [1], [1]])).rejects.toThrow('uuid');
+  await expect(connectionPool.query(SELECT_LENGTHS, [['a\0b'], []])).rejects.toThrow();
 });

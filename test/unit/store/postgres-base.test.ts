@@ -6,7 +6,7 @@ import { startCommitProxy } from '../../rig/commit-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-const INSERT: Statement = { name: 'test_insert', text: 'INSERT INTO t (n) VALUES ($1)' };
+const INSERT_NUMBER: Statement = { name: 'test_insert', text: 'INSERT INTO t (n) VALUES ($1)' };
 const SELECT_ALL: Statement = { name: 'test_all', text: 'SELECT * FROM t ORDER BY n' };
 
 async function createDatabase(): Promise<string> {
@@ -32,7 +32,7 @@ describe('a transaction', () => {
   test('is stored completely, and numbers are read as numbers', async () => {
     const pool = createPoolFor(await createDatabase());
     const value = await pool.transaction(async (transaction) => {
-      await Promise.all([transaction.query(INSERT, [2 ** 40]), transaction.query(INSERT, [1])]);
+      await Promise.all([transaction.query(INSERT_NUMBER, [2 ** 40]), transaction.query(INSERT_NUMBER, [1])]);
       return 'value';
     });
     expect(value).toBe('value');
@@ -42,13 +42,13 @@ describe('a transaction', () => {
   test('with a failed statement stores nothing, even if its function ignores the error', async () => {
     const pool = createPoolFor(await createDatabase());
     const result = pool.transaction(async (transaction) => {
-      await transaction.query(INSERT, [1]);
-      await transaction.query(INSERT, [1]).catch(() => undefined);
+      await transaction.query(INSERT_NUMBER, [1]);
+      await transaction.query(INSERT_NUMBER, [1]).catch(() => undefined);
     });
     await expect(result).rejects.toThrow('the transaction was rolled back');
     await expect(
       pool.transaction(async (transaction) => {
-        await transaction.query(INSERT, [1]);
+        await transaction.query(INSERT_NUMBER, [1]);
         throw new Error('an error of the work');
       }),
     ).rejects.toThrow('an error of the work');
@@ -59,7 +59,7 @@ describe('a transaction', () => {
     const pool = createPoolFor(await createDatabase());
     let queryLater: () => Promise<unknown> = async () => undefined;
     await pool.transaction(async (transaction) => {
-      queryLater = () => transaction.query(INSERT, [7]);
+      queryLater = () => transaction.query(INSERT_NUMBER, [7]);
     });
     await expect(queryLater()).rejects.toThrow('after its transaction had ended');
     expect(await pool.query(SELECT_ALL, [])).toEqual([]);
@@ -81,7 +81,7 @@ describe('a transaction', () => {
         if (arrivedCount === 2) bothArrived.resolve();
         await bothArrived.promise;
         await transaction.query(updateStatement, [secondNumber]);
-        await transaction.query(INSERT, [addedNumber]);
+        await transaction.query(INSERT_NUMBER, [addedNumber]);
       });
     await Promise.all([insertInOrder(1, 2, 3), insertInOrder(2, 1, 4)]);
     expect(attemptCount).toBe(3);
@@ -95,7 +95,7 @@ describe('a transaction', () => {
     let attemptCount = 0;
     await pool.transaction(async (transaction) => {
       attemptCount += 1;
-      await transaction.query(INSERT, [attemptCount]);
+      await transaction.query(INSERT_NUMBER, [attemptCount]);
       const [row] = await transaction.query(pidStatement, []);
       if (attemptCount === 1) await runStatement(url, `SELECT pg_terminate_backend(${String(row?.pid)}, 5000)`);
       await transaction.query(pidStatement, []);
@@ -111,7 +111,7 @@ describe('a transaction', () => {
     proxy.dropCommitResponse();
     await pool.transaction(async (transaction) => {
       attemptCount += 1;
-      await transaction.query(INSERT, [attemptCount]);
+      await transaction.query(INSERT_NUMBER, [attemptCount]);
     });
     expect([attemptCount, proxy.getFaultCount()]).toEqual([1, 1]);
     expect(await pool.query(SELECT_ALL, [])).toEqual([{ n: 1 }]);
@@ -126,7 +126,7 @@ describe('a transaction', () => {
       const checks: unknown[] = [];
       const transactionResult = pool.transaction(
         async (transaction) => {
-          await transaction.query(INSERT, [isFound ? 1 : 2]);
+          await transaction.query(INSERT_NUMBER, [isFound ? 1 : 2]);
           return isFound;
         },
         async (session, value) => {
@@ -148,7 +148,7 @@ describe('a transaction', () => {
     proxy.dropCommit();
     await pool.transaction(async (transaction) => {
       roundCount += 1;
-      await transaction.query(INSERT, [roundCount]);
+      await transaction.query(INSERT_NUMBER, [roundCount]);
     });
     expect([roundCount, proxy.getFaultCount()]).toEqual([2, 1]);
     expect(await pool.query(SELECT_ALL, [])).toEqual([{ n: 2 }]);
@@ -188,7 +188,7 @@ describe('the connections', () => {
     const sleepStatement: Statement = { name: 'test_sleep', text: 'SELECT pg_sleep(0.3)' };
     const runningTransaction = pool.transaction(async (transaction) => {
       await transaction.query(sleepStatement, []);
-      await transaction.query(INSERT, [1]);
+      await transaction.query(INSERT_NUMBER, [1]);
     });
     await expect.poll(() => countRunningStatements(url)).toBe(1);
     const closePromise = pool.close();

@@ -95,10 +95,10 @@ test('an endpoint receives the event of a transaction that read the subscription
 // On SQLite one transaction runs at a time, so no transaction can read the endpoint before a change and end after the
 // change.
 test.each([
-  { name: 'moves events', hold: (store: Store) => moveEvents(store), hasLease: false },
+  { name: 'moves events', startTransaction: (store: Store) => moveEvents(store), hasLease: false },
   {
     name: 'claims deliveries',
-    async hold(store: Store) {
+    async startTransaction(store: Store) {
       const now = Date.now();
       return store.claimDeliveries(
         { maxDeliveries: 1, freeSlots: [], defaultFreeSlots: 1, after: 0 },
@@ -111,7 +111,7 @@ test.each([
   },
 ])(
   'a change of an endpoint resolves only after the end of an earlier transaction that read the endpoint and $name',
-  async ({ hold, hasLease }) => {
+  async ({ startTransaction, hasLease }) => {
     const url = await createTemporaryDatabase();
     const store = await openNode(url);
     await store.createAccount('default', NO_LIMITS, Date.now());
@@ -127,7 +127,7 @@ test.each([
     await client.query('SELECT pg_advisory_lock(17)');
     const count = async (sql: string) =>
       (await client.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${sql}`)).rows[0]?.n;
-    const holdPromise = hold(store);
+    const holdPromise = startTransaction(store);
     await expect.poll(() => count(`pg_locks WHERE locktype = 'advisory' AND objid = 17 AND NOT granted`)).toBe(1);
     let isReturned = false;
     const change = store
@@ -139,7 +139,9 @@ test.each([
     const isPolling = () =>
       count(`pg_stat_activity WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pid()
       AND query LIKE '%pg_sleep(0.02)%'`);
-    await expect.poll(async () => isReturned || (await isPolling()) === 1, { interval: 5, timeout: 10_000 }).toBe(true);
+    await expect
+      .poll(async () => isReturned || (await isPolling()) === 1, { interval: 5, timeout: 120_000 })
+      .toBe(true);
     expect(isReturned).toBe(false);
     await client.query('SELECT pg_advisory_unlock(17)');
     await change;

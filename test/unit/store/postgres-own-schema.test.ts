@@ -48,9 +48,9 @@ async function runStore(url: string): Promise<void> {
 }
 
 test('a role that owns only its schema runs the store in it, and two schemas of one database are separate installations', async () => {
-  const admin = await createTemporaryDatabase();
+  const adminUrl = await createTemporaryDatabase();
   const role = await createRole(
-    admin,
+    adminUrl,
     'CREATE SCHEMA mail AUTHORIZATION $1; CREATE SCHEMA "Other-mail" AUTHORIZATION $1',
   );
   await runStore(withSchema(role, 'mail'));
@@ -60,10 +60,10 @@ test('a role that owns only its schema runs the store in it, and two schemas of 
 });
 
 test('a schema that does not exist is created if the role has the permission, and otherwise reported in one line with the remedy', async () => {
-  const admin = await createTemporaryDatabase();
-  await runStore(withSchema(new URL(admin), 'created'));
-  expect(await listTableSchemas(admin)).toEqual(['created']);
-  const role = await createRole(admin, '');
+  const adminUrl = await createTemporaryDatabase();
+  await runStore(withSchema(new URL(adminUrl), 'created'));
+  expect(await listTableSchemas(adminUrl)).toEqual(['created']);
+  const role = await createRole(adminUrl, '');
   for (const schema of ['missing', 'created']) {
     await expect(openStore(parsePostgresUrl(withSchema(role, schema)), { exclusive: true })).rejects.toThrow(
       /^PostgreSQL \S+: the user lacks a permission \(permission denied for [^)]+\)\. Make the user the owner of the /,

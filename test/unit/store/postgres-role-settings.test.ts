@@ -33,20 +33,20 @@ const SERVICE_SETTINGS = {
 test.each(['ROLE', 'DATABASE'])(
   'the settings of the service take precedence over those of a %s, and accounts and messages are stored',
   async (kind) => {
-    const admin = await createTemporaryDatabase();
-    const url = new URL(admin);
+    const adminUrl = await createTemporaryDatabase();
+    const url = new URL(adminUrl);
     const database = url.pathname.slice(1);
     // The role owns the database and is dropped with the server.
     const role = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
     await runStatement(
-      admin,
+      adminUrl,
       `CREATE ROLE ${role} LOGIN PASSWORD 'pw'; ALTER DATABASE ${database} OWNER TO ${role}; ALTER SCHEMA public OWNER TO ${role}`,
     );
     const target = kind === 'ROLE' ? `ROLE ${role}` : `DATABASE ${database}`;
     const changes = Object.entries({ ...ROLE_SETTINGS, ...VERSION_17_SETTINGS }).map(
       ([name, value]) => `ALTER ${target} SET ${name} = '${value}'`,
     );
-    await runStatement(admin, changes.join('; '));
+    await runStatement(adminUrl, changes.join('; '));
     url.username = role;
     url.password = 'pw';
     const setting = parsePostgresUrl(url.href);

@@ -1,8 +1,8 @@
 /**
  * Compares the schema that the migrations produce, as the server's catalog describes it, with the recorded schema. The
- * test runs on the oldest and on the newest supported PostgreSQL, so the schema is the same on both. A new migration
- * changes postgres-schema.txt: `vitest run --project sqlite test/unit/store/postgres-schema.test.ts --update` records
- * it.
+ * test runs on the oldest and on the newest supported PostgreSQL, and thus checks that both have the same schema. A new
+ * migration changes postgres-schema.txt: `vitest run --project sqlite test/unit/store/postgres-schema.test.ts --update`
+ * records the new schema.
  */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';

@@ -18,16 +18,16 @@ const STATEMENT_TIMEOUT_MS = 7_000;
 async function createUnsafeDatabase(): Promise<URL> {
   const url = new URL(await createTemporaryDatabase());
   const name = `careless_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
-  const admin = url.href;
+  const adminUrl = url.href;
   const settings = ['synchronous_commit = off', 'client_min_messages = error', 'statement_timeout = 0', 'jit = on'];
   await runStatement(
-    admin,
+    adminUrl,
     `CREATE ROLE ${name} LOGIN PASSWORD 'careless'; ALTER DATABASE ${url.pathname.slice(1)} OWNER TO ${name};
      GRANT ALL ON SCHEMA public TO ${name}; ${settings.map((assignment) => `ALTER ROLE ${name} SET ${assignment};`).join(' ')}`,
   );
   onTestFinished(() =>
     runStatement(
-      admin,
+      adminUrl,
       `ALTER DATABASE ${url.pathname.slice(1)} OWNER TO CURRENT_USER; DROP OWNED BY ${name} CASCADE; DROP ROLE ${name}`,
     ),
   );

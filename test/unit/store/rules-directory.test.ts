@@ -7,13 +7,13 @@ import {
   decideDomainUpdate,
   decideRotatedExpiry,
   findChangeConflict,
+  NO_LIMITS,
   toLimitColumns,
-  UNLIMITED,
 } from '../../../src/store/rules/directory.ts';
 import * as rows from '../../../src/store/rules/rows.ts';
 import { type TokenBucket, takeTokens } from '../../../src/store/rules/token-bucket.ts';
 
-const RUNS = { seed: 13, numRuns: 300 };
+const RUN_OPTIONS = { seed: 13, numRuns: 300 };
 const NOW = Date.UTC(2031, 0, 1);
 const ACCOUNT_ROW: rows.Row = {
   ...{ id: 1, name: 'shop', created_at: 5, locked_reason: null, locked_at: null, warning: null },
@@ -57,9 +57,9 @@ describe('a change of an account', () => {
         const columns = { volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst };
         expect(rows.toAccount({ ...ACCOUNT_ROW, ...columns }).limits).toEqual(accountLimits);
       }),
-      RUNS,
+      RUN_OPTIONS,
     );
-    expect(toLimitColumns(UNLIMITED).every((column) => column === null)).toBe(true);
+    expect(toLimitColumns(NO_LIMITS).every((column) => column === null)).toBe(true);
   });
 });
 
@@ -162,7 +162,7 @@ describe('a token bucket', () => {
           expect(grantedCount).toBeLessThanOrEqual(burst + (passedMs * perSecond) / 1_000 + 1e-6);
         }
       }),
-      RUNS,
+      RUN_OPTIONS,
     );
   });
 

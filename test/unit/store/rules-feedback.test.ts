@@ -20,7 +20,7 @@ import {
   toHourSinceEpoch,
 } from '../../../src/store/rules/reputation.ts';
 
-const RUNS = { seed: 13, numRuns: 300 };
+const RUN_OPTIONS = { seed: 13, numRuns: 300 };
 const NOW = Date.UTC(2031, 0, 1);
 const EVIDENCE = { status: '5.1.1', diagnostic: '550 no such user', reportingHost: null };
 const BOUNCE: FeedbackEvent = {
@@ -148,7 +148,7 @@ describe('reputation', () => {
           .map(([id, { emails, bounces, complaints }, at]) => [id, emails, bounces, complaints, at]);
         expect(foundDeltas).toEqual(expected);
       }),
-      RUNS,
+      RUN_OPTIONS,
     );
   });
 
@@ -163,7 +163,7 @@ describe('reputation', () => {
         expect(getLastExpiredHour(now)).toBeLessThan(getLastHourBeforeWindow(now));
         expect(now - getComplaintWindowStart(now)).toBe(REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS);
       }),
-      RUNS,
+      RUN_OPTIONS,
     );
   });
 

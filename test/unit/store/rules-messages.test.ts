@@ -26,7 +26,7 @@ import {
 } from '../../../src/store/rules/messages.ts';
 import { createAttempt, createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../../rig/messages.ts';
 
-const RUNS = { seed: 13, numRuns: 300 };
+const RUN_OPTIONS = { seed: 13, numRuns: 300 };
 const NOW = Date.UTC(2031, 0, 1);
 const CAUSES: readonly Cause[] = ['accept', 'queue', 'operator', 'feedback'];
 const LEASE = { owner: 'node-a', until: NOW + 60_000 };
@@ -133,7 +133,7 @@ describe('acceptance', () => {
         expect(kinds.slice(0, maxAccepted).every((kind) => kind === 'accepted')).toBe(true);
         expect([limitUsage.volumeUsed, limitUsage.rateUsed]).toEqual([maxAccepted, rate === null ? 0 : maxAccepted]);
       }),
-      RUNS,
+      RUN_OPTIONS,
     );
   });
 });
@@ -183,7 +183,7 @@ test('a claim that leases several rows of an account in one turn of the rotation
       expect(rows).toBeGreaterThanOrEqual(1);
       expect(rows === 1 || Math.floor(messages / rows) >= 64).toBe(true);
     }),
-    RUNS,
+    RUN_OPTIONS,
   );
 });
 
@@ -247,7 +247,7 @@ describe('sequence numbers of ids', () => {
         expect(sortedIds.map(toSeq)).toEqual(ids.map(toSeq).toSorted((left, right) => left - right));
         expect(ids.every((id) => Number.isSafeInteger(toSeq(id)))).toBe(true);
       }),
-      RUNS,
+      RUN_OPTIONS,
     );
   });
 
@@ -260,7 +260,7 @@ describe('sequence numbers of ids', () => {
         expect(toSeq(id)).toBeLessThanOrEqual(getMaxSeqAt(ms));
         expect(getMaxSeqAt(ms)).toBeLessThan(getMaxSeqAt(ms + 1));
       }),
-      RUNS,
+      RUN_OPTIONS,
     );
   });
 
@@ -271,7 +271,7 @@ describe('sequence numbers of ids', () => {
         expect(getMinIdAt(ms) <= id && id <= getMaxIdAt(ms)).toBe(true);
         expect(getMaxIdAt(ms - 1) < getMinIdAt(ms)).toBe(true);
       }),
-      RUNS,
+      RUN_OPTIONS,
     );
     expect([getMinIdAt(-1), getMinIdAt(Number.MAX_SAFE_INTEGER)]).toEqual([
       '00000000-0000-0000-0000-000000000000',

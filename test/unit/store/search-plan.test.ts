@@ -22,7 +22,7 @@ const createSegment = (
 
 const createIndexState = (overrides: Partial<IndexState> = {}): IndexState => ({
   segments: [createSegment(1, 0, 100)],
-  replaced: [],
+  replacedSegments: [],
   unindexedCount: 0,
   minSegmentMessages: 1_000,
   start: 0,
@@ -82,8 +82,8 @@ test('small consecutive segments are merged if they are verified and together fi
 
 test('a replaced segment is purged when no search can still read it', () => {
   const replacedSegment = createSegment(7, 0, 100, { replacedAt: MINUTE_MS });
-  expect(selectNextTask(createIndexState({ replaced: [replacedSegment], now: MINUTE_MS + 59_999 }))).toBeNull();
-  expect(selectNextTask(createIndexState({ replaced: [replacedSegment], now: 2 * MINUTE_MS }))).toEqual({
+  expect(selectNextTask(createIndexState({ replacedSegments: [replacedSegment], now: MINUTE_MS + 59_999 }))).toBeNull();
+  expect(selectNextTask(createIndexState({ replacedSegments: [replacedSegment], now: 2 * MINUTE_MS }))).toEqual({
     kind: 'purge',
     segment: replacedSegment,
   });

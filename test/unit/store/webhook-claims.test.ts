@@ -14,7 +14,7 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const SEED = '0123456789abcdef';
 const ENDPOINT = { url: 'https://hooks.example.com/', account: null, name: null, sealed: 'unused' };
-const LIMITS = { maxDeliveries: 10, freeSlots: [], defaultFreeSlots: 10 };
+const CLAIM_LIMITS = { maxDeliveries: 10, freeSlots: [], defaultFreeSlots: 10 };
 /** More endpoints than three claims examine. */
 const ENDPOINT_COUNT = 3_500;
 
@@ -75,7 +75,7 @@ describe.each([
     const now = Date.now();
     await store.fanOutEvents(now, SEED, 100, 0);
     await run(`DELETE FROM mail_request WHERE id = '${removed.id}'`);
-    const { deliveries } = await store.claimDeliveries({ ...LIMITS, after: 0 }, 'node', now + 1_000, now);
+    const { deliveries } = await store.claimDeliveries({ ...CLAIM_LIMITS, after: 0 }, 'node', now + 1_000, now);
     expect(deliveries.map(({ event }) => event).toSorted((a, b) => (a.kind < b.kind ? -1 : 1))).toMatchObject([
       { kind: 'message', id: kept.id },
       { kind: 'missing', type: 'message.accepted' },
@@ -120,7 +120,7 @@ describe.each([
     );
     const steps: { readonly leased: readonly number[]; readonly next: number | null }[] = [];
     for (let cursor: number | null = 0; cursor !== null; ) {
-      const claimResult = await store.claimDeliveries({ ...LIMITS, after: cursor }, 'node', now + 1_000, now);
+      const claimResult = await store.claimDeliveries({ ...CLAIM_LIMITS, after: cursor }, 'node', now + 1_000, now);
       cursor = claimResult.next;
       steps.push({ leased: claimResult.deliveries.map(({ webhookId }) => webhookId), next: cursor });
     }

@@ -76,13 +76,13 @@ describe('a rule of the inbox', () => {
     expect(captured).toEqual([message]);
   });
 
-  test('with the answer unanswered marks the lease before the attempt ends, and defers the message if the mark fails', async () => {
+  test('with the answer `unanswered` marks the lease before the attempt ends, and defers the message if marking the lease fails', async () => {
     const { transport } = createRig({ kind: 'unanswered' });
     let markCount = 0;
-    const mark = async () => {
+    const markTransmitting = async () => {
       markCount += 1;
     };
-    expect((await transport.attempt(createOutgoingMessage(), mark)).outcome.kind).toBe('unanswered');
+    expect((await transport.attempt(createOutgoingMessage(), markTransmitting)).outcome.kind).toBe('unanswered');
     expect(markCount).toBe(1);
     const failedMark = () => Promise.reject(new Error('the lease was lost'));
     expect((await transport.attempt(createOutgoingMessage(), failedMark)).outcome.kind).toBe('deferred');

@@ -166,7 +166,7 @@ test.each<[string, Answer, string, string]>([
   await expect(client.send(MESSAGE, signal())).rejects.toMatchObject({
     name,
     message,
-    sent: true,
+    wasSent: true,
     $metadata: { httpStatusCode: 400 },
   });
 });

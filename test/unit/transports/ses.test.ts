@@ -226,7 +226,7 @@ describe('the response of the provider', () => {
   ])(
     '%s with an address that contains the words of a configuration set does not concern a configuration set: %s',
     (name, message) => {
-      expect(classifySesError({ name, message, status: 400, sent: true }).kind).not.toBe('configuration-set');
+      expect(classifySesError({ name, message, status: 400, wasSent: true }).kind).not.toBe('configuration-set');
     },
   );
 
@@ -238,7 +238,7 @@ describe('the response of the provider', () => {
           name,
           status: status === '-' ? null : Number(status),
           message: words.join(' '),
-          sent: false,
+          wasSent: false,
         };
         expect({ description, meaning: classifySesError(error) }).toEqual({ description, meaning });
       }
@@ -249,7 +249,7 @@ describe('the response of the provider', () => {
       reason: 'connection',
       scope: 'transport',
     });
-    expect(classifySesError(toSesError(Object.assign(connectionReset, { sent: true })))).toEqual({
+    expect(classifySesError(toSesError(Object.assign(connectionReset, { wasSent: true })))).toEqual({
       kind: 'unanswered',
     });
     expect(classifySesError(toSesError(null)).kind).toBe('deferred');

@@ -91,8 +91,8 @@ describe.each([
   });
 
   test('550 at rcpt bounces the message, with or without an enhanced code', async () => {
-    const enhancedPair = await startPair(respondTo('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
-    expect((await enhancedPair.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
+    const enhancedCodePair = await startPair(respondTo('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
+    expect((await enhancedCodePair.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       suppress: true,
       reply: { enhanced: '5.1.1', text: 'No such person' },

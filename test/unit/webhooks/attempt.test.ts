@@ -50,7 +50,7 @@ const shortTimeoutClock: MonotonicClock = {
 describe('an attempt', () => {
   it('sends the body and the headers, and reports the status and the response', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => ({ status: 202, body: 'thanks' });
+    receiver.chooseBehavior = () => ({ status: 202, body: 'thanks' });
     const result = await createClient().attempt(createRequest(`${receiver.url}/hooks?tenant=1`));
     expect(result).toMatchObject({ status: 202, error: null, body: 'thanks', retryAfterMs: null });
     const [webhook] = receiver.receivedWebhooks;
@@ -67,7 +67,7 @@ describe('an attempt', () => {
   it('follows no redirect', async () => {
     const [receiver, other] = [await startReceiver(), await startReceiver()];
     for (const status of [301, 302, 303, 307, 308]) {
-      receiver.behave = () => ({ status, headers: { Location: `${other.url}/secret` } });
+      receiver.chooseBehavior = () => ({ status, headers: { Location: `${other.url}/secret` } });
       expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({
         status,
         error: `status ${status}; redirects are not followed`,
@@ -78,7 +78,7 @@ describe('an attempt', () => {
 
   it('reads Retry-After of a response that is not a success', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => ({ status: 503, headers: { 'Retry-After': '120' } });
+    receiver.chooseBehavior = () => ({ status: 503, headers: { 'Retry-After': '120' } });
     expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({
       status: 503,
       error: 'status 503',
@@ -88,19 +88,19 @@ describe('an attempt', () => {
 
   it('reads at most 512 bytes of a response of 10 MB and closes the connection', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => 'endless';
+    receiver.chooseBehavior = () => 'endless';
     const result = await createClient().attempt(createRequest(receiver.url));
     expect(result).toMatchObject({ status: 200, error: null, body: 'x'.repeat(512) });
     await vi.waitFor(() => expect(receiver.abortedResponseCount).toBe(1));
-    receiver.behave = () => ({ status: 200, body: `${'x'.repeat(511)}é` });
+    receiver.chooseBehavior = () => ({ status: 200, body: `${'x'.repeat(511)}é` });
     expect((await createClient().attempt(createRequest(receiver.url))).body).toBe('x'.repeat(511));
   });
 
   it('succeeds if the connection is reset or stalls after a 2xx status', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => 'reset-after-status';
+    receiver.chooseBehavior = () => 'reset-after-status';
     expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({ status: 200, error: null });
-    receiver.behave = () => 'stall-after-status';
+    receiver.chooseBehavior = () => 'stall-after-status';
     const client = createClient({ clock: shortTimeoutClock });
     expect(await client.attempt(createRequest(receiver.url))).toMatchObject({
       status: 200,
@@ -113,11 +113,11 @@ describe('an attempt', () => {
     const receiver = await startReceiver();
     const client = createClient();
     const attempt = () => client.attempt(createRequest(receiver.url));
-    receiver.behave = () => 'reset';
+    receiver.chooseBehavior = () => 'reset';
     expect(await attempt()).toMatchObject({ status: null, error: 'the connection was reset' });
-    receiver.behave = () => 'garbage';
+    receiver.chooseBehavior = () => 'garbage';
     expect(await attempt()).toMatchObject({ status: null, error: expect.stringContaining('invalid HTTP response') });
-    receiver.behave = () => 'upgrade';
+    receiver.chooseBehavior = () => 'upgrade';
     expect(await attempt()).toMatchObject({ status: null, error: expect.stringContaining('connection') });
     await receiver.close();
     cleanups.pop();
@@ -126,7 +126,7 @@ describe('an attempt', () => {
 
   it('ends after 15 seconds without a response, and closes the connection', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => 'stall';
+    receiver.chooseBehavior = () => 'stall';
     const delays: number[] = [];
     const clock: MonotonicClock = {
       ...systemClock,
@@ -149,30 +149,30 @@ describe('an attempt', () => {
 
   it('replaces control characters of a response, which a database cannot store', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => ({ status: 500, body: Buffer.from([0x61, 0, 0x1b, 0xff, 0x0a, 0x62]) });
+    receiver.chooseBehavior = () => ({ status: 500, body: Buffer.from([0x61, 0, 0x1b, 0xff, 0x0a, 0x62]) });
     const { body } = await createClient().attempt(createRequest(receiver.url));
     expect(body).toBe('a\uFFFD\uFFFD\uFFFD\nb');
   });
 });
 
-describe('an attempt to an endpoint that abuses HTTP', () => {
+describe('a delivery attempt to an endpoint that violates HTTP', () => {
   it('fails with a one-line error if the header of the response does not end', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => 'endless-headers';
+    receiver.chooseBehavior = () => 'endless-headers';
     const result = await createClient().attempt(createRequest(receiver.url));
     expect(result).toMatchObject({ status: null, error: expect.stringContaining('HPE_HEADER_OVERFLOW') });
   });
 
   it('fails with a one-line error after a bounded number of informational responses', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => 'informational';
+    receiver.chooseBehavior = () => 'informational';
     const result = await createClient().attempt(createRequest(receiver.url));
     expect(result).toMatchObject({ status: null, error: 'too many informational responses' });
   });
 
   it('accepts an HTTP/1.0 response that ends when the connection is closed', async () => {
     const receiver = await startReceiver();
-    receiver.behave = () => 'http-1.0';
+    receiver.chooseBehavior = () => 'http-1.0';
     expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({ status: 200, body: 'thanks' });
   });
 });
@@ -218,7 +218,7 @@ describe('the connection of an attempt', () => {
     await client.attempt(request);
     await client.attempt(request);
     expect(receiver.connectionCount).toBe(1);
-    receiver.behave = (_webhook, count) => (count === 3 ? 'reset' : { status: 204 });
+    receiver.chooseBehavior = (_webhook, count) => (count === 3 ? 'reset' : { status: 204 });
     expect(await client.attempt(request)).toMatchObject({ status: 204, error: null });
     expect(receiver.connectionCount).toBe(2);
   });

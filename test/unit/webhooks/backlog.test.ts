@@ -23,8 +23,8 @@ const PENDING_COUNT = selectCaseCount(20_000, 1_000_000);
 const MESSAGE_COUNT = 60;
 const DEAD_URL = 'https://192.31.196.7/dead';
 const KEY = createSigningKey(createSigningSecret(randomBytes));
-const COLUMNS = 'webhook_id, id, type, at, data, status, due_at, created_at';
-const VALUES = "'account.locked', 1, '{}', 'pending', 1, 1";
+const DELIVERY_COLUMNS = 'webhook_id, id, type, at, data, status, due_at, created_at';
+const DELIVERY_VALUES = "'account.locked', 1, '{}', 'pending', 1, 1";
 
 interface Installation {
   readonly setting: DatabaseSetting;
@@ -40,7 +40,7 @@ function installSqlite(): Installation {
       const database = new DatabaseSync(path);
       database.exec(
         `WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ${count})
-         INSERT INTO webhook_delivery (${COLUMNS}) SELECT ${webhookId}, printf('01900000-0000-7000-8000-%012d', n), ${VALUES} FROM s`,
+         INSERT INTO webhook_delivery (${DELIVERY_COLUMNS}) SELECT ${webhookId}, printf('01900000-0000-7000-8000-%012d', n), ${DELIVERY_VALUES} FROM s`,
       );
       database.close();
     },
@@ -55,8 +55,8 @@ async function installPostgres(): Promise<Installation> {
       const client = new pg.Client({ connectionString: url });
       await client.connect();
       await client.query(
-        `INSERT INTO webhook_delivery (${COLUMNS})
-         SELECT ${webhookId}, ('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, ${VALUES} FROM generate_series(1, ${count}) n`,
+        `INSERT INTO webhook_delivery (${DELIVERY_COLUMNS})
+         SELECT ${webhookId}, ('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, ${DELIVERY_VALUES} FROM generate_series(1, ${count}) n`,
       );
       await client.query('ANALYZE webhook_delivery');
       await client.end();
@@ -114,7 +114,7 @@ describe.each([
       const message = createMessage();
       await store.accept([message]);
       worker.wake();
-      await expect.poll(() => deliveredIds.has(message.id), { interval: 1, timeout: 20_000 }).toBe(true);
+      await expect.poll(() => deliveredIds.has(message.id), { interval: 1, timeout: 120_000 }).toBe(true);
     }
     // The attempts to the refusing endpoint become less frequent, so that its backlog does not load the store.
     expect(deadAttemptCount).toBeLessThan(MESSAGE_COUNT);

@@ -93,7 +93,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     };
     const countAttempts = (url: string) => attempts.filter((attempt) => attempt.url === url).length;
     const waitForAttempts = (url: string) =>
-      expect.poll(() => countAttempts(url), { interval: 1, timeout: 20_000 }).toBeGreaterThan(20);
+      expect.poll(() => countAttempts(url), { interval: 1, timeout: 120_000 }).toBeGreaterThan(20);
     try {
       // An endpoint that stays unchanged shows that attempts continue.
       await createTestEndpoint(UNCHANGED_URL);
@@ -171,7 +171,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           },
         );
         // An operation that waits for the lease lists the leases first. An operation that does not wait returns.
-        await expect.poll(() => isReturned || listCount > 0, { interval: 1, timeout: 10_000 }).toBe(true);
+        await expect.poll(() => isReturned || listCount > 0, { interval: 1, timeout: 120_000 }).toBe(true);
         expect(isReturned).toBe(false);
         const startedAt = clock.now();
         if (webhookId === ids[0]) {
@@ -182,7 +182,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           await clock.advance(50);
           return isReturned;
         };
-        await expect.poll(advanceAndCheck, { interval: 5, timeout: 10_000 }).toBe(true);
+        await expect.poll(advanceAndCheck, { interval: 5, timeout: 120_000 }).toBe(true);
         expect(await operationPromise).toBe(true);
         // The lease of the second endpoint is not released, so its operation waits until no attempt may begin.
         if (webhookId !== ids[0]) expect(clock.now() - startedAt).toBeGreaterThanOrEqual(MAX_START_DELAY_MS);

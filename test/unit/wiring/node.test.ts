@@ -7,7 +7,7 @@ import { startNode } from '../../../src/wiring/node.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);
-const STATUS = {
+const NODE_STATUS = {
   roles: [],
   version: '1',
   startedAt: 0,
@@ -34,7 +34,7 @@ async function startTestNode(database: string) {
         return now;
       },
       removeNode: async (name) => void removedNodes.push(name),
-      listNodes: async () => [{ ...STATUS, name: 'crashed' }],
+      listNodes: async () => [{ ...NODE_STATUS, name: 'crashed' }],
       updateRunningTime: async (_elapsedMs, now) => startRunningTime(now),
     },
     clock,

@@ -247,7 +247,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       hasFeedbackRole: true,
       feedbackUrl: 'https://events.example.org',
       lastEventAt: null,
-      refused: readRefused(receiver),
+      refusedReports: readRefused(receiver),
       now: Date.now(),
     });
     expect(finding).toMatchObject({ check: `events ${name}`, result: 'warning' });

@@ -22,7 +22,7 @@ const MESSAGE = {
   hasHardFailure: false,
   hasReportedBounce: false,
 } as const;
-const RUNS = { seed: 20261123, numRuns: selectCaseCount(30, 4_000) };
+const RUN_OPTIONS = { seed: 20261123, numRuns: selectCaseCount(30, 4_000) };
 /**
  * The providers whose signature is in the body or covers the form fields of the body. A changed body can be
  * unauthenticated.
@@ -89,36 +89,36 @@ function toCanonical(address: string): string | null {
   return parsedAddress === null ? null : toCanonicalAddress(parsedAddress);
 }
 
-type Change = (body: Buffer) => Buffer;
-const change: fc.Arbitrary<Change> = fc.oneof(
+type BodyChange = (body: Buffer) => Buffer;
+const change: fc.Arbitrary<BodyChange> = fc.oneof(
   position.map(
-    (at): Change =>
+    (at): BodyChange =>
       (body) =>
         body.subarray(0, Math.floor((body.length * at) / 1_000)),
   ),
   fc.tuple(position, fc.nat(8), fc.uint8Array({ maxLength: 8 })).map(
-    ([at, length, bytes]): Change =>
+    ([at, length, bytes]): BodyChange =>
       (body) =>
         spliceBytes(body, at, length, bytes),
   ),
   fc
     .tuple(position, fc.constantFrom('\0', '"', '\\', '{', '}', '[', ']', ',', ':', '\n', '%00', '&', '=', '\ufeff'))
     .map(
-      ([at, text]): Change =>
+      ([at, text]): BodyChange =>
         (body) =>
           spliceBytes(body, at, 0, text),
     ),
   fc.tuple(position, value).map(
-    ([at, text]): Change =>
+    ([at, text]): BodyChange =>
       (body) =>
         replaceValue(body, at, text),
   ),
   fc.tuple(position, member).map(
-    ([at, text]): Change =>
+    ([at, text]): BodyChange =>
       (body) =>
         insertMember(body, at, text),
   ),
-  fc.constantFrom<Change>(
+  fc.constantFrom<BodyChange>(
     (body) => Buffer.from(body.toString(), 'utf16le'),
     (body) => Buffer.from(`\ufeff${body.toString()}`, 'utf16le'),
     (body) => Buffer.from(`\ufeff${body.toString()}`),
@@ -158,7 +158,7 @@ describe('a request with changed bytes', () => {
       });
       const originalBody = createEventBody(row, row.samples.hardBounce, { id: ID, recipient: RECIPIENT });
       const signedRequest = sender.createRequest(originalBody, receiver.publicUrl);
-      const createChangedRequest = (apply: Change): EventRequest =>
+      const createChangedRequest = (apply: BodyChange): EventRequest =>
         name === 'mailgun'
           ? { headers: signedRequest.headers, body: apply(signedRequest.body) }
           : sender.createRequest(apply(originalBody), receiver.publicUrl);
@@ -188,7 +188,7 @@ describe('a request with changed bytes', () => {
             if (messageRef !== null && 'id' in messageRef) expect(messageRef.id).toBe(ID);
           }
         }),
-        RUNS,
+        RUN_OPTIONS,
       );
       expect(receiver.faults).toEqual([]);
       // After all changed requests, the endpoint reads the original request.

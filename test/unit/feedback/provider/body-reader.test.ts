@@ -10,7 +10,7 @@ import { unpackReports } from '../../../../src/model/packed-reports.ts';
 import type { ProviderRequest } from '../../../../src/providers/event.ts';
 import { SPARKPOST_EVENTS } from '../../../../src/providers/sparkpost/events.ts';
 
-const CONTEXT = { provider: 'sparkpost', now: 1_800_000_000_000, usesReferences: true } as const;
+const BODY_CONTEXT = { provider: 'sparkpost', now: 1_800_000_000_000, usesReferences: true } as const;
 
 function createReader() {
   const faults: string[] = [];
@@ -47,18 +47,20 @@ function formatEvents(count: number): string {
 test('the thread returns the reports of a body in the same order as the main thread', async () => {
   const { reader, faults } = createReader();
   const request = createRequest(formatEvents(600));
-  const result = await reader.read(request, CONTEXT, null);
+  const result = await reader.read(request, BODY_CONTEXT, null);
   if (result.kind !== 'read' || result.value.kind !== 'reports') throw new Error(result.kind);
   const { parts, ...counts } = result.value;
   expect(parts.length).toBeGreaterThan(1);
-  expect({ ...counts, reports: parts.flatMap(unpackReports) }).toEqual(readBody(SPARKPOST_EVENTS, request, CONTEXT));
+  expect({ ...counts, reports: parts.flatMap(unpackReports) }).toEqual(
+    readBody(SPARKPOST_EVENTS, request, BODY_CONTEXT),
+  );
   expect(counts).toEqual({ kind: 'reports', keyReports: [], ignored: 1, broken: 1 });
   expect(faults).toEqual([]);
 });
 
 test('a body that is not in the format of the provider is broken', async () => {
   const { reader } = createReader();
-  expect(await reader.read(createRequest('7'), CONTEXT, null)).toMatchObject({
+  expect(await reader.read(createRequest('7'), BODY_CONTEXT, null)).toMatchObject({
     kind: 'read',
     value: { kind: 'broken' },
   });
@@ -66,13 +68,13 @@ test('a body that is not in the format of the provider is broken', async () => {
 
 test('the event loop runs while the thread reads a body of 10 MB', async () => {
   const { reader } = createReader();
-  await reader.read(createRequest(formatEvents(1)), CONTEXT, null);
+  await reader.read(createRequest(formatEvents(1)), BODY_CONTEXT, null);
   const request = createRequest(`[${'{"a":1},'.repeat(1_200_000).slice(0, -1)}]`);
   let tickCount = 0;
   const timer = setInterval(() => {
     tickCount += 1;
   }, 5);
-  const result = await reader.read(request, CONTEXT, null);
+  const result = await reader.read(request, BODY_CONTEXT, null);
   clearInterval(timer);
   expect(result.kind).toBe('read');
   expect(tickCount).toBeGreaterThan(5);

@@ -31,10 +31,10 @@ interface HostileReport {
 /** Repeats the atoms of each part until the part has its share of `length` characters. */
 function composeHostileReport({ subject, recipientCount: count, parts }: HostileReport, length: number): Buffer {
   const header = `From: MAILER-DAEMON@relay.example\r\nSubject: ${subject}\r\n${createFailedRecipients(count)}`;
-  const share = Math.floor(length / parts.length);
+  const partLength = Math.floor(length / parts.length);
   const bodies = parts.map(({ type, atoms }) => {
     const repeatedAtoms = atoms.join('');
-    return `--b\r\nContent-Type: ${type}\r\n\r\n${repeatedAtoms.repeat(Math.ceil(share / repeatedAtoms.length)).slice(0, share)}\r\n`;
+    return `--b\r\nContent-Type: ${type}\r\n\r\n${repeatedAtoms.repeat(Math.ceil(partLength / repeatedAtoms.length)).slice(0, partLength)}\r\n`;
   });
   return Buffer.from(`${header}Content-Type: multipart/mixed; boundary=b\r\n\r\n${bodies.join('')}--b--\r\n`, 'latin1');
 }
@@ -67,7 +67,7 @@ const ATOMS = [
   '=?utf-8?Q?=41?= ',
   '<a href=x>',
 ] as const;
-const TYPES = [
+const CONTENT_TYPES = [
   'text/plain',
   'text/plain; charset=utf-8',
   'text/html',
@@ -82,7 +82,7 @@ const HOSTILE_REPORT = fc.record({
   recipientCount: fc.constantFrom(0, 1, 100, 400),
   parts: fc.array(
     fc.record({
-      type: fc.constantFrom(...TYPES),
+      type: fc.constantFrom(...CONTENT_TYPES),
       atoms: fc.array(fc.constantFrom(...ATOMS), { minLength: 1, maxLength: 6 }),
     }),
     { minLength: 1, maxLength: 24 },

@@ -16,16 +16,16 @@ const createBounce = (members: Record<string, unknown>) => ({
   bouncedRecipients: [{ emailAddress: RECIPIENT, ...members }],
 });
 
-const CORPUS = join(import.meta.dirname, '../../../corpus/ses-events');
-interface Case {
+const CORPUS_FOLDER = join(import.meta.dirname, '../../../corpus/ses-events');
+interface SesEventCase {
   readonly source: string;
   /** The published content: JSON or plain text. */
   readonly event: unknown;
   readonly expected: unknown;
 }
-const cases = readdirSync(CORPUS)
+const cases = readdirSync(CORPUS_FOLDER)
   .sort()
-  .map((name) => ({ name, ...(JSON.parse(readFileSync(join(CORPUS, name), 'utf8')) as Case) }));
+  .map((name) => ({ name, ...(JSON.parse(readFileSync(join(CORPUS_FOLDER, name), 'utf8')) as SesEventCase) }));
 
 /** Moves the evidence of an event to the top level, as in the case files. */
 function flattenEvidence(event: FeedbackEvent): object {
