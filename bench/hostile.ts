@@ -51,8 +51,8 @@ export interface HostileResult {
 }
 
 /**
- * Runs the measurement windows, alternately calm and hostile. The service, the sink and the clients have ended when the
- * promise resolves.
+ * Runs the measurement windows, alternately without and with hostile clients. The service, the sink and the clients
+ * have ended when the promise resolves.
  */
 export async function runHostile(run: HostileRun): Promise<HostileResult> {
   const folder = createBenchFolder();

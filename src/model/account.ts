@@ -292,7 +292,7 @@ export interface ReputationDelta {
 const COUNTED_EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, complaints: 0 };
 const HARD_BOUNCE: Readonly<ReputationDelta> = { emails: 1, bounces: 1, complaints: 0 };
 const COMPLAINED_EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, complaints: 1 };
-const LATE_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complaints: 0 };
+const ASYNCHRONOUS_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complaints: 0 };
 const COMPLAINT_DELTA: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints: 1 };
 
 /**
@@ -307,7 +307,7 @@ export function getReputationDelta(from: State, to: State, isNew: boolean): Read
     case 'delivered':
       return wasCounted ? null : COUNTED_EMAIL;
     case 'bounced':
-      if (isNew) return wasCounted ? LATE_BOUNCE : HARD_BOUNCE;
+      if (isNew) return wasCounted ? ASYNCHRONOUS_BOUNCE : HARD_BOUNCE;
       return wasCounted ? null : COUNTED_EMAIL;
     case 'complained':
       if (isNew) return wasCounted ? COMPLAINT_DELTA : COMPLAINED_EMAIL;

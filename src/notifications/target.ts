@@ -1,8 +1,8 @@
 /**
  * Delivers one notification to one target: a signed request to a URL, or a message in the normal queue.
  *
- * Guarantees: an attempt never rejects. All attempts have the same `webhook-id` and body. A mail is accepted at most
- * once for each notification and address, because its idempotency key names both.
+ * Guarantees: an attempt never rejects. All attempts have the same `webhook-id` and body. At most one message is
+ * accepted for each notification and address, because its idempotency key contains both.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';

@@ -53,8 +53,8 @@ export function computeRetryDelayMs(
 }
 
 /**
- * Parses a header `Retry-After` (RFC 9110 section 10.2.3): a number of seconds or an HTTP date. Returns the wait from
- * `now`, at least 0, or null for any other value.
+ * Parses the value of the header `Retry-After` (RFC 9110 section 10.2.3): a number of seconds or an HTTP date. Returns
+ * the wait from `now`, at least 0, or null for any other value.
  */
 export function parseRetryAfter(header: string | undefined, now: number): number | null {
   const text = header?.trim() ?? '';

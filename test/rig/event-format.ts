@@ -1,4 +1,4 @@
-/** Reads and authenticates requests with a provider's events, without a listener and a store. */
+/** Reads and authenticates requests that contain provider events. Needs neither a listener nor a store. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProviderEvent, ReadResult } from '../../src/providers/event.ts';

@@ -537,7 +537,8 @@ export function createPool(options: PoolOptions): Pool {
           withConnection((connection) =>
             runOnOneServer(connection, server, async (session) => {
               const isSameHistory = (await readHistory(connection, session)) === history;
-              // In another write history, another transaction may have the same id, so the result is unknown.
+              // On another timeline (after a failover or a restore), the id may be that of another transaction, so the
+              // result is unknown.
               return isSameHistory ? queryStatus(session, xid, pid) : 'unknown';
             }),
           ),

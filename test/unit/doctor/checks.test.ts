@@ -88,7 +88,7 @@ describe('clock', () => {
       /stepped by -5000 ms/,
     ],
     [
-      'a message whose time of acceptance is in the future is a warning',
+      'a message whose time of acceptance is in the future causes a warning',
       createClockParts({ newestAcceptedAt: NOW + 10_800_000 }),
       'warning',
       /3 h in the future/,
