@@ -37,8 +37,9 @@ export interface Transport {
    */
   attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt>;
   /**
-   * Returns the local answer for a recipient (the simulator addresses), or null if a next hop answers. A local answer
-   * does not change a circuit breaker or a reputation. If this function is absent, a next hop answers every message.
+   * Returns the answer that Postrider itself gives for a simulator address, or null for every other recipient. A local
+   * answer does not change a circuit breaker or a reputation. If this function is absent, a next hop answers every
+   * message.
    */
   readonly answerLocally?: (to: string) => LocalAnswer | null;
   /** Closes idle connections, and ends running attempts within `timeoutMs`. */

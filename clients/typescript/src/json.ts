@@ -1,7 +1,7 @@
 /** Parses JSON of unknown origin. */
 
 /**
- * The members of a JSON value. A text, a number and a boolean also have this type, because reading a member of these
+ * The members of a JSON value. A string, a number and a boolean also have this type, because reading a member of these
  * values causes no error.
  */
 export type JsonMembers = Readonly<Record<string, unknown>>;
