@@ -60,7 +60,7 @@ export const ERRORS = {
     headers: [],
     condition:
       'the body is larger than POSTRIDER_MAX_REQUEST (1 MiB unless set), or its chunk extensions are too large',
-    remedy: 'shorten the message, or let the operator raise POSTRIDER_MAX_REQUEST',
+    remedy: 'shorten the message, or ask the operator to raise POSTRIDER_MAX_REQUEST',
   },
   'invalid-json': {
     status: 400,
@@ -129,28 +129,28 @@ export const ERRORS = {
     message: 'Account locked',
     headers: [],
     condition: 'the account of the key is locked',
-    remedy: 'let the operator unlock the account',
+    remedy: 'ask the operator to unlock the account',
   },
   'sender-not-authenticated': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER],
     condition: 'the domain of `from` is not authenticated for the account',
-    remedy: 'let the operator add and verify the domain of `from`',
+    remedy: 'ask the operator to add and verify the domain of `from`',
   },
   'volume-exhausted': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, ...RATE_LIMIT_HEADERS],
     condition: 'the volume of the account is used up',
-    remedy: 'let the operator set a new volume for the account',
+    remedy: 'ask the operator to set a new volume for the account',
   },
   'volume-expired': {
     status: 403,
     message: FORBIDDEN_MESSAGE,
     headers: [REASON_HEADER, ...RATE_LIMIT_HEADERS],
     condition: 'the volume of the account has expired',
-    remedy: 'let the operator set a new volume for the account',
+    remedy: 'ask the operator to set a new volume for the account',
   },
   'rate-limit-exceeded': {
     status: 403,
@@ -221,7 +221,7 @@ export const ERRORS = {
     message: 'Internal server error',
     headers: [],
     condition: 'an internal error occurred, such as a failed lookup of the key; the mail request is not stored',
-    remedy: 'repeat the request; if the error persists, let the operator read the log',
+    remedy: 'repeat the request; if the error persists, ask the operator to read the log',
   },
   'not-committed': {
     status: 500,

@@ -70,8 +70,8 @@ export function prepareNotifications(database: Database): NotificationStore {
   return {
     readAttentionCheck: (now, intervalMs) =>
       database.transaction(async (transaction) => {
-        // The round is read before the states, so a check that is recorded between the two reads makes this check
-        // stale.
+        // The round is read before the states, so the current check is stale if another check is
+        // recorded between the two reads.
         const [row] = await transaction.query(SELECT_CHECK, [now, intervalMs]);
         return row === undefined ? null : toAttentionCheck(row, await transaction.query(SELECT_STATES, []));
       }),

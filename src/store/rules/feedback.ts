@@ -42,7 +42,7 @@ export interface ReportedHistory {
   readonly isConfirmed: boolean;
   readonly hasHardFailure: boolean;
   readonly hasReportedBounce: boolean;
-  /** The history entries of the deliveries that reports confirmed. */
+  /** The history entries in which a report states a delivery. */
   readonly deliveryEntries: readonly Pick<HistoryEntry, 'by' | 'detail'>[];
 }
 

@@ -622,7 +622,7 @@ describe('transport', () => {
       /password and messages cross/,
     ],
     [
-      'clear text on this machine is ok',
+      'a connection without TLS to a server on this host is accepted',
       smtp,
       { ...readySession, secure: false, loopback: true },
       'ok',

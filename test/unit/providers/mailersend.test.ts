@@ -52,14 +52,14 @@ describe('the signature of MailerSend', () => {
     ['a body with other white space', createRequest(sign(SECRET, BODY), `${BODY} `)],
     ['no signature', createRequest(undefined)],
     ['an empty signature', createRequest('')],
-    ['the public secret of the URL test', createRequest(sign(TEST_SECRET, BODY))],
+    ['the published signing secret of the URL test', createRequest(sign(TEST_SECRET, BODY))],
   ])('is refused with %s', (_name, request) => {
     expect(authenticate(request, 0).kind).toBe('refused');
   });
 });
 
 describe('the request with which MailerSend tests the URL', () => {
-  it('is recognized by its type and the public secret', () => {
+  it('is recognized by its type and the published signing secret', () => {
     expect(events.isEndpointTest?.(createRequest(sign(TEST_SECRET, TEST_BODY), TEST_BODY))).toBe(true);
   });
 

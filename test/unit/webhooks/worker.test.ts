@@ -394,7 +394,7 @@ describe('the worker', () => {
     await rig.clock.advance(60_000);
     rig.settlements.length = 0;
     for (let second = 0; second < 60; second += 1) {
-      // Each wake-up, such as an event of another endpoint causes, starts a run of the worker between two attempts.
+      // Each wake-up, for example by an event of another endpoint, starts a run of the worker between two attempts.
       for (let count = 0; count < 10; count += 1) {
         worker.wake();
         await rig.clock.advance(100);
