@@ -229,8 +229,8 @@ function createAccountRotation(lane: number): AccountRotation {
       const dueRows = examinedRows.filter((row) => row.unlocked === true && rows.readInteger(row, 'due_at') <= now);
       const accounts = dueRows.slice(0, maxAccounts).map((row) => rows.readInteger(row, 'account_id'));
       const lastAccount = accounts.at(-1);
-      // If the maximum number of accounts was examined and none of them has a due message, the next calls continue
-      // after the last examined account, until every account has been examined.
+      // If the maximum number of accounts was examined and no examined account has a due message, the next calls
+      // continue after the last examined account, until every account has been examined.
       searchStart = isFull && lastAccount === undefined ? end : null;
       const lastRow = examinedRows.at(-1);
       if (lastAccount !== undefined) lastExamined = lastAccount;

@@ -44,7 +44,7 @@ export interface FeedbackReputation {
   readonly recordComplaint: (accountId: number, recipient: string, at: number) => boolean;
 }
 
-/** Minimum interval between two rows with the time of the last report of a source. */
+/** Minimum interval between two rows that are stored only for the time of the last report of a source. */
 const MIN_DELIVERY_ROW_INTERVAL_MS = 1_000;
 
 /** The effects of a batch of reports that are written once, after the reports. */
@@ -83,7 +83,11 @@ export function prepareFeedback(
     'INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES (?, ?, ?, ?, ?, ?, ?)',
   );
   const insertDelivery = database.prepare(
-    'INSERT OR IGNORE INTO feedback (digest, at, source, mail_id) VALUES (?, ?, ?, ?)',
+    `INSERT OR IGNORE INTO feedback (digest, at, source, mail_id)
+     SELECT :digest, :at, :source, :messageId WHERE NOT EXISTS (
+       SELECT 1 FROM feedback INDEXED BY feedback_at
+       WHERE at > :at - ${MIN_DELIVERY_ROW_INTERVAL_MS} AND at < :at + ${MIN_DELIVERY_ROW_INTERVAL_MS}
+         AND source = :source AND mail_id IS NOT NULL AND reason IS NULL)`,
   );
   const selectReports = database.prepare(
     'SELECT id, at, source, mail_id, reason, summary FROM feedback WHERE reason IS NOT NULL AND id < ? ORDER BY id DESC LIMIT ?',
@@ -215,21 +219,13 @@ export function prepareFeedback(
     }
   }
 
-  /** The time of the last row that was inserted with `insertDelivery`, by source. */
-  const lastDeliveryAt = new Map<string, number>();
-
   /** Records the reports with `record`, and then the effects of all of them. */
   function runBatch<Result>(record: (effects: BatchEffects) => Result): Result {
     const effects: BatchEffects = { deltas: new ReputationDeltas(), lastDeliveries: new Map() };
     const result = record(effects);
     for (const [accountId, delta, at] of effects.deltas.listByAccount()) addToReputation(accountId, delta, at);
-    for (const { report, messageId } of effects.lastDeliveries.values()) {
-      const { digest, at, source } = report;
-      if (Math.abs(at - (lastDeliveryAt.get(source) ?? Number.NEGATIVE_INFINITY)) < MIN_DELIVERY_ROW_INTERVAL_MS)
-        continue;
-      insertDelivery.run(digest, at, source, messageId);
-      lastDeliveryAt.set(source, at);
-    }
+    for (const { report, messageId } of effects.lastDeliveries.values())
+      insertDelivery.run({ digest: report.digest, at: report.at, source: report.source, messageId });
     return result;
   }
 

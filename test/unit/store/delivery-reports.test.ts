@@ -18,18 +18,23 @@ function createDeliveryEvent(id: string, at: number, recordsDigestAlways: boolea
   };
 }
 
-test.each([
-  ['at most one row a second', false, 2],
-  ['a row for each event, if the signature covers only the digest', true, 4],
-])('delivery events of a provider add %s to the table of reports', (_name, recordsDigestAlways, rowCount) => {
+function createStoreWithDeliveredMessages(messageCount: number) {
   const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
   onTestFinished(() => database.close());
   const { operations: store } = createEngine(database);
   store.createAccount('shop', NO_LIMITS, 1);
   const lease = { owner: 'node-a', until: AT + 600_000 };
-  const messages = Array.from({ length: 4 }, () => createMessage({ lease }));
+  const messages = Array.from({ length: messageCount }, () => createMessage({ lease }));
   store.accept(messages);
   store.settle(packSettlements(messages.map((message) => createSettlement({ ...message, attempts: 1, lease }))));
+  return { database, store, messages };
+}
+
+test.each([
+  ['at most one row a second', false, 2],
+  ['a row for each event, if the signature covers only the digest', true, 4],
+])('delivery events of a provider add %s to the table of reports', (_name, recordsDigestAlways, rowCount) => {
+  const { database, store, messages } = createStoreWithDeliveredMessages(4);
   const [first, second, third, fourth] = messages.map(({ id }) => id);
   const record = (at: number, ...ids: readonly (string | undefined)[]) =>
     store.recordFeedback(ids.map((id = '') => createDeliveryEvent(id, at, recordsDigestAlways)));
@@ -37,4 +42,15 @@ test.each([
   expect(results.map(({ kind }) => kind)).toEqual(['confirmed', 'confirmed', 'confirmed', 'confirmed']);
   expect(database.prepare('SELECT count(*) AS row_count FROM feedback').get()).toEqual({ row_count: rowCount });
   expect(store.listLastFeedback()).toEqual([{ source: 'postmark', at: AT + 1_000 }]);
+});
+
+test('the time of a delivery event is stored if the transaction of an earlier attempt to record it was rolled back', () => {
+  const { database, store, messages } = createStoreWithDeliveredMessages(1);
+  const report = createDeliveryEvent(messages[0]?.id ?? '', AT, false);
+  database.exec('BEGIN');
+  expect(store.recordFeedback([report])).toMatchObject([{ kind: 'confirmed' }]);
+  database.exec('ROLLBACK');
+  expect(store.listLastFeedback()).toEqual([]);
+  expect(store.recordFeedback([report])).toMatchObject([{ kind: 'confirmed' }]);
+  expect(store.listLastFeedback()).toEqual([{ source: 'postmark', at: AT }]);
 });
