@@ -28,7 +28,7 @@ test('the reference shows the fields, the example programs and the errors of the
   await page.getByText("from 'postrider-client';").waitFor();
   const error = page.getByRole('table', { name: 'Errors' }).getByRole('row').filter({ hasText: 'volume-exhausted' });
   await error.getByText('The volume of the account is used up.').waitFor();
-  await error.getByText('Let the operator set a new volume for the account.').waitFor();
+  await error.getByText('Ask the operator to set a new volume for the account.').waitFor();
 });
 
 test('the console sends a message through the public listener, and shows the response to a refused request with its remedy', async () => {
