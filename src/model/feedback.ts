@@ -319,6 +319,7 @@ function isAboutRecipient({ recipient, alias }: RecipientEvent, to: string): boo
 }
 
 function isSameMailbox(reportedAddress: string, to: string): boolean {
+  if (reportedAddress === to) return true;
   const reportedMailbox = parseAddress(reportedAddress);
   const messageMailbox = parseAddress(to);
   if (reportedMailbox === null || messageMailbox === null) return reportedAddress.toLowerCase() === to.toLowerCase();

@@ -2,11 +2,12 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FailureClass } from '../../src/model/failure.ts';
-import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
+import type { FeedbackEvent, FeedbackReport, FeedbackResult } from '../../src/model/feedback.ts';
 import type { NewMessage } from '../../src/model/message.ts';
 import { packReports } from '../../src/model/packed-reports.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { createAttempt, createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
+import { createSeededRandom } from '../rig/random.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -26,6 +27,8 @@ const SOFT_BOUNCE: FeedbackEvent = {
 };
 const DELAY: FeedbackEvent = { ...HARD_BOUNCE, kind: 'delayed', failure: { class: 'soft', category: 'greylisted' } };
 const COMPLAINT: FeedbackEvent = { ...HARD_BOUNCE, kind: 'complaint', feedbackType: 'abuse' };
+const UNSUBSCRIPTION: FeedbackEvent = { ...HARD_BOUNCE, kind: 'unsubscribed' };
+const PROVIDER_SUPPRESSION: FeedbackEvent = { ...HARD_BOUNCE, kind: 'provider-suppressed' };
 const UNKNOWN_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'there is no report in it' };
 
 let reportCount = 0;
@@ -526,8 +529,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
       (await store.findMessage(id))?.events.map(({ verb }) => verb);
 
     /** Stores a message that waits for a retry after an attempt with this outcome. */
-    async function storeDeferredMessage(store: Store, kind: 'unanswered' | 'deferred'): Promise<NewMessage> {
-      const message = createMessage({ lease: LEASE, to: 'rita@example.com' });
+    async function storeDeferredMessage(
+      store: Store,
+      kind: 'unanswered' | 'deferred',
+      to = 'rita@example.com',
+    ): Promise<NewMessage> {
+      const message = createMessage({ lease: LEASE, to });
       await store.accept([message]);
       const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
       const attempt = createAttempt(
@@ -566,6 +573,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
         });
         expect(await readState(store, message)).toBe('delivered');
         expect(await store.listFeedback(null, 9)).toEqual([]);
+      });
+
+      test('of two events about different messages with the same digest in one batch, only the first is applied', async () => {
+        const store = await createStoreWithAccount();
+        const [message, otherMessage] = [
+          await storeDeliveredMessage(store),
+          await storeDeliveredMessage(store, 'other@example.com'),
+        ];
+        const batch = [message, otherMessage].map(({ id }) => createOneTimeReport({ id }, HARD_BOUNCE, 'token'));
+        expect((await store.recordFeedback(batch)).map(({ kind }) => kind)).toEqual(['applied', 'repeated']);
+        expect(await Promise.all([message, otherMessage].map((stored) => readState(store, stored)))).toEqual([
+          'bounced',
+          'delivered',
+        ]);
+        expect((await store.recordFeedback(batch)).map(({ kind }) => kind)).toEqual(['repeated', 'repeated']);
       });
 
       test('the digest of a pending event is recorded, and the event is applied after the attempt', async () => {
@@ -843,6 +865,55 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(repeatedResults.map(({ kind }) => kind)).toEqual(['unrelated', 'repeated', 'repeated', 'pending']);
       expect(await listVerbs(store, bouncedMessage)).toEqual(['accepted', 'delivered', 'bounced']);
       expect(await listVerbs(store, confirmedMessage)).toEqual(['accepted', 'delivered', 'confirmed']);
+    });
+
+    test('a batch with several events for each message has the same effect as its events one after another', async () => {
+      const store = await createStoreWithAccount();
+      const storeMessages = async (name: string) => {
+        const messages: NewMessage[] = [];
+        for (let index = 0; index < 30; index += 1) {
+          const to = `${name}.${index}@example.com`;
+          if (index % 3 === 0) messages.push(await storeDeliveredMessage(store, to));
+          else messages.push(await storeDeferredMessage(store, index % 3 === 1 ? 'unanswered' : 'deferred', to));
+        }
+        return messages;
+      };
+      const [batchMessages, singleMessages] = [await storeMessages('batch'), await storeMessages('single')];
+      const events = [HARD_BOUNCE, SOFT_BOUNCE, DELAY, COMPLAINT, UNSUBSCRIPTION, PROVIDER_SUPPRESSION, CONFIRMATION];
+      const random = createSeededRandom(20_261_128);
+      const choices = Array.from({ length: 120 }, () => ({
+        messageIndex: Math.floor(random() * batchMessages.length),
+        event: events[Math.floor(random() * events.length)] ?? CONFIRMATION,
+      }));
+      // The digests have the order of the events, because PostgreSQL applies the events of a message in this order.
+      const createReports = (name: string, messages: readonly NewMessage[]) =>
+        choices.map(({ messageIndex, event }, index) => ({
+          ...createEventReport({ id: messages[messageIndex]?.id ?? '' }, event, 5_000 + index),
+          digest: `${name} ${String(index).padStart(3, '0')}`,
+        }));
+      const batchResults = await store.recordFeedback(createReports('batch', batchMessages));
+      const singleResults: FeedbackResult[] = [];
+      for (const report of createReports('single', singleMessages))
+        singleResults.push(...(await store.recordFeedback([report])));
+      const listOutcomes = (results: readonly FeedbackResult[]) =>
+        results.map((result) => [result.kind, 'suppressed' in result ? result.suppressed : null]);
+      expect(listOutcomes(batchResults)).toEqual(listOutcomes(singleResults));
+      const readMessages = async (messages: readonly NewMessage[]) =>
+        await Promise.all(
+          messages.map(async ({ id }) => {
+            const message = await store.findMessage(id);
+            const entries = message?.events.map(({ verb, by, detail, failure }) => ({ verb, by, detail, failure }));
+            return { state: message?.state, entries };
+          }),
+        );
+      expect(await readMessages(batchMessages)).toEqual(await readMessages(singleMessages));
+      const suppressions = await readSuppressions(store);
+      const listReasons = (name: string) =>
+        suppressions
+          .filter(({ address }) => address.startsWith(`${name}.`))
+          .map(({ address, reason }) => `${address.slice(name.length)} ${reason}`);
+      expect(listReasons('batch')).toEqual(listReasons('single'));
+      expect(listReasons('batch').length).toBeGreaterThan(10);
     });
 
     test('the digest of a report without events is recorded, so that a later event with this digest changes nothing', async () => {

@@ -1,24 +1,15 @@
 /** Tests that two runs with the same seed have the same results on a store with an injected clock and random source. */
+
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMessageIdGenerator } from '../../src/model/submission.ts';
 import type { StoreEnvironment } from '../../src/store/environment.ts';
 import { createVirtualClock } from '../rig/clock.ts';
 import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
+import { createSeededRandom } from '../rig/random.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2031, 4, 5, 6, 7, 8);
 const NODE = { name: 'node-a', roles: ['api', 'deliver'], version: '1.0.0' };
-
-/** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
-function createSeededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixedBits = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixedBits = (mixedBits + Math.imul(mixedBits ^ (mixedBits >>> 7), 61 | mixedBits)) ^ mixedBits;
-    return ((mixedBits ^ (mixedBits >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => {
   /** Calls random operations: accept, claim, settle and read. Resolves to all results of the store. */

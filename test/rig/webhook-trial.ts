@@ -3,7 +3,9 @@
  * which a message can end, while nodes and the receiver are killed with SIGKILL and started again. The result contains
  * every difference between the received events and `message show --json`.
  */
+
 import { expect } from 'vitest';
+import { createSeededRandom } from './random.ts';
 import {
   compareReceivedWebhooks,
   type ShownMessage,
@@ -153,7 +155,7 @@ async function killProcesses(
   { messageCount, nodeKillCount, receiverKillCount, seed, onProgress = () => undefined }: TrialOptions,
   getProgress: () => { readonly steps: number; readonly isOver: boolean },
 ): Promise<void> {
-  const random = createRandom(seed);
+  const random = createSeededRandom(seed);
   const killTargets = [
     ...Array.from({ length: nodeKillCount }, () => Math.floor(random() * installation.nodeCount)),
     ...Array.from({ length: receiverKillCount }, () => null),
@@ -231,17 +233,6 @@ async function listUndelivered(installation: TrialInstallation): Promise<string[
     if (lastDelivery === undefined || page.length < PAGE_SIZE) return undeliveredIds;
     cursor = `&before=${lastDelivery.id}`;
   }
-}
-
-/** Creates a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixedBits = Math.imul(state ^ (state >>> 15), state | 1);
-    mixedBits ^= mixedBits + Math.imul(mixedBits ^ (mixedBits >>> 7), mixedBits | 61);
-    return ((mixedBits ^ (mixedBits >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 function countBy(values: readonly string[]): Record<string, number> {

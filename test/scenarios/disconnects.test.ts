@@ -3,12 +3,14 @@
  * The public listener and the event listener are tested with and without TLS. `npm test` checks a sample of byte
  * positions, `npm run test:long` every position.
  */
+
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { DISCONNECTS, sendAndDisconnect, type Target } from '../rig/hostile-peer.ts';
+import { createSeededRandom } from '../rig/random.ts';
 import { IS_LONG_RUN } from '../rig/sample.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submitAccepted } from '../rig/service.ts';
 import { getCertificate } from '../rig/smtp-certificate.ts';
@@ -16,17 +18,6 @@ import { TOPIC } from '../rig/sns.ts';
 
 const SAMPLE_COUNT = 6;
 const MAX_CONCURRENT_TASKS = 24;
-
-/** Returns a random number generator for the seed (mulberry32). */
-function createSeededRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixedBits = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixedBits = (mixedBits + Math.imul(mixedBits ^ (mixedBits >>> 7), 61 | mixedBits)) ^ mixedBits;
-    return ((mixedBits ^ (mixedBits >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /**
  * Returns the byte positions at which to disconnect: the first, the last, and a sample or all of the positions between

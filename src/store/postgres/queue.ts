@@ -46,7 +46,7 @@ import {
   type Transaction,
 } from './session.ts';
 
-interface NewEvent {
+export interface NewEvent {
   readonly id: string;
   readonly accountId: number;
   readonly at: number;
@@ -137,7 +137,7 @@ async function insertEvents(session: Session, events: readonly NewEvent[]): Prom
   ]);
 }
 
-interface EndedMessage {
+export interface EndedMessage {
   readonly id: string;
   readonly state: State;
   readonly endedAt: number;

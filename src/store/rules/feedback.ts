@@ -64,7 +64,8 @@ export function needsHistory({ events }: FeedbackReport, { state }: ReportedMess
 
 /**
  * Returns true if the decision on a report about a message in this state depends on the attempts and failures in the
- * history. Otherwise a store need not read these large columns.
+ * history. Otherwise the decision depends only on the entries of `DELIVERY_ENTRY_TYPES`, and a store need not read the
+ * other entries.
  */
 export function needsAttempts(state: State): boolean {
   return state === 'queued' || state === 'bounced';
@@ -88,7 +89,7 @@ export function summarizeHistory(entries: readonly SummarizedEntry[]): ReportedH
     hasReportedBounce: entries.some(
       ({ verb, attempt }) => verb === PROVIDER_LIST_VERB || (verb === BOUNCED_VERB && attempt === null),
     ),
-    deliveryEntries: entries.filter(({ verb }) => verb === CONFIRMED_VERB || verb === DELIVERY_VERB),
+    deliveryEntries: entries.filter(({ verb }) => DELIVERY_ENTRY_TYPES.includes(verb)),
   };
 }
 
@@ -107,6 +108,8 @@ const isConfirmation = ({ kind }: FeedbackEvent) => kind === 'confirmed';
 
 const CONFIRMED_VERB = 'confirmed' satisfies ReportEntryType;
 const DELIVERY_VERB = 'delivery-reported' satisfies ReportEntryType;
+/** The types of the history entries in which a report states a delivery. */
+export const DELIVERY_ENTRY_TYPES: readonly string[] = [CONFIRMED_VERB, DELIVERY_VERB];
 const PROVIDER_LIST_VERB = 'provider-suppression-reported' satisfies ReportEntryType;
 const BOUNCED_VERB = RECORDED_EVENTS['message.bounced'].verb;
 const LOST_LEASE_VERBS: readonly string[] = [

@@ -43,7 +43,7 @@ import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
 import { type AttemptColumn, toAttempt } from './attempt-column.ts';
-import type { ReportedMessage } from './feedback.ts';
+import type { ReportedMessage, SummarizedEntry } from './feedback.ts';
 import type { ResendSource } from './messages.ts';
 import type { TokenBucket } from './token-bucket.ts';
 
@@ -276,6 +276,18 @@ export function toHistoryEntry(row: Row): HistoryEntry {
     failure: toRecordedFailure(row),
     attempt: attempt === null ? null : toAttempt(parseJson<AttemptColumn>('attempt', attempt)),
   };
+}
+
+/**
+ * Reads the column `delivery_entries` of a message: a JSON array of the history entries in which reports state a
+ * delivery.
+ */
+export function toDeliveryEntries(row: Row): readonly SummarizedEntry[] {
+  const entries = parseJson<readonly Pick<SummarizedEntry, 'verb' | 'by' | 'detail'>[]>(
+    'delivery_entries',
+    readText(row, 'delivery_entries'),
+  );
+  return entries.map((entry) => ({ ...entry, failure: null, attempt: null }));
 }
 
 /** Reads the column `failure` of a row of `event`. */

@@ -1,0 +1,300 @@
+/**
+ * Records a batch of feedback reports. The batch is split into rounds, so that each statement reads, locks or writes all
+ * messages of a round.
+ */
+
+import { toComplainant } from '../../model/account.ts';
+import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
+import type { State } from '../../model/message.ts';
+import {
+  computeNextPendingAttemptAt,
+  computePrematureReportDigest,
+  countsTowardReputation,
+  decideFeedback,
+  decideWithoutMessage,
+  type FeedbackDecision,
+  formatPendingReport,
+  isIdentifiedByHistory,
+  type RecordDecision,
+  summarizeHistory,
+  toPendingReport,
+} from '../rules/feedback.ts';
+import { ReputationDeltas } from '../rules/reputation.ts';
+import * as rows from '../rules/rows.ts';
+import { appendEvents, type EndedMessage, endMessages, type NewEvent, SUPPRESS_RECIPIENTS } from './queue.ts';
+import {
+  findDigests,
+  findMessageId,
+  type IdentifiedReport,
+  insertDigests,
+  insertReport,
+  type LockedMessage,
+  lockMessages,
+  type RecordedReport,
+  readHistories,
+  storeReport,
+} from './report-rows.ts';
+import { addReputationDelta, recordComplaint } from './reputation.ts';
+import { forceDurableCommit, type Statement, type Transaction } from './session.ts';
+
+const INSERT_PENDING: Statement = {
+  name: 'feedback_insert_pending',
+  text: `INSERT INTO pending_report (digest, received_at, due_at, report) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (digest) DO NOTHING`,
+};
+const UPDATE_STATES: Statement = {
+  name: 'feedback_update_states',
+  text: `UPDATE mail_request m SET state = s.state FROM unnest($1::uuid[], $2::text[]) AS s(id, state)
+    WHERE m.id = s.id AND m.id = ANY($1::uuid[])`,
+};
+
+/** Applies the reports in the transaction. Resolves to their results in the order of the batch. */
+export async function recordBatch(
+  transaction: Transaction,
+  batch: readonly FeedbackReport[],
+): Promise<readonly FeedbackResult[]> {
+  const deltas = new ReputationDeltas();
+  const results: FeedbackResult[] = [];
+  const pendingEffects: { readonly position: number; readonly effect: Effect }[] = [];
+  // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each table in the
+  // same order on every node, so that nodes cannot deadlock.
+  const ids = await Promise.all(batch.map(({ messageRef }) => findMessageId(transaction, messageRef)));
+  const sortedReports = batch.map((report, position) => ({
+    report,
+    position,
+    id: ids[position] ?? null,
+    key: `${ids[position] ?? '~'} ${report.digest}`,
+  }));
+  sortedReports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+  for (const round of splitIntoRounds(sortedReports))
+    for (const [position, recordResult] of await recordRound(transaction, round)) {
+      if (recordResult.kind === 'open') pendingEffects.push({ position, effect: recordResult.effect });
+      else results[position] = recordResult.answer;
+    }
+  const suppressingEffects = await suppressRecipients(
+    transaction,
+    pendingEffects.map(({ effect }) => effect),
+  );
+  for (const { position, effect } of pendingEffects)
+    results[position] = effect.decision.createResult(suppressingEffects.has(effect));
+  await countReputation(
+    transaction,
+    pendingEffects.map(({ effect }) => effect),
+    suppressingEffects,
+    deltas,
+  );
+  for (const [accountId, delta, at] of deltas.listByAccount())
+    await addReputationDelta(transaction, accountId, delta, at);
+  const lastDeliveries = new Map<string, RecordedReport>();
+  for (const { position, effect } of pendingEffects) {
+    const report = batch[position];
+    if (report !== undefined && isIdentifiedByHistory(report))
+      lastDeliveries.set(report.source, { report, messageId: effect.decision.id });
+  }
+  // Of the reports that need no digest, only the last report of each source is stored. The time of the last report is
+  // read from this row.
+  await insertDigests(transaction, [...lastDeliveries.values()]);
+  // The sender of a report deletes its copy of the report even after the result `repeated`. Therefore the stored report
+  // must be durable.
+  if (results.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
+  return results;
+}
+
+interface Effect {
+  readonly decision: RecordDecision;
+  /** The canonical recipient. */
+  readonly recipient: string;
+  readonly at: number;
+}
+
+type RecordResult =
+  | { readonly kind: 'answered'; readonly answer: FeedbackResult }
+  | { readonly kind: 'open'; readonly effect: Effect };
+
+/**
+ * Splits reports into rounds that contain at most one report for each message, so that the statements of a round can
+ * read and write all its messages together. The reports of a message keep their order. Reports without a message are in
+ * the first round.
+ */
+function splitIntoRounds(reports: readonly IdentifiedReport[]): readonly (readonly IdentifiedReport[])[] {
+  const rounds: IdentifiedReport[][] = [];
+  const reportCounts = new Map<string, number>();
+  for (const report of reports) {
+    const roundIndex = report.id === null ? 0 : (reportCounts.get(report.id) ?? 0);
+    if (report.id !== null) reportCounts.set(report.id, roundIndex + 1);
+    const round = rounds[roundIndex];
+    if (round === undefined) rounds.push([report]);
+    else round.push(report);
+  }
+  return rounds;
+}
+
+/** The changes of messages that are written at the end of a round. */
+interface RoundChanges {
+  /** The digests that this round has stored. `recordDecision` removes the digest of each report that it records. */
+  readonly insertedDigests: Set<string>;
+  readonly entries: NewEvent[];
+  readonly endedMessages: EndedMessage[];
+  /** The new states of messages that have already ended. */
+  readonly newStates: { readonly id: string; readonly state: State }[];
+}
+
+/** Records reports about different messages. Resolves to the results by the positions of the reports. */
+async function recordRound(
+  transaction: Transaction,
+  round: readonly IdentifiedReport[],
+): Promise<ReadonlyMap<number, RecordResult>> {
+  const knownDigests = await findDigests(
+    transaction,
+    round.flatMap(({ report }) => (isIdentifiedByHistory(report) ? [] : [report.digest])),
+  );
+  const results = new Map<number, RecordResult>();
+  const newReports: IdentifiedReport[] = [];
+  for (const identifiedReport of round) {
+    const { report, position } = identifiedReport;
+    if (isIdentifiedByHistory(report) || !knownDigests.has(report.digest)) newReports.push(identifiedReport);
+    else results.set(position, createIneffectiveResult({ kind: 'repeated' }));
+  }
+  const messages = await lockMessages(
+    transaction,
+    newReports.flatMap(({ id }) => (id === null ? [] : [id])),
+  );
+  const histories = await readHistories(transaction, newReports, messages);
+  const decidedReports = newReports.map((identifiedReport): DecidedReport => {
+    const { report, id } = identifiedReport;
+    const lockedMessage = id === null ? undefined : messages.get(id);
+    const history = summarizeHistory((id === null ? undefined : histories.get(id)) ?? []);
+    const decision =
+      id === null ? decideWithoutMessage(report) : decideFeedback(report, id, lockedMessage?.message ?? null, history);
+    return { ...identifiedReport, decision, lockedMessage };
+  });
+  const insertedDigests = await insertDigests(
+    transaction,
+    decidedReports.flatMap(({ report, decision }) =>
+      decision.kind === 'record' && !isIdentifiedByHistory(report) ? [{ report, messageId: decision.id }] : [],
+    ),
+  );
+  const changes: RoundChanges = { insertedDigests, entries: [], endedMessages: [], newStates: [] };
+  for (const decidedReport of decidedReports)
+    results.set(decidedReport.position, await recordDecision(transaction, decidedReport, changes));
+  await writeChanges(transaction, changes);
+  return results;
+}
+
+/** A report with the decision on it. */
+interface DecidedReport extends IdentifiedReport {
+  readonly decision: FeedbackDecision;
+  /** The stored message, or undefined if there is none. */
+  readonly lockedMessage: LockedMessage | undefined;
+}
+
+/** Stores the report as decided. Adds the changes of its message to `changes`. */
+async function recordDecision(
+  transaction: Transaction,
+  { report, decision, lockedMessage }: DecidedReport,
+  changes: RoundChanges,
+): Promise<RecordResult> {
+  const { at } = report;
+  switch (decision.kind) {
+    case 'answer':
+      return createIneffectiveResult(decision.answer);
+    case 'digest':
+      if ((await insertReport(transaction, report, null, null)) === null)
+        return createIneffectiveResult({ kind: 'repeated' });
+      return createIneffectiveResult(decision.answer);
+    case 'pending': {
+      const pendingReport = toPendingReport(report);
+      if (pendingReport.digest !== report.digest && (await insertReport(transaction, report, null, null)) === null)
+        return createIneffectiveResult({ kind: 'repeated' });
+      const dueAt = computeNextPendingAttemptAt(at, decision.messageId, at);
+      await transaction.query(INSERT_PENDING, [pendingReport.digest, at, dueAt, formatPendingReport(pendingReport)]);
+      return createIneffectiveResult({ kind: 'pending' });
+    }
+    case 'store': {
+      const digest = decision.premature ? computePrematureReportDigest(report.digest) : report.digest;
+      return createIneffectiveResult(
+        await storeReport(transaction, { ...report, digest }, decision.messageId, decision.reason),
+      );
+    }
+    case 'record': {
+      // Another report of the round, or of another node, can have the same digest.
+      if (!isIdentifiedByHistory(report) && !changes.insertedDigests.delete(report.digest))
+        return createIneffectiveResult({ kind: 'repeated' });
+      const { id, accountId, newState } = decision;
+      const { row = {}, queueRow } = lockedMessage ?? {};
+      if (newState !== null && queueRow === undefined) changes.newStates.push({ id, state: newState });
+      else if (newState !== null && queueRow !== undefined) {
+        const attempts = rows.readInteger(queueRow, 'attempts');
+        changes.endedMessages.push({ id, state: newState, endedAt: at, attempts });
+      }
+      for (const entry of decision.entries)
+        changes.entries.push({
+          ...{ ...entry, id, accountId },
+          state: newState ?? decision.from,
+          suppresses: decision.suppress !== null,
+        });
+      return { kind: 'open', effect: { decision, recipient: rows.readText(row, 'recipient'), at } };
+    }
+  }
+}
+
+async function writeChanges(
+  transaction: Transaction,
+  { entries, endedMessages, newStates }: RoundChanges,
+): Promise<void> {
+  if (newStates.length > 0)
+    await transaction.query(UPDATE_STATES, [newStates.map(({ id }) => id), newStates.map(({ state }) => state)]);
+  await endMessages(transaction, endedMessages);
+  await appendEvents(transaction, entries);
+}
+
+function createIneffectiveResult(answer: FeedbackResult): RecordResult {
+  return { kind: 'answered', answer };
+}
+
+/**
+ * Suppresses the recipients. Resolves to the effects that added an entry to a suppression list: at most one effect per
+ * recipient, and no effect if the recipient was already suppressed.
+ */
+async function suppressRecipients(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
+  // Only the first report per message is used, so that a retry of the transaction selects the same report as the source
+  // of the entry.
+  const effectsByMessageId = new Map<string, Effect>();
+  for (const effect of effects)
+    if (effect.decision.suppress !== null && !effectsByMessageId.has(effect.decision.id))
+      effectsByMessageId.set(effect.decision.id, effect);
+  if (effectsByMessageId.size === 0) return new Set();
+  const suppressionEffects = [...effectsByMessageId.values()];
+  const insertedRows = await transaction.query(SUPPRESS_RECIPIENTS, [
+    suppressionEffects.map(({ decision: recording }) => recording.id),
+    suppressionEffects.map(({ decision: recording }) => recording.suppress),
+    suppressionEffects.map(({ at }) => at),
+  ]);
+  const sources = new Set(insertedRows.map((row) => rows.readText(row, 'source')));
+  return new Set(suppressionEffects.filter(({ decision: recording }) => sources.has(recording.id)));
+}
+
+/**
+ * Adds the effects that count towards the reputation (`countsTowardReputation`) to `deltas`. Complainants are locked in
+ * the same order on every node.
+ */
+async function countReputation(
+  transaction: Transaction,
+  effects: readonly Effect[],
+  suppressingEffects: ReadonlySet<Effect>,
+  deltas: ReputationDeltas,
+): Promise<void> {
+  const countedEffects = effects
+    .filter((effect) => countsTowardReputation(effect.decision, suppressingEffects.has(effect)))
+    .map((effect) => ({ effect, key: `${effect.decision.accountId} ${toComplainant(effect.recipient)}` }));
+  countedEffects.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+  for (const { effect } of countedEffects) {
+    const { accountId, from, reputationState } = effect.decision;
+    const { recipient, at } = effect;
+    const isNewEvidence =
+      reputationState === 'complained'
+        ? await recordComplaint(transaction, accountId, recipient, at)
+        : suppressingEffects.has(effect);
+    deltas.add(accountId, from, reputationState, isNewEvidence, at);
+  }
+}

@@ -1,0 +1,174 @@
+/** Reads, locks and writes the rows of a batch of feedback reports and of their messages. */
+
+import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
+import {
+  DELIVERY_ENTRY_TYPES,
+  needsAttempts,
+  needsHistory,
+  type ReportedMessage,
+  type SummarizedEntry,
+} from '../rules/feedback.ts';
+import * as rows from '../rules/rows.ts';
+import type { Statement, Transaction } from './session.ts';
+
+const SELECT_DIGESTS: Statement = {
+  name: 'feedback_select_digests',
+  text: 'SELECT digest FROM feedback WHERE digest = ANY($1::text[])',
+};
+const SELECT_BY_REFERENCE: Statement = {
+  name: 'feedback_by_reference',
+  text: 'SELECT id FROM provider_reference WHERE reference = $1',
+};
+// Rows in `queue` are locked before rows in `mail_request`. A settlement uses the same order.
+const LOCK_QUEUE_ROWS: Statement = {
+  name: 'feedback_lock_queue_rows',
+  text: 'SELECT id, state, attempts FROM queue WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE',
+};
+const LOCK_MESSAGES: Statement = {
+  name: 'feedback_lock_messages',
+  text: `SELECT id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient
+    FROM mail_request
+    WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE`,
+};
+// The array condition makes the planner skip partitions. The large columns are read only if the decision needs them.
+const SELECT_HISTORIES: Statement = {
+  name: 'feedback_histories',
+  text: `SELECT e.id, e.at, e.verb, e.by, e.detail, CASE WHEN r.needs_attempts THEN e.failure END AS failure,
+      CASE WHEN r.needs_attempts THEN e.attempt END AS attempt
+    FROM unnest($1::uuid[], $2::boolean[]) AS r(id, needs_attempts) JOIN event e ON e.id = r.id
+    WHERE e.id = ANY($1::uuid[]) AND (r.needs_attempts OR e.verb = ANY($3::text[])) ORDER BY e.id, e.n`,
+};
+const INSERT_REPORT: Statement = {
+  name: 'feedback_insert',
+  text: `INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (digest) DO NOTHING RETURNING id`,
+};
+const INSERT_DIGESTS: Statement = {
+  name: 'feedback_insert_digests',
+  text: `INSERT INTO feedback (digest, at, source, mail_id)
+    SELECT d.digest, d.at, d.source, d.mail_id
+    FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) WITH ORDINALITY AS d(digest, at, source, mail_id, o) ORDER BY d.o
+    ON CONFLICT (digest) DO NOTHING RETURNING digest`,
+};
+
+/** Resolves to the id of the message that a report names, or to null if the report names no known message. */
+export async function findMessageId(
+  transaction: Transaction,
+  messageRef: FeedbackReport['messageRef'],
+): Promise<string | null> {
+  if (messageRef === null) return null;
+  if ('id' in messageRef) return messageRef.id;
+  const [row] = await transaction.query(SELECT_BY_REFERENCE, [messageRef.reference]);
+  return row === undefined ? null : rows.readText(row, 'id');
+}
+
+/** Resolves to those of the digests that are stored. */
+export async function findDigests(transaction: Transaction, digests: readonly string[]): Promise<ReadonlySet<string>> {
+  if (digests.length === 0) return new Set();
+  const digestRows = await transaction.query(SELECT_DIGESTS, [digests]);
+  return new Set(digestRows.map((row) => rows.readText(row, 'digest')));
+}
+
+/** A message whose rows are locked. */
+export interface LockedMessage {
+  readonly row: rows.Row;
+  /** The row in `queue`, or undefined if the message has ended. */
+  readonly queueRow: rows.Row | undefined;
+  readonly message: ReportedMessage;
+}
+
+/** Locks the rows of the messages. Resolves to the stored messages by id. */
+export async function lockMessages(
+  transaction: Transaction,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, LockedMessage>> {
+  if (ids.length === 0) return new Map();
+  const queueRows = new Map(
+    (await transaction.query(LOCK_QUEUE_ROWS, [ids])).map((row) => [rows.readText(row, 'id'), row]),
+  );
+  const messageRows = await transaction.query(LOCK_MESSAGES, [ids]);
+  return new Map(
+    messageRows.map((row) => {
+      const id = rows.readText(row, 'id');
+      const queueRow = queueRows.get(id);
+      return [id, { row, queueRow, message: rows.toReportedMessage(row, queueRow) }];
+    }),
+  );
+}
+
+/** A report of a batch. */
+export interface IdentifiedReport {
+  readonly report: FeedbackReport;
+  /** The index of the report in its batch. */
+  readonly position: number;
+  /** The id of the message that the report names, or null. */
+  readonly id: string | null;
+}
+
+/** Reads the histories that the decisions on the reports need. Resolves to the entries by message id. */
+export async function readHistories(
+  transaction: Transaction,
+  reports: readonly IdentifiedReport[],
+  messages: ReadonlyMap<string, LockedMessage>,
+): Promise<ReadonlyMap<string, readonly SummarizedEntry[]>> {
+  const neededMessages = reports.flatMap(({ report, id }) => {
+    const message = id === null ? undefined : messages.get(id)?.message;
+    return message !== undefined && needsHistory(report, message) ? [message] : [];
+  });
+  const entriesById = new Map<string, SummarizedEntry[]>(neededMessages.map(({ id }) => [id, []]));
+  if (neededMessages.length === 0) return entriesById;
+  const entryRows = await transaction.query(SELECT_HISTORIES, [
+    neededMessages.map(({ id }) => id),
+    neededMessages.map(({ state }) => needsAttempts(state)),
+    DELIVERY_ENTRY_TYPES,
+  ]);
+  for (const row of entryRows) entriesById.get(rows.readText(row, 'id'))?.push(rows.toHistoryEntry(row));
+  return entriesById;
+}
+
+/** A report that is recorded in the history of the message. */
+export interface RecordedReport {
+  readonly report: FeedbackReport;
+  readonly messageId: string;
+}
+
+/** Stores the digests of the reports. Resolves to the digests that were not stored before. */
+export async function insertDigests(
+  transaction: Transaction,
+  recordedReports: readonly RecordedReport[],
+): Promise<Set<string>> {
+  if (recordedReports.length === 0) return new Set();
+  const insertedRows = await transaction.query(INSERT_DIGESTS, [
+    recordedReports.map(({ report }) => report.digest),
+    recordedReports.map(({ report }) => report.at),
+    recordedReports.map(({ report }) => report.source),
+    recordedReports.map(({ messageId }) => messageId),
+  ]);
+  return new Set(insertedRows.map((row) => rows.readText(row, 'digest')));
+}
+
+/** Stores a report for the operator. The result is `repeated` if the digest of the report is already stored. */
+export async function storeReport(
+  transaction: Transaction,
+  report: FeedbackReport,
+  messageId: string | null,
+  reason: string,
+): Promise<FeedbackResult> {
+  const feedbackId = await insertReport(transaction, report, messageId, reason);
+  return feedbackId === null ? { kind: 'repeated' } : { kind: 'stored', feedbackId, reason };
+}
+
+/**
+ * Stores the report and resolves to its id, or to null if another transaction has stored it. If `reason` is not null,
+ * the summary and the bytes of the report are also stored.
+ */
+export async function insertReport(
+  transaction: Transaction,
+  { digest, at, source, summary, raw }: FeedbackReport,
+  messageId: string | null,
+  reason: string | null,
+): Promise<number | null> {
+  const content = reason === null ? [null, null] : [summary, Buffer.from(raw).toString('base64')];
+  const [row] = await transaction.query(INSERT_REPORT, [digest, at, source, messageId, reason, ...content]);
+  return row === undefined ? null : rows.readInteger(row, 'id');
+}

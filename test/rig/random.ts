@@ -1,0 +1,12 @@
+/** A generator of random numbers for tests that must choose the same values in each run. */
+
+/** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
+export function createSeededRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixedBits = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixedBits = (mixedBits + Math.imul(mixedBits ^ (mixedBits >>> 7), 61 | mixedBits)) ^ mixedBits;
+    return ((mixedBits ^ (mixedBits >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
