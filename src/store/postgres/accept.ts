@@ -23,8 +23,8 @@ import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { type AcceptanceLookups, type AcceptedState, decideAcceptance } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { SELECT_ACCOUNTS } from './directory.ts';
+import { appendEvents } from './history.ts';
 import { isSubscribed, recordAcceptances, SELECT_SUBSCRIBED } from './outbox.ts';
-import { appendEvents } from './queue.ts';
 import {
   type Database,
   forceDurableCommit,

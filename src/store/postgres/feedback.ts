@@ -1,3 +1,5 @@
+/** Records feedback reports, applies pending reports, and lists and purges stored reports. */
+
 import type { AppliedReport } from '../../model/feedback.ts';
 import { unpackReports } from '../../model/packed-reports.ts';
 import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';

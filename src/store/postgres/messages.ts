@@ -8,7 +8,7 @@ import type { Store } from '../contract.ts';
 import { decideOperatorChange, getMaxIdAt, type OperatorTargetState, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { writeAuditEntry } from './audit.ts';
-import { appendEvents, endMessages } from './queue.ts';
+import { appendEvents, endMessages } from './history.ts';
 import { type Database, forceDurableCommit, type Row, type Statement, type Transaction } from './session.ts';
 
 const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];

@@ -21,7 +21,8 @@ import {
 } from '../rules/feedback.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import { appendEvents, type EndedMessage, endMessages, type NewEvent, SUPPRESS_RECIPIENTS } from './queue.ts';
+import { appendEvents, type EndedMessage, endMessages, type NewEvent } from './history.ts';
+import { SUPPRESS_RECIPIENTS } from './lease-ends.ts';
 import {
   findDigests,
   findMessageId,

@@ -10,7 +10,7 @@ import { createResendAudit, decideResend, toResendResult } from '../rules/messag
 import * as rows from '../rules/rows.ts';
 import { acceptInTransaction } from './accept.ts';
 import { writeAuditEntry } from './audit.ts';
-import { appendEvents } from './queue.ts';
+import { appendEvents } from './history.ts';
 import { type Database, forceDurableCommit, type Session, type Statement, type Transaction } from './session.ts';
 
 const LOCK_SOURCE: Statement = {

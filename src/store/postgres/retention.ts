@@ -7,8 +7,8 @@ import type { Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import { getMaxIdAt, getMinIdAt, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
+import { appendEvents, endMessages } from './history.ts';
 import { dropExpiredBodies, ensurePartitions } from './partitions.ts';
-import { appendEvents, endMessages } from './queue.ts';
 import type { Database, Statement } from './session.ts';
 
 /** Maximum number of bodies that one statement scans. */

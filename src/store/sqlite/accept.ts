@@ -15,8 +15,8 @@ import {
 } from '../../model/message.ts';
 import { type AcceptanceLookups, type AcceptedState, decideAcceptance, toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
+import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
-import { prepareAppend } from './queue.ts';
 
 export function prepareAccept(
   database: DatabaseSync,

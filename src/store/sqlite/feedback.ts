@@ -35,8 +35,8 @@ import {
 import { toSeq } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
+import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
-import { prepareAppend } from './queue.ts';
 
 export interface FeedbackReputation {
   /** Adds counts to the reputation of an account, in the transaction of the caller. */

@@ -19,8 +19,8 @@ import {
 } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
+import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
-import { prepareAppend } from './queue.ts';
 
 export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Outbox) {
   const selectById = database.prepare('SELECT * FROM mail_request WHERE seq = ? AND id = ?');

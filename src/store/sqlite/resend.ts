@@ -14,8 +14,8 @@ import {
 import { createResendAudit, decideResend, getMinIdOfSeq, toResendResult, toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
+import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
-import { prepareAppend } from './queue.ts';
 
 /** `accept` accepts messages in the current transaction. */
 export function prepareResend(

@@ -7,8 +7,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import { createExpiredEntry } from '../../model/message.ts';
 import { getMaxSeqAt, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
+import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
-import { prepareAppend } from './queue.ts';
 
 export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
   // The order of `seq` is the order of acceptance. The oldest queued messages are therefore a range of an index on

@@ -1,8 +1,6 @@
 /**
- * Implements the queue: claims messages, marks them before the end of their transmission, and settles, releases and
- * recovers leases. A settlement is valid only for the owner and the attempt count of the lease. The embedded store has
- * one writer, so it uses a few indexed statements in one transaction where PostgreSQL uses one statement with SKIP
- * LOCKED.
+ * Implements the claim of due messages. The embedded store has one writer, so it uses a few indexed statements in one
+ * transaction where PostgreSQL uses one statement with SKIP LOCKED.
  *
  * Fairness: each claim begins with one of the two lanes (first attempts, retries), and the next claim begins with the
  * other lane. The lane with which a claim begins receives half of the limits of the claim, and the other lane receives
@@ -11,30 +9,11 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { ReputationDelta } from '../../model/account.ts';
-import {
-  createSuppressedEntry,
-  type HistoryEntry,
-  type Lease,
-  type LeasedMessage,
-  resolveLostLease,
-  type SettleResult,
-  type State,
-} from '../../model/message.ts';
-import type { ClaimedMessages, ClaimLimits, Store } from '../contract.ts';
-import {
-  getLane,
-  getRowsPerTurn,
-  getStateAfterChange,
-  inheritsFailure,
-  type PackedSettlement,
-  requireTransition,
-  setsLastFailure,
-  toSeq,
-} from '../rules/messages.ts';
-import { ReputationDeltas } from '../rules/reputation.ts';
+import { createSuppressedEntry, type Lease, type LeasedMessage } from '../../model/message.ts';
+import type { ClaimedMessages, ClaimLimits } from '../contract.ts';
+import { getRowsPerTurn, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { findEventType } from '../rules/webhooks.ts';
+import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
 
 /**
@@ -269,170 +248,5 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
     get hasMore() {
       return hasMore;
     },
-  };
-}
-
-/**
- * Creates the operations that mark, settle, release and recover leases. `addToReputation` adds ended messages to the
- * reputation of an account, in the transaction of the caller.
- */
-export function prepareLeaseEnds(
-  database: DatabaseSync,
-  addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void,
-  outbox: Outbox,
-) {
-  const LEASE_CONDITION = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
-  const markLease = database.prepare(`UPDATE mail_request SET handing_over = 1 ${LEASE_CONDITION}`);
-  const endLease = database.prepare(
-    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${LEASE_CONDITION} RETURNING account_id`,
-  );
-  const updateState = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
-  const appendEntry = prepareAppend(database, outbox);
-  const suppressRecipient = database.prepare(
-    `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
-     SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ? RETURNING recipient`,
-  );
-  const addReference = database.prepare(
-    'INSERT OR IGNORE INTO provider_reference (reference, id, at) SELECT ?, id, ? FROM mail_request WHERE seq = ?',
-  );
-  const selectRecoverable = database.prepare(
-    `SELECT seq, id, owner, handing_over FROM mail_request
-     WHERE ended_at IS NULL AND state = 'sending' AND (:every
-       OR (owner = :by AND due_at <= :own)
-       OR (owner <> :by AND (:dead OR due_at <= :now)
-         AND NOT EXISTS (SELECT 1 FROM node WHERE name = mail_request.owner AND alive_until > :now)))`,
-  );
-  const recoverRow = database.prepare(
-    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
-  );
-  const QUEUED_STATE = requireTransition('sending', 'queued', 'queue');
-  // In the lane of first attempts, messages are due in the order of acceptance. A released message returns to its
-  // previous position in this order.
-  const releaseLease = database.prepare(
-    `UPDATE mail_request SET state = '${QUEUED_STATE}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
-       handing_over = 0, attempts = attempts - 1 ${LEASE_CONDITION}`,
-  );
-
-  function applySettlement(settlement: PackedSettlement, deltas: ReputationDeltas): SettleResult {
-    const seq = toSeq(settlement.id);
-    let isFirstChange = true;
-    let accountId = 0;
-    let from: State = 'sending';
-    for (const change of settlement.changes) {
-      const { to, isTerminal: terminal, dueAt, at, suppress: reason, reference } = change;
-      const endedAt = terminal ? at : null;
-      const newState = getStateAfterChange(from, to, isFirstChange);
-      if (isFirstChange) {
-        const row = endLease.get(
-          newState,
-          dueAt,
-          getLane(change.verb),
-          settlement.refundAttempt ? 1 : 0,
-          endedAt,
-          seq,
-          settlement.owner,
-          settlement.attempts,
-        );
-        if (row === undefined) return 'lost';
-        accountId = rows.readInteger(row, 'account_id');
-        isFirstChange = false;
-      } else {
-        updateState.run(newState, dueAt, endedAt, seq);
-      }
-      appendEntry(seq, change, newState, reason !== null);
-      if (reference !== null) addReference.run(reference, at, seq);
-      // If the address is already suppressed, the bounce does not count in the reputation of the account again.
-      const addedSuppression = reason === null ? undefined : suppressRecipient.get(reason, at, seq);
-      const wasSuppressed = reason !== null && addedSuppression === undefined;
-      if (reason !== null && addedSuppression !== undefined) {
-        const address = rows.readText(addedSuppression, 'recipient');
-        outbox.recordSuppression('suppression.added', accountId, at, { address, reason, source: settlement.id });
-      }
-      if (!settlement.excludedFromReputation) deltas.add(accountId, from, to, reason !== null && !wasSuppressed, at);
-      from = newState;
-    }
-    return 'settled';
-  }
-
-  return {
-    markTransmitting(batch: Parameters<Store['markTransmitting']>[0]): SettleResult[] {
-      return batch.map(({ id, owner, attempts }) =>
-        markLease.run(toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
-      );
-    },
-    settle(batch: readonly PackedSettlement[]): SettleResult[] {
-      const deltas = new ReputationDeltas();
-      const results = batch.map((settlement) => applySettlement(settlement, deltas));
-      for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
-      return results;
-    },
-    release(...[batch, now]: Parameters<Store['release']>): SettleResult[] {
-      return batch.map(({ id, owner, attempts }) =>
-        releaseLease.run(now, now, toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
-      );
-    },
-    recover({
-      now,
-      includeAllLeases: everyLease,
-      includeDeadNodes: deadNodes,
-      onUncertain,
-      node: by,
-      ownLeasesUntil: ownUntil,
-      excludedIds = [],
-    }: Parameters<Store['recover']>[0]): number {
-      const excludedIdSet = new Set(excludedIds);
-      const leaseRows = selectRecoverable
-        .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now, own: ownUntil ?? now })
-        .filter((row) => !excludedIdSet.has(rows.readText(row, 'id')));
-      for (const row of leaseRows) {
-        const seq = rows.readInteger(row, 'seq');
-        const wasMarked = rows.readInteger(row, 'handing_over') === 1;
-        const { to, entry, refundAttempt } = resolveLostLease(onUncertain, wasMarked, now, by);
-        requireTransition('sending', to, 'queue');
-        // The attempt count of a node's own lease is not reduced, so that a late settlement of that lease is rejected.
-        const refundsAttempt = refundAttempt && rows.readTextOrNull(row, 'owner') !== by;
-        recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);
-        appendEntry(seq, entry, to);
-      }
-      return leaseRows.length;
-    },
-  };
-}
-
-const INSERT_ENTRY = `INSERT INTO event (seq, n, at, verb, by, detail, failure, attempt)
-  VALUES (?, (SELECT coalesce(max(n), 0) + 1 FROM event WHERE seq = ?), ?, ?, ?, ?, ?, ?)`;
-const SET_FAILURE = `UPDATE mail_request SET failure_class = :class, failure_category = :category
-  WHERE seq = :seq AND (failure_class IS NOT :class OR failure_category IS NOT :category)`;
-const SELECT_LAST_FAILURE = 'SELECT failure FROM event WHERE seq = ? AND failure IS NOT NULL ORDER BY n DESC LIMIT 1';
-
-/**
- * Returns the function that appends an entry to the history of a message, and records the event of the entry if there
- * is one. The attempt of the entry is JSON or null. `state` is the state after the change. `suppresses` is true if the
- * change suppresses the recipient. The failure of the entry becomes the last failure of the message if
- * `setsLastFailure` returns true. An entry without a failure receives the last failure of the message if
- * `inheritsFailure` returns true.
- */
-export function prepareAppend(
-  database: DatabaseSync,
-  outbox: Outbox,
-): (
-  seq: number,
-  entry: Omit<HistoryEntry, 'attempt'> & { readonly attempt: string | null },
-  state: State,
-  suppresses?: boolean,
-) => void {
-  const appendEntry = database.prepare(INSERT_ENTRY);
-  const selectLastFailure = database.prepare(SELECT_LAST_FAILURE);
-  const setFailure = database.prepare(SET_FAILURE);
-  return (seq, { at, verb, by, detail, failure, attempt }, state, suppresses = false) => {
-    const failureText =
-      failure === null && inheritsFailure(verb)
-        ? rows.readTextOrNull(selectLastFailure.get(seq) ?? { failure: null }, 'failure')
-        : rows.toFailureColumn(failure);
-    appendEntry.run(seq, seq, at, verb, by, detail, failureText, attempt);
-    if (failure !== null && setsLastFailure(verb, state, failure.class))
-      setFailure.run({ class: failure.class, category: failure.category, seq });
-    const type = findEventType(verb);
-    if (type !== null) outbox.recordEntry(type, seq, state, suppresses);
   };
 }

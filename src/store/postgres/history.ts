@@ -1,0 +1,132 @@
+/** Appends entries to the histories of messages, and records the end of messages. */
+
+import type { RecordedFailure } from '../../model/failure.ts';
+import type { State } from '../../model/message.ts';
+import { getEventBit } from '../../model/webhook.ts';
+import { inheritsFailure, setsLastFailure } from '../rules/messages.ts';
+import * as rows from '../rules/rows.ts';
+import { findEventType } from '../rules/webhooks.ts';
+import type { Session, Statement } from './session.ts';
+
+export interface NewEvent {
+  readonly id: string;
+  readonly accountId: number;
+  readonly at: number;
+  readonly verb: string;
+  readonly by: string;
+  readonly detail: string | null;
+  readonly failure: RecordedFailure | null;
+  /** JSON. */
+  readonly attempt: string | null;
+  /** The state of the message after the change. */
+  readonly state: State;
+  /** True if the change suppresses the recipient. */
+  readonly suppresses: boolean;
+}
+
+const APPEND_EVENTS: Statement = {
+  name: 'event_append',
+  text: `WITH entries AS MATERIALIZED (
+      SELECT e.*, nextval('event_n') AS n
+      FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[], $9::text[],
+        $10::text[], $11::boolean[], $12::int[])
+        WITH ORDINALITY AS e(id, account_id, at, verb, by, detail, failure, inherits, attempt, state, suppresses, bit, o) ORDER BY e.o
+    ), history AS (
+      INSERT INTO event (id, account_id, n, at, verb, by, detail, failure, attempt)
+      SELECT id, account_id, n, at, verb, by, detail, CASE WHEN inherits THEN (
+          SELECT h.failure FROM event h WHERE h.id = e.id AND h.failure IS NOT NULL ORDER BY h.n DESC LIMIT 1
+        ) ELSE failure END, attempt
+      FROM entries e ORDER BY n
+    )
+    INSERT INTO outbox (type, account_id, message_id, n, state, suppressed)
+    SELECT 'message.' || e.verb, e.account_id, e.id, e.n, e.state, e.suppresses
+    FROM webhook_subscription s CROSS JOIN entries e WHERE s.events & e.bit <> 0 ORDER BY e.n`,
+};
+
+// The array condition makes the planner skip partitions, as in `WRITE_END`. A row that already has this failure is not
+// written.
+const SET_FAILURES: Statement = {
+  name: 'event_set_failures',
+  text: `UPDATE mail_request m SET failure_class = f.class, failure_category = f.category
+    FROM unnest($1::uuid[], $2::text[], $3::text[]) AS f(id, class, category)
+    WHERE m.id = f.id AND m.id = ANY($1::uuid[])
+      AND (m.failure_class IS DISTINCT FROM f.class OR m.failure_category IS DISTINCT FROM f.category)`,
+};
+
+/**
+ * Appends entries to message histories, and records the corresponding events in the outbox. The entries of one message
+ * keep the given order. The last failure among these entries becomes the last failure of the message
+ * (`setsLastFailure`). An entry `expired` without a failure receives the last failure of its message. The transaction
+ * must have locked the message or its queue row.
+ */
+export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
+  if (events.length === 0) return;
+  await Promise.all([insertEvents(session, events), setFailures(session, events)]);
+}
+
+async function setFailures(session: Session, events: readonly NewEvent[]): Promise<void> {
+  const failures = new Map(
+    events.flatMap(({ id, verb, state, failure }) =>
+      failure === null || !setsLastFailure(verb, state, failure.class) ? [] : [[id, failure] as const],
+    ),
+  );
+  if (failures.size === 0) return;
+  const values = [...failures.values()];
+  await session.query(SET_FAILURES, [
+    [...failures.keys()],
+    values.map(({ class: failureClass }) => failureClass),
+    values.map(({ category }) => category),
+  ]);
+}
+
+async function insertEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
+  await session.query(APPEND_EVENTS, [
+    events.map(({ id }) => id),
+    events.map(({ accountId }) => accountId),
+    events.map(({ at }) => at),
+    events.map(({ verb }) => verb),
+    events.map(({ by }) => by),
+    events.map(({ detail }) => detail),
+    events.map(({ failure }) => rows.toFailureColumn(failure)),
+    events.map(({ verb, failure }) => failure === null && inheritsFailure(verb)),
+    events.map(({ attempt }) => attempt),
+    events.map(({ state }) => state),
+    events.map(({ suppresses }) => suppresses),
+    events.map(({ verb }) => {
+      const type = findEventType(verb);
+      return type === null ? 0 : getEventBit(type);
+    }),
+  ]);
+}
+
+export interface EndedMessage {
+  readonly id: string;
+  readonly state: State;
+  readonly endedAt: number;
+  readonly attempts: number;
+}
+
+const DELETE_QUEUE_ROWS: Statement = { name: 'end_leave', text: 'DELETE FROM queue WHERE id = ANY($1::uuid[])' };
+// The array condition is redundant because of the join. With this condition the planner skips the partitions that
+// contain none of the ids.
+const WRITE_END: Statement = {
+  name: 'end_write',
+  text: `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
+    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) AS e(id, state, ended_at, attempts)
+    WHERE m.id = e.id AND m.id = ANY($1::uuid[])`,
+};
+
+/** Ends messages. The transaction must have locked the queue rows of these messages. */
+export async function endMessages(session: Session, endedMessages: readonly EndedMessage[]): Promise<void> {
+  if (endedMessages.length === 0) return;
+  const ids = endedMessages.map(({ id }) => id);
+  await Promise.all([
+    session.query(DELETE_QUEUE_ROWS, [ids]),
+    session.query(WRITE_END, [
+      ids,
+      endedMessages.map(({ state }) => state),
+      endedMessages.map(({ endedAt }) => endedAt),
+      endedMessages.map(({ attempts }) => attempts),
+    ]),
+  ]);
+}
