@@ -24,8 +24,8 @@ import type { EventAuthenticators } from './event-authenticators.ts';
 import { createFailureReporter } from './events.ts';
 
 /**
- * The maximum number of reports in one transaction. The embedded store applies a report in about 20 µs. PostgreSQL
- * needs several round trips for each report, and the transaction holds the locks of all messages of the batch.
+ * The maximum number of reports in one transaction. On PostgreSQL, the transaction holds the locks of all messages of
+ * the batch until it commits.
  */
 const MAX_BATCH_REPORTS = { sqlite: 512, postgres: 64 } as const;
 /**

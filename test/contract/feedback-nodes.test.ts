@@ -1,9 +1,7 @@
-/**
- * Tests that a batch of provider events that two nodes receive at the same time is applied to every message exactly
- * once.
- */
+/** Tests that nodes that record the same events at the same time apply each event once, and do not deadlock. */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import type { FeedbackReport } from '../../src/model/feedback.ts';
 import type { Store } from '../../src/store/contract.ts';
@@ -11,10 +9,12 @@ import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { createTemporaryDatabase } from '../rig/postgres.ts';
+import { createSeededRandom } from '../rig/random.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const MESSAGE_COUNT = 40;
+const EVENTS_PER_MESSAGE = 8;
 
 const createSetting = {
   sqlite: async () => ({ kind: 'sqlite', path: join(createTemporaryFolder(), 'postrider.db') }) as const,
@@ -31,6 +31,10 @@ async function openNodes(kind: keyof typeof createSetting): Promise<readonly [St
   });
   await firstNode.createAccount('default', NO_LIMITS, Date.now());
   return [firstNode, secondNode];
+}
+
+async function closeAll(nodes: readonly Store[]): Promise<void> {
+  await Promise.all(nodes.map((node) => node.close()));
 }
 
 function createBounce(id: string): FeedbackReport {
@@ -78,3 +82,45 @@ test.each(['sqlite', 'postgres'] as const)(
     expect(suppressions.kind === 'done' ? suppressions.value : []).toHaveLength(MESSAGE_COUNT);
   },
 );
+
+test('transactions with overlapping batches, some of whose events are already recorded, do not deadlock on PostgreSQL', async () => {
+  const url = await createTemporaryDatabase({ content: 'empty-store' });
+  const setting = parsePostgresUrl(url);
+  const nodes = await Promise.all([1, 2, 3].map(() => openStore(setting, { exclusive: false })));
+  onTestFinished(() => closeAll(nodes));
+  const [store] = nodes;
+  if (store === undefined) throw new Error('no node is open');
+  await store.createAccount('default', NO_LIMITS, Date.now());
+  const messages = Array.from({ length: MESSAGE_COUNT }, (_, n) =>
+    createMessage({ to: `r${n}@example.com`, lease: LEASE }),
+  );
+  await store.accept(messages);
+  await store.settle(messages.map((message) => createSettlement({ ...message, attempts: 1, lease: LEASE })));
+  const random = createSeededRandom(28);
+  const events = messages.flatMap(({ id }) =>
+    Array.from({ length: EVENTS_PER_MESSAGE }, (_, n) => ({ ...createBounce(id), digest: `${id} ${n}` })),
+  );
+  const chooseBatch = () =>
+    Array.from({ length: 40 }, () => events[Math.floor(random() * events.length)]).filter(
+      (report) => report !== undefined,
+    );
+  const recordBatches = async (node: Store) => {
+    for (let count = 0; count < 25; count += 1) await node.recordFeedback(chooseBatch());
+  };
+  await Promise.all(nodes.flatMap((node) => [recordBatches(node), recordBatches(node)]));
+  for (const { id } of messages) {
+    const message = await store.findMessage(id);
+    expect(message?.state).toBe('bounced');
+    expect(message?.events.filter(({ verb }) => verb === 'bounced')).toHaveLength(1);
+    expect(message?.events.length).toBeLessThanOrEqual(2 + EVENTS_PER_MESSAGE);
+  }
+  await closeAll(nodes);
+  // A connection adds its deadlocks to the statistics at the latest when it is closed.
+  const client = new pg.Client(url);
+  await client.connect();
+  onTestFinished(() => client.end());
+  const { rows } = await client.query(
+    'SELECT deadlocks::int AS count FROM pg_stat_database WHERE datname = current_database()',
+  );
+  expect(rows).toEqual([{ count: 0 }]);
+});

@@ -1,6 +1,6 @@
 /**
- * Records a batch of feedback reports. The batch is split into rounds, so that each statement reads, locks or writes all
- * messages of a round.
+ * Records a batch of feedback reports. The batch is split into rounds. The statements that read and change messages
+ * process all messages of a round together.
  */
 
 import { toComplainant } from '../../model/account.ts';
@@ -57,8 +57,6 @@ export async function recordBatch(
   const deltas = new ReputationDeltas();
   const results: FeedbackResult[] = [];
   const pendingEffects: { readonly position: number; readonly effect: Effect }[] = [];
-  // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each table in the
-  // same order on every node, so that nodes cannot deadlock.
   const ids = await Promise.all(batch.map(({ messageRef }) => findMessageId(transaction, messageRef)));
   const sortedReports = batch.map((report, position) => ({
     report,
@@ -67,11 +65,23 @@ export async function recordBatch(
     key: `${ids[position] ?? '~'} ${report.digest}`,
   }));
   sortedReports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
-  for (const round of splitIntoRounds(sortedReports))
-    for (const [position, recordResult] of await recordRound(transaction, round)) {
+  const knownDigests = await findDigests(transaction, listDigests(sortedReports));
+  const newReports = sortedReports.filter(({ report, position }) => {
+    if (!isRepeated(report, knownDigests)) return true;
+    results[position] = { kind: 'repeated' };
+    return false;
+  });
+  // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each table in the
+  // same order on every node, so that nodes cannot deadlock. Therefore all messages are locked before the first round.
+  let messages = await lockMessages(transaction, listMessageIds(newReports));
+  for (const [index, round] of splitIntoRounds(newReports).entries()) {
+    // An earlier round may have changed the messages of a later round.
+    if (index > 0) messages = await lockMessages(transaction, listMessageIds(round));
+    for (const [position, recordResult] of await recordRound(transaction, round, messages)) {
       if (recordResult.kind === 'open') pendingEffects.push({ position, effect: recordResult.effect });
       else results[position] = recordResult.answer;
     }
+  }
   const suppressingEffects = await suppressRecipients(
     transaction,
     pendingEffects.map(({ effect }) => effect),
@@ -112,56 +122,57 @@ type RecordResult =
   | { readonly kind: 'answered'; readonly answer: FeedbackResult }
   | { readonly kind: 'open'; readonly effect: Effect };
 
+/** Returns the digests by which the store recognizes repetitions of the reports. */
+function listDigests(reports: readonly IdentifiedReport[]): readonly string[] {
+  return reports.flatMap(({ report }) => (isIdentifiedByHistory(report) ? [] : [report.digest]));
+}
+
+function isRepeated(report: FeedbackReport, knownDigests: ReadonlySet<string>): boolean {
+  return !isIdentifiedByHistory(report) && knownDigests.has(report.digest);
+}
+
+function listMessageIds(reports: readonly IdentifiedReport[]): readonly string[] {
+  return [...new Set(reports.flatMap(({ id }) => (id === null ? [] : [id])))];
+}
+
 /**
- * Splits reports into rounds that contain at most one report for each message, so that the statements of a round can
- * read and write all its messages together. The reports of a message keep their order. Reports without a message are in
- * the first round.
+ * Splits reports into rounds that contain at most one report for each message and for each digest, so that the
+ * statements of a round can read and write all its messages together. The reports of a message keep their order.
  */
 function splitIntoRounds(reports: readonly IdentifiedReport[]): readonly (readonly IdentifiedReport[])[] {
   const rounds: IdentifiedReport[][] = [];
-  const reportCounts = new Map<string, number>();
-  for (const report of reports) {
-    const roundIndex = report.id === null ? 0 : (reportCounts.get(report.id) ?? 0);
-    if (report.id !== null) reportCounts.set(report.id, roundIndex + 1);
+  const nextRounds = new Map<string, number>();
+  for (const identifiedReport of reports) {
+    const { report, id } = identifiedReport;
+    const keys = [`digest ${report.digest}`, ...(id === null ? [] : [`message ${id}`])];
+    const roundIndex = Math.max(...keys.map((key) => nextRounds.get(key) ?? 0));
+    for (const key of keys) nextRounds.set(key, roundIndex + 1);
     const round = rounds[roundIndex];
-    if (round === undefined) rounds.push([report]);
-    else round.push(report);
+    if (round === undefined) rounds.push([identifiedReport]);
+    else round.push(identifiedReport);
   }
   return rounds;
 }
 
 /** The changes of messages that are written at the end of a round. */
 interface RoundChanges {
-  /** The digests that this round has stored. `recordDecision` removes the digest of each report that it records. */
-  readonly insertedDigests: Set<string>;
   readonly entries: NewEvent[];
   readonly endedMessages: EndedMessage[];
   /** The new states of messages that have already ended. */
   readonly newStates: { readonly id: string; readonly state: State }[];
 }
 
-/** Records reports about different messages. Resolves to the results by the positions of the reports. */
+/**
+ * Records reports with different digests about different messages, which must be locked. Resolves to the results by the
+ * positions of the reports.
+ */
 async function recordRound(
   transaction: Transaction,
   round: readonly IdentifiedReport[],
+  messages: ReadonlyMap<string, LockedMessage>,
 ): Promise<ReadonlyMap<number, RecordResult>> {
-  const knownDigests = await findDigests(
-    transaction,
-    round.flatMap(({ report }) => (isIdentifiedByHistory(report) ? [] : [report.digest])),
-  );
-  const results = new Map<number, RecordResult>();
-  const newReports: IdentifiedReport[] = [];
-  for (const identifiedReport of round) {
-    const { report, position } = identifiedReport;
-    if (isIdentifiedByHistory(report) || !knownDigests.has(report.digest)) newReports.push(identifiedReport);
-    else results.set(position, createIneffectiveResult({ kind: 'repeated' }));
-  }
-  const messages = await lockMessages(
-    transaction,
-    newReports.flatMap(({ id }) => (id === null ? [] : [id])),
-  );
-  const histories = await readHistories(transaction, newReports, messages);
-  const decidedReports = newReports.map((identifiedReport): DecidedReport => {
+  const histories = await readHistories(transaction, round, messages);
+  const decidedReports = round.map((identifiedReport): DecidedReport => {
     const { report, id } = identifiedReport;
     const lockedMessage = id === null ? undefined : messages.get(id);
     const history = summarizeHistory((id === null ? undefined : histories.get(id)) ?? []);
@@ -175,9 +186,10 @@ async function recordRound(
       decision.kind === 'record' && !isIdentifiedByHistory(report) ? [{ report, messageId: decision.id }] : [],
     ),
   );
-  const changes: RoundChanges = { insertedDigests, entries: [], endedMessages: [], newStates: [] };
+  const changes: RoundChanges = { entries: [], endedMessages: [], newStates: [] };
+  const results = new Map<number, RecordResult>();
   for (const decidedReport of decidedReports)
-    results.set(decidedReport.position, await recordDecision(transaction, decidedReport, changes));
+    results.set(decidedReport.position, await recordDecision(transaction, decidedReport, insertedDigests, changes));
   await writeChanges(transaction, changes);
   return results;
 }
@@ -193,6 +205,7 @@ interface DecidedReport extends IdentifiedReport {
 async function recordDecision(
   transaction: Transaction,
   { report, decision, lockedMessage }: DecidedReport,
+  insertedDigests: ReadonlySet<string>,
   changes: RoundChanges,
 ): Promise<RecordResult> {
   const { at } = report;
@@ -218,8 +231,8 @@ async function recordDecision(
       );
     }
     case 'record': {
-      // Another report of the round, or of another node, can have the same digest.
-      if (!isIdentifiedByHistory(report) && !changes.insertedDigests.delete(report.digest))
+      // An earlier round or another node can have stored the same digest.
+      if (!isIdentifiedByHistory(report) && !insertedDigests.has(report.digest))
         return createIneffectiveResult({ kind: 'repeated' });
       const { id, accountId, newState } = decision;
       const { row = {}, queueRow } = lockedMessage ?? {};

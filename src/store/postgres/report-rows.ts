@@ -24,19 +24,24 @@ const LOCK_QUEUE_ROWS: Statement = {
   name: 'feedback_lock_queue_rows',
   text: 'SELECT id, state, attempts FROM queue WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE',
 };
+// The server selects the partition of each id. With a condition on the array, it would read all partitions, because the
+// plan is generic.
 const LOCK_MESSAGES: Statement = {
   name: 'feedback_lock_messages',
-  text: `SELECT id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient
-    FROM mail_request
-    WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE`,
+  text: `SELECT m.* FROM (SELECT u.id FROM unnest($1::uuid[]) AS u(id) ORDER BY u.id) r
+    CROSS JOIN LATERAL (
+      SELECT id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient
+      FROM mail_request WHERE id = r.id FOR UPDATE) m`,
 };
-// The array condition makes the planner skip partitions. The large columns are read only if the decision needs them.
+// The large columns are read only if the decision needs them. Because of ORDER BY, the planner does not join the tables
+// in another way, so the server selects the partition of each id.
 const SELECT_HISTORIES: Statement = {
   name: 'feedback_histories',
-  text: `SELECT e.id, e.at, e.verb, e.by, e.detail, CASE WHEN r.needs_attempts THEN e.failure END AS failure,
-      CASE WHEN r.needs_attempts THEN e.attempt END AS attempt
-    FROM unnest($1::uuid[], $2::boolean[]) AS r(id, needs_attempts) JOIN event e ON e.id = r.id
-    WHERE e.id = ANY($1::uuid[]) AND (r.needs_attempts OR e.verb = ANY($3::text[])) ORDER BY e.id, e.n`,
+  text: `SELECT e.* FROM unnest($1::uuid[], $2::boolean[]) AS r(id, needs_attempts)
+    CROSS JOIN LATERAL (
+      SELECT id, at, verb, by, detail, CASE WHEN r.needs_attempts THEN failure END AS failure,
+        CASE WHEN r.needs_attempts THEN attempt END AS attempt
+      FROM event WHERE id = r.id AND (r.needs_attempts OR verb = ANY($3::text[])) ORDER BY n) e`,
 };
 const INSERT_REPORT: Statement = {
   name: 'feedback_insert',
@@ -51,7 +56,7 @@ const INSERT_DIGESTS: Statement = {
     ON CONFLICT (digest) DO NOTHING RETURNING digest`,
 };
 
-/** Resolves to the id of the message that a report names, or to null if the report names no known message. */
+/** Resolves to the id of the message, or to null if the report names no message or an unknown id of the provider. */
 export async function findMessageId(
   transaction: Transaction,
   messageRef: FeedbackReport['messageRef'],
@@ -159,7 +164,7 @@ export async function storeReport(
 }
 
 /**
- * Stores the report and resolves to its id, or to null if another transaction has stored it. If `reason` is not null,
+ * Stores the report and resolves to its id, or to null if its digest is already stored. If `reason` is not null,
  * the summary and the bytes of the report are also stored.
  */
 export async function insertReport(

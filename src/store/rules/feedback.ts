@@ -58,8 +58,13 @@ const NO_HISTORY: ReportedHistory = {
 };
 
 /** Returns true if the decision on the report depends on the history of the message. */
-export function needsHistory({ events }: FeedbackReport, { state }: ReportedMessage): boolean {
-  return needsAttempts(state) || events.some(({ kind }) => kind === 'confirmed');
+export function needsHistory(report: FeedbackReport, { state }: ReportedMessage): boolean {
+  return needsAttempts(state) || needsDeliveryEntries(report);
+}
+
+/** Returns true if the decision on the report depends on the history entries of the types `DELIVERY_ENTRY_TYPES`. */
+export function needsDeliveryEntries({ events }: FeedbackReport): boolean {
+  return events.some(isConfirmation);
 }
 
 /**
