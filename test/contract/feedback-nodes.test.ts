@@ -115,10 +115,17 @@ test('transactions with overlapping batches, some of whose events are already re
     expect(message?.events.length).toBeLessThanOrEqual(2 + EVENTS_PER_MESSAGE);
   }
   await closeAll(nodes);
-  // A connection adds its deadlocks to the statistics at the latest when it is closed.
   const client = new pg.Client(url);
   await client.connect();
   onTestFinished(() => client.end());
+  // A connection adds its deadlocks to the statistics at the latest when the server closes it.
+  const countOtherClients = async () => {
+    const { rows } = await client.query(
+      'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+    );
+    return rows.length;
+  };
+  await expect.poll(countOtherClients, { timeout: 120_000 }).toBe(0);
   const { rows } = await client.query(
     'SELECT deadlocks::int AS count FROM pg_stat_database WHERE datname = current_database()',
   );

@@ -578,14 +578,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
       test.each<[string, Partial<FeedbackEvent>, string]>([
         ['is applied', {}, 'applied'],
         ['names another recipient', { recipient: 'other@example.com' }, 'unrelated'],
+        ['concerns a message in the state sending', {}, 'pending'],
       ])(
         'if the first of two events with the same digest in one batch %s, the second is a repetition',
         async (_, changes, kind) => {
           const store = await createStoreWithAccount();
-          const [message, otherMessage] = [
-            await storeDeliveredMessage(store),
-            await storeDeliveredMessage(store, 'otto@example.com'),
-          ];
+          const message = kind === 'pending' ? createMessage({ lease: LEASE }) : await storeDeliveredMessage(store);
+          if (kind === 'pending') await store.accept([message]);
+          const otherMessage = await storeDeliveredMessage(store, 'otto@example.com');
           const batch = [
             createOneTimeReport({ id: message.id }, { ...HARD_BOUNCE, ...changes } as FeedbackEvent, 'token'),
             createOneTimeReport({ id: otherMessage.id }, HARD_BOUNCE, 'token'),
@@ -892,9 +892,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
         event: events[Math.floor(random() * events.length)] ?? CONFIRMATION,
       }));
       // PostgreSQL applies the events of a message in the order of their digests, which is also the order in the batch.
+      const start = Date.now();
       const createReports = (messages: readonly NewMessage[]) =>
         choices.map(({ messageIndex, event }, index) => ({
-          ...createEventReport({ id: messages[messageIndex]?.id ?? '' }, event, 5_000 + index),
+          ...createEventReport({ id: messages[messageIndex]?.id ?? '' }, event, start + index),
           digest: String(index).padStart(3, '0'),
         }));
       const batchResults = await batchStore.recordFeedback(createReports(batchMessages));
@@ -914,7 +915,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           messages.map(async ({ id }) => {
             const message = await store.findMessage(id);
             const entries = message?.events.map(({ verb, by, detail, failure }) => ({ verb, by, detail, failure }));
-            return { state: message?.state, entries };
+            return { state: message?.state, attempts: message?.attempts, entries };
           }),
         );
         return hideIds(
@@ -928,6 +929,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const batchEffects = await readEffects(batchStore, batchResults, batchMessages);
       expect(batchEffects).toEqual(await readEffects(singleStore, singleResults, singleMessages));
       expect((await readSuppressions(batchStore)).length).toBeGreaterThan(10);
+      const counts = await readCounts(batchStore);
+      expect(Math.min(counts?.bounces ?? 0, counts?.complaints ?? 0)).toBeGreaterThan(0);
     });
 
     test('the digest of a report without events is recorded, so that a later event with this digest changes nothing', async () => {

@@ -55,33 +55,7 @@ export async function recordBatch(
   batch: readonly FeedbackReport[],
 ): Promise<readonly FeedbackResult[]> {
   const deltas = new ReputationDeltas();
-  const results: FeedbackResult[] = [];
-  const pendingEffects: { readonly position: number; readonly effect: Effect }[] = [];
-  const ids = await Promise.all(batch.map(({ messageRef }) => findMessageId(transaction, messageRef)));
-  const sortedReports = batch.map((report, position) => ({
-    report,
-    position,
-    id: ids[position] ?? null,
-    key: `${ids[position] ?? '~'} ${report.digest}`,
-  }));
-  sortedReports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
-  const knownDigests = await findDigests(transaction, listDigests(sortedReports));
-  const newReports = sortedReports.filter(({ report, position }) => {
-    if (!isRepeated(report, knownDigests)) return true;
-    results[position] = { kind: 'repeated' };
-    return false;
-  });
-  // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each table in the
-  // same order on every node, so that nodes cannot deadlock. Therefore all messages are locked before the first round.
-  let messages = await lockMessages(transaction, listMessageIds(newReports));
-  for (const [index, round] of splitIntoRounds(newReports).entries()) {
-    // An earlier round may have changed the messages of a later round.
-    if (index > 0) messages = await lockMessages(transaction, listMessageIds(round));
-    for (const [position, recordResult] of await recordRound(transaction, round, messages)) {
-      if (recordResult.kind === 'open') pendingEffects.push({ position, effect: recordResult.effect });
-      else results[position] = recordResult.answer;
-    }
-  }
+  const { results, pendingEffects } = await changeMessages(transaction, batch);
   const suppressingEffects = await suppressRecipients(
     transaction,
     pendingEffects.map(({ effect }) => effect),
@@ -111,6 +85,44 @@ export async function recordBatch(
   return results;
 }
 
+/** The results of a batch by position. A report that was recorded in the history of a message has no result yet. */
+interface MessageChanges {
+  readonly results: FeedbackResult[];
+  readonly pendingEffects: readonly { readonly position: number; readonly effect: Effect }[];
+}
+
+/** Records the reports, and changes their messages. */
+async function changeMessages(transaction: Transaction, batch: readonly FeedbackReport[]): Promise<MessageChanges> {
+  const results: FeedbackResult[] = [];
+  const ids = await Promise.all(batch.map(({ messageRef }) => findMessageId(transaction, messageRef)));
+  const sortedReports = batch.map((report, position) => ({
+    report,
+    position,
+    id: ids[position] ?? null,
+    key: `${ids[position] ?? '~'} ${report.digest}`,
+  }));
+  sortedReports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+  const newReports = await removeRepeated(transaction, sortedReports, results);
+  // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each table in the same
+  // order on every node, so that batches of several nodes do not deadlock. Therefore all messages are locked before the
+  // first round.
+  const messages = await lockMessages(transaction, listMessageIds(newReports));
+  const [firstRound = [], ...laterRounds] = splitIntoRounds(newReports, messages);
+  const recordResults = new Map(await recordRound(transaction, firstRound, messages));
+  for (const laterRound of laterRounds) {
+    // An earlier round may have stored digests of this round, or may have changed its messages.
+    const round = await removeRepeated(transaction, laterRound, results);
+    const changedMessages = await lockMessages(transaction, listMessageIds(round));
+    for (const [position, recordResult] of await recordRound(transaction, round, changedMessages))
+      recordResults.set(position, recordResult);
+  }
+  const pendingEffects: { readonly position: number; readonly effect: Effect }[] = [];
+  for (const [position, recordResult] of recordResults)
+    if (recordResult.kind === 'open') pendingEffects.push({ position, effect: recordResult.effect });
+    else results[position] = recordResult.answer;
+  return { results, pendingEffects };
+}
+
 interface Effect {
   readonly decision: RecordDecision;
   /** The canonical recipient. */
@@ -122,13 +134,23 @@ type RecordResult =
   | { readonly kind: 'answered'; readonly answer: FeedbackResult }
   | { readonly kind: 'open'; readonly effect: Effect };
 
-/** Returns the digests by which the store recognizes repetitions of the reports. */
-function listDigests(reports: readonly IdentifiedReport[]): readonly string[] {
-  return reports.flatMap(({ report }) => (isIdentifiedByHistory(report) ? [] : [report.digest]));
-}
-
-function isRepeated(report: FeedbackReport, knownDigests: ReadonlySet<string>): boolean {
-  return !isIdentifiedByHistory(report) && knownDigests.has(report.digest);
+/**
+ * Resolves to the reports whose digests are not stored. The results of the other reports are `repeated`, and are added
+ * to `results`.
+ */
+async function removeRepeated(
+  transaction: Transaction,
+  reports: readonly IdentifiedReport[],
+  results: FeedbackResult[],
+): Promise<readonly IdentifiedReport[]> {
+  const needsDigest = ({ report }: IdentifiedReport) => !isIdentifiedByHistory(report);
+  const digests = reports.filter(needsDigest).map(({ report }) => report.digest);
+  const knownDigests = await findDigests(transaction, digests);
+  return reports.filter((identifiedReport) => {
+    if (!needsDigest(identifiedReport) || !knownDigests.has(identifiedReport.report.digest)) return true;
+    results[identifiedReport.position] = { kind: 'repeated' };
+    return false;
+  });
 }
 
 function listMessageIds(reports: readonly IdentifiedReport[]): readonly string[] {
@@ -136,15 +158,20 @@ function listMessageIds(reports: readonly IdentifiedReport[]): readonly string[]
 }
 
 /**
- * Splits reports into rounds that contain at most one report for each message and for each digest, so that the
+ * Splits reports into rounds that contain at most one report for each stored message and for each digest, so that the
  * statements of a round can read and write all its messages together. The reports of a message keep their order.
  */
-function splitIntoRounds(reports: readonly IdentifiedReport[]): readonly (readonly IdentifiedReport[])[] {
+function splitIntoRounds(
+  reports: readonly IdentifiedReport[],
+  messages: ReadonlyMap<string, LockedMessage>,
+): readonly (readonly IdentifiedReport[])[] {
   const rounds: IdentifiedReport[][] = [];
   const nextRounds = new Map<string, number>();
   for (const identifiedReport of reports) {
     const { report, id } = identifiedReport;
-    const keys = [`digest ${report.digest}`, ...(id === null ? [] : [`message ${id}`])];
+    // Reports about messages that are not stored are all in the first round, so that their digests are inserted in the
+    // same order on every node.
+    const keys = [`digest ${report.digest}`, ...(id !== null && messages.has(id) ? [`message ${id}`] : [])];
     const roundIndex = Math.max(...keys.map((key) => nextRounds.get(key) ?? 0));
     for (const key of keys) nextRounds.set(key, roundIndex + 1);
     const round = rounds[roundIndex];

@@ -155,7 +155,7 @@ export function prepareFeedback(
 
   /**
    * Reads the messages with these ids, which the reports name. Returns their rows by id. One statement for all messages
-   * takes about half of the processor time of a statement for each message (docs/decisions/provider-events.md).
+   * takes about half of the processor time of two statements for each message (docs/decisions/provider-events.md).
    */
   function readMessages(ids: ReadonlySet<string>, reports: readonly FeedbackReport[]): Map<string, rows.Row> {
     const messageRows = selectMessages.all({
