@@ -6,6 +6,7 @@
 
 import type { State } from '../src/model/message.ts';
 import { createMessageIdGenerator } from '../src/model/submission.ts';
+import { createSeededRandom } from '../test/rig/random.ts';
 
 const FIRST_NAMES =
   'anna ben carla david elena farid greta hans ines jonas kaori lars maria nadia omar paula quentin rita sven tariq ute vera wim xenia yusuf zoe amelie björn chloé dmitri'.split(
@@ -106,15 +107,4 @@ function randomHex(random: () => number, digitCount: number): string {
   return Math.floor(random() * 16 ** digitCount)
     .toString(16)
     .padStart(digitCount, '0');
-}
-
-/** Returns a mulberry32 generator of numbers in [0, 1). The same seed results in the same sequence. */
-function createSeededRandom(seed: number): () => number {
-  let randomState = seed;
-  return () => {
-    randomState = (randomState + 0x6d2b79f5) | 0;
-    let value = Math.imul(randomState ^ (randomState >>> 15), 1 | randomState);
-    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value;
-    return ((value ^ (value >>> 14)) >>> 0) / 4_294_967_296;
-  };
 }

@@ -1,13 +1,13 @@
-/** Tests that nodes that record the same events at the same time apply each event once, and do not deadlock. */
+/** Tests that nodes that change the same messages at the same time apply each event once, and do not deadlock. */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import type { FeedbackReport } from '../../src/model/feedback.ts';
+import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
+import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { createSeededRandom } from '../rig/random.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
@@ -33,20 +33,21 @@ async function openNodes(kind: keyof typeof createSetting): Promise<readonly [St
   return [firstNode, secondNode];
 }
 
-async function closeAll(nodes: readonly Store[]): Promise<void> {
-  await Promise.all(nodes.map((node) => node.close()));
-}
+const EVIDENCE = { status: '5.1.1', diagnostic: 'no such user', reportingHost: null };
+const HARD_BOUNCE: FeedbackEvent = {
+  ...{ kind: 'bounce', permanent: true, failure: { class: 'hard', category: 'mailbox-unknown' } },
+  ...{ recipient: null, alias: null, evidence: EVIDENCE },
+};
+const REACTIVATION: FeedbackEvent = { kind: 'reactivated', recipient: null, alias: null, evidence: EVIDENCE };
 
-function createBounce(id: string): FeedbackReport {
-  const evidence = { status: '5.1.1', diagnostic: 'no such user', reportingHost: null };
-  const failure = { class: 'hard', category: 'mailbox-unknown' } as const;
+function createReport(id: string, event: FeedbackEvent): FeedbackReport {
   return {
     messageRef: { id },
-    events: [{ kind: 'bounce', permanent: true, failure, recipient: null, alias: null, evidence }],
+    events: [event],
     source: 'postmark',
     digest: createHash('sha256').update(`postmark\n${id}`).digest('hex'),
     at: Date.now(),
-    summary: 'postmark Bounce/HardBounce',
+    summary: 'postmark event',
     raw: new Uint8Array(),
     isFinal: false,
     isProviderEvent: true,
@@ -63,7 +64,7 @@ test.each(['sqlite', 'postgres'] as const)(
     );
     await store.accept(messages);
     await store.settle(messages.map((message) => createSettlement({ ...message, attempts: 1, lease: LEASE })));
-    const batch = messages.map(({ id }) => createBounce(id));
+    const batch = messages.map(({ id }) => createReport(id, HARD_BOUNCE));
     const batchOrders = [batch, batch.toReversed(), [...batch.slice(20), ...batch.slice(0, 20)], batch];
     const results = await Promise.all(batchOrders.map((order, n) => nodes[n % 2]?.recordFeedback(order) ?? []));
     const kinds = results.flat().map((result) => result.kind);
@@ -83,22 +84,50 @@ test.each(['sqlite', 'postgres'] as const)(
   },
 );
 
-test('transactions with overlapping batches, some of whose events are already recorded, do not deadlock on PostgreSQL', async () => {
+/** Opens stores of `count` nodes on one PostgreSQL database. `countDeadlocks` closes them. */
+async function openPostgresNodes(count: number) {
   const url = await createTemporaryDatabase({ content: 'empty-store' });
   const setting = parsePostgresUrl(url);
-  const nodes = await Promise.all([1, 2, 3].map(() => openStore(setting, { exclusive: false })));
-  onTestFinished(() => closeAll(nodes));
-  const [store] = nodes;
-  if (store === undefined) throw new Error('no node is open');
-  await store.createAccount('default', NO_LIMITS, Date.now());
+  const open = () => openStore(setting, { exclusive: false });
+  const firstNode = await open();
+  const nodes = [firstNode, ...(await Promise.all(Array.from({ length: count - 1 }, open)))];
+  const closeAll = () => Promise.all(nodes.map((node) => node.close()));
+  onTestFinished(async () => void (await closeAll()));
+  await firstNode.createAccount('default', NO_LIMITS, Date.now());
+  return {
+    nodes,
+    firstNode,
+    async countDeadlocks(): Promise<unknown> {
+      await closeAll();
+      const client = new pg.Client(url);
+      await client.connect();
+      onTestFinished(() => client.end());
+      // A connection adds its deadlocks to the statistics at the latest when the server closes it.
+      const countOtherClients = async () => {
+        const { rows } = await client.query(
+          'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+        );
+        return rows.length;
+      };
+      await expect.poll(countOtherClients, { timeout: 120_000 }).toBe(0);
+      const { rows } = await client.query(
+        'SELECT deadlocks::int AS count FROM pg_stat_database WHERE datname = current_database()',
+      );
+      return rows[0].count;
+    },
+  };
+}
+
+test('transactions with overlapping batches, some of whose events are already recorded, do not deadlock on PostgreSQL', async () => {
+  const { nodes, firstNode, countDeadlocks } = await openPostgresNodes(3);
   const messages = Array.from({ length: MESSAGE_COUNT }, (_, n) =>
     createMessage({ to: `r${n}@example.com`, lease: LEASE }),
   );
-  await store.accept(messages);
-  await store.settle(messages.map((message) => createSettlement({ ...message, attempts: 1, lease: LEASE })));
+  await firstNode.accept(messages);
+  await firstNode.settle(messages.map((message) => createSettlement({ ...message, attempts: 1, lease: LEASE })));
   const random = createSeededRandom(28);
   const events = messages.flatMap(({ id }) =>
-    Array.from({ length: EVENTS_PER_MESSAGE }, (_, n) => ({ ...createBounce(id), digest: `${id} ${n}` })),
+    Array.from({ length: EVENTS_PER_MESSAGE }, (_, n) => ({ ...createReport(id, HARD_BOUNCE), digest: `${id} ${n}` })),
   );
   const chooseBatch = () =>
     Array.from({ length: 40 }, () => events[Math.floor(random() * events.length)]).filter(
@@ -109,25 +138,28 @@ test('transactions with overlapping batches, some of whose events are already re
   };
   await Promise.all(nodes.flatMap((node) => [recordBatches(node), recordBatches(node)]));
   for (const { id } of messages) {
-    const message = await store.findMessage(id);
+    const message = await firstNode.findMessage(id);
     expect(message?.state).toBe('bounced');
     expect(message?.events.filter(({ verb }) => verb === 'bounced')).toHaveLength(1);
     expect(message?.events.length).toBeLessThanOrEqual(2 + EVENTS_PER_MESSAGE);
   }
-  await closeAll(nodes);
-  const client = new pg.Client(url);
-  await client.connect();
-  onTestFinished(() => client.end());
-  // A connection adds its deadlocks to the statistics at the latest when the server closes it.
-  const countOtherClients = async () => {
-    const { rows } = await client.query(
-      'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
+  expect(await countDeadlocks()).toBe(0);
+});
+
+test('an action on many messages, newest first, and events about the same messages do not deadlock on PostgreSQL', async () => {
+  const { nodes, firstNode, countDeadlocks } = await openPostgresNodes(2);
+  for (let round = 0; round < 15; round += 1) {
+    const messages = Array.from({ length: MESSAGE_COUNT }, (_, n) =>
+      createMessage({ to: `r${round}.${n}@example.com` }),
     );
-    return rows.length;
-  };
-  await expect.poll(countOtherClients, { timeout: 120_000 }).toBe(0);
-  const { rows } = await client.query(
-    'SELECT deadlocks::int AS count FROM pg_stat_database WHERE datname = current_database()',
-  );
-  expect(rows).toEqual([{ count: 0 }]);
+    await firstNode.accept(messages);
+    const targets = messages.toReversed().map(({ id }) => ({ id, newId: createMessageIdAt(Date.now()) }));
+    const step = { action: 'cancel', targets, filter: 'state=queued', refused: 0, entry: null, isLast: true } as const;
+    const [{ outcomes }] = await Promise.all([
+      firstNode.changeMessages(step, Date.now()),
+      ...nodes.map((node) => node.recordFeedback(messages.map(({ id }) => createReport(id, REACTIVATION)))),
+    ]);
+    expect(outcomes.filter(({ kind }) => kind !== 'done')).toEqual([]);
+  }
+  expect(await countDeadlocks()).toBe(0);
 });

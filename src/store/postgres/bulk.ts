@@ -1,7 +1,6 @@
 /**
- * Performs one batch of an action on many messages and writes the counts to the audit log, in one transaction. The rows
- * are locked one after the other in the order of the targets, newest first, so that two transactions that change the
- * same messages cannot deadlock.
+ * Performs one batch of an action on many messages and writes the counts to the audit log, in one transaction. The
+ * messages are locked before the first change, so that only one of two concurrent transactions resends a message.
  */
 import {
   type BulkOutcome,
@@ -13,15 +12,11 @@ import {
 import { isUuid } from '../../model/uuid.ts';
 import type { Store } from '../contract.ts';
 import { writeRun } from './audit.ts';
+import { lockMessages } from './message-locks.ts';
 import { changeMessageInTransaction } from './messages.ts';
 import { areMessagesStored, resendInTransaction } from './resend.ts';
 import { type Database, forceDurableCommit, type Session, type Statement, type Transaction } from './session.ts';
 
-/** Locks the message, so that only one of two concurrent transactions resends it. */
-const LOCK_MESSAGE: Statement = {
-  name: 'bulk_lock',
-  text: 'SELECT 1 AS one FROM mail_request WHERE id = $1::uuid FOR NO KEY UPDATE',
-};
 const SELECT_RESENT: Statement = {
   name: 'bulk_resent',
   text: `SELECT 1 AS one FROM event WHERE id = $1::uuid AND verb = '${RESENT_VERB}' LIMIT 1`,
@@ -37,6 +32,8 @@ export function prepareBulk(
       database.transaction(
         async (transaction) => {
           if (step.action === 'resend') await requireStandby(transaction);
+          const ids = step.targets.map(({ id }) => id).filter(isUuid);
+          await lockMessages(transaction, ids);
           const outcomes: BulkOutcome[] = [];
           for (const target of step.targets) outcomes.push(await changeMessage(transaction, step, target, now));
           const doneCount = outcomes.filter(({ kind }) => kind === 'done').length;
@@ -68,10 +65,7 @@ async function changeMessage(
     case 'cancel':
       return toBulkOutcome(id, await changeMessageInTransaction(transaction, id, 'cancelled', now, undefined));
     case 'resend': {
-      const [, resent] = await Promise.all([
-        transaction.query(LOCK_MESSAGE, [id]),
-        transaction.query(SELECT_RESENT, [id]),
-      ]);
+      const resent = await transaction.query(SELECT_RESENT, [id]);
       if (resent.length > 0) return { kind: 'refused', id, reason: 'already-resent' };
       return toBulkOutcome(id, await resendInTransaction(transaction, target, now, undefined));
     }

@@ -6,7 +6,7 @@ import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts
 import { computeNextPendingAttemptAt, MAX_SCANNED_REPORTS, parsePendingReport } from '../rules/feedback.ts';
 import * as rows from '../rules/rows.ts';
 import { recordBatch } from './report-batch.ts';
-import { findMessageId } from './report-rows.ts';
+import { findMessageIds } from './report-rows.ts';
 import type { Database, Statement } from './session.ts';
 
 const LOCK_PENDING: Statement = {
@@ -83,19 +83,15 @@ export function prepareFeedback(database: Database): Operations {
           receivedAt: rows.readInteger(row, 'received_at'),
           report: parsePendingReport(rows.readText(row, 'report')),
         }));
-        const results =
-          dueReports.length === 0
-            ? []
-            : await recordBatch(
-                transaction,
-                dueReports.map(({ report }) => report),
-              );
+        const reports = dueReports.map(({ report }) => report);
+        const results = reports.length === 0 ? [] : await recordBatch(transaction, reports);
+        const messageIds = await findMessageIds(transaction, reports);
         const appliedReports: AppliedReport[] = [];
         const endedDigests: string[] = [];
         const postponedReports: { readonly digest: string; readonly nextDueAt: number }[] = [];
         for (const [index, { digest, receivedAt, report }] of dueReports.entries()) {
           const result = results[index] ?? { kind: 'pending' };
-          const messageId = result.kind === 'pending' ? await findMessageId(transaction, report.messageRef) : null;
+          const messageId = messageIds[index] ?? null;
           const nextDueAt = result.kind === 'pending' ? computeNextPendingAttemptAt(receivedAt, messageId, now) : null;
           if (nextDueAt !== null) postponedReports.push({ digest, nextDueAt });
           else {

@@ -1,21 +1,16 @@
 /** Appends entries to the histories of messages, and records the end of messages. */
 
-import type { RecordedFailure } from '../../model/failure.ts';
-import type { State } from '../../model/message.ts';
+import type { HistoryEntry, State } from '../../model/message.ts';
 import { getEventBit } from '../../model/webhook.ts';
 import { inheritsFailure, setsLastFailure } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { findEventType } from '../rules/webhooks.ts';
 import type { Session, Statement } from './session.ts';
 
-export interface NewEvent {
+/** An entry to be appended to the history of a message. */
+export interface NewEvent extends Omit<HistoryEntry, 'attempt'> {
   readonly id: string;
   readonly accountId: number;
-  readonly at: number;
-  readonly verb: string;
-  readonly by: string;
-  readonly detail: string | null;
-  readonly failure: RecordedFailure | null;
   /** JSON. */
   readonly attempt: string | null;
   /** The state of the message after the change. */

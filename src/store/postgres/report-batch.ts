@@ -23,14 +23,13 @@ import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { appendEvents, type EndedMessage, endMessages, type NewEvent } from './history.ts';
 import { SUPPRESS_RECIPIENTS } from './lease-ends.ts';
+import { type LockedMessage, lockMessages } from './message-locks.ts';
 import {
   findDigests,
-  findMessageId,
+  findMessageIds,
   type IdentifiedReport,
   insertDigests,
   insertReport,
-  type LockedMessage,
-  lockMessages,
   type RecordedReport,
   readHistories,
   storeReport,
@@ -94,7 +93,7 @@ interface MessageChanges {
 /** Records the reports, and changes their messages. */
 async function changeMessages(transaction: Transaction, batch: readonly FeedbackReport[]): Promise<MessageChanges> {
   const results: FeedbackResult[] = [];
-  const ids = await Promise.all(batch.map(({ messageRef }) => findMessageId(transaction, messageRef)));
+  const ids = await findMessageIds(transaction, batch);
   const sortedReports = batch.map((report, position) => ({
     report,
     position,
@@ -190,8 +189,8 @@ interface RoundChanges {
 }
 
 /**
- * Records reports with different digests about different messages, which must be locked. Resolves to the results by the
- * positions of the reports.
+ * Records reports with different digests about different messages. The transaction must have locked the messages.
+ * Resolves to the results by the positions of the reports.
  */
 async function recordRound(
   transaction: Transaction,

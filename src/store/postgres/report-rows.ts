@@ -1,37 +1,18 @@
-/** Reads, locks and writes the rows of a batch of feedback reports and of their messages. */
+/** Reads and writes the rows of a batch of feedback reports, and reads the histories of their messages. */
 
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
-import {
-  DELIVERY_ENTRY_TYPES,
-  needsAttempts,
-  needsHistory,
-  type ReportedMessage,
-  type SummarizedEntry,
-} from '../rules/feedback.ts';
+import { DELIVERY_ENTRY_TYPES, needsAttempts, needsHistory, type SummarizedEntry } from '../rules/feedback.ts';
 import * as rows from '../rules/rows.ts';
+import type { LockedMessage } from './message-locks.ts';
 import type { Statement, Transaction } from './session.ts';
 
 const SELECT_DIGESTS: Statement = {
   name: 'feedback_select_digests',
   text: 'SELECT digest FROM feedback WHERE digest = ANY($1::text[])',
 };
-const SELECT_BY_REFERENCE: Statement = {
-  name: 'feedback_by_reference',
-  text: 'SELECT id FROM provider_reference WHERE reference = $1',
-};
-// Rows in `queue` are locked before rows in `mail_request`. A settlement uses the same order.
-const LOCK_QUEUE_ROWS: Statement = {
-  name: 'feedback_lock_queue_rows',
-  text: 'SELECT id, state, attempts FROM queue WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE',
-};
-// The server selects the partition of each id. With a condition on the array, it would read all partitions, because the
-// plan is generic.
-const LOCK_MESSAGES: Statement = {
-  name: 'feedback_lock_messages',
-  text: `SELECT m.* FROM (SELECT u.id FROM unnest($1::uuid[]) AS u(id) ORDER BY u.id) r
-    CROSS JOIN LATERAL (
-      SELECT id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient
-      FROM mail_request WHERE id = r.id FOR UPDATE) m`,
+const SELECT_BY_REFERENCES: Statement = {
+  name: 'feedback_by_references',
+  text: 'SELECT reference, id FROM provider_reference WHERE reference = ANY($1::text[])',
 };
 // The large columns are read only if the decision needs them. Because of ORDER BY, the planner does not join the tables
 // in another way, so the server selects the partition of each id.
@@ -56,15 +37,25 @@ const INSERT_DIGESTS: Statement = {
     ON CONFLICT (digest) DO NOTHING RETURNING digest`,
 };
 
-/** Resolves to the id of the message, or to null if the report names no message or an unknown id of the provider. */
-export async function findMessageId(
+/**
+ * Resolves to the ids of the messages that the reports name. The id is null if a report names no message or an unknown id
+ * of the provider.
+ */
+export async function findMessageIds(
   transaction: Transaction,
-  messageRef: FeedbackReport['messageRef'],
-): Promise<string | null> {
-  if (messageRef === null) return null;
-  if ('id' in messageRef) return messageRef.id;
-  const [row] = await transaction.query(SELECT_BY_REFERENCE, [messageRef.reference]);
-  return row === undefined ? null : rows.readText(row, 'id');
+  reports: readonly FeedbackReport[],
+): Promise<readonly (string | null)[]> {
+  const references = reports.flatMap(({ messageRef }) =>
+    messageRef !== null && 'reference' in messageRef ? [messageRef.reference] : [],
+  );
+  const referenceRows = references.length === 0 ? [] : await transaction.query(SELECT_BY_REFERENCES, [references]);
+  const idsByReference = new Map(
+    referenceRows.map((row) => [rows.readText(row, 'reference'), rows.readText(row, 'id')]),
+  );
+  return reports.map(({ messageRef }) => {
+    if (messageRef === null) return null;
+    return 'id' in messageRef ? messageRef.id : (idsByReference.get(messageRef.reference) ?? null);
+  });
 }
 
 /** Resolves to those of the digests that are stored. */
@@ -72,33 +63,6 @@ export async function findDigests(transaction: Transaction, digests: readonly st
   if (digests.length === 0) return new Set();
   const digestRows = await transaction.query(SELECT_DIGESTS, [digests]);
   return new Set(digestRows.map((row) => rows.readText(row, 'digest')));
-}
-
-/** A message whose rows are locked. */
-export interface LockedMessage {
-  readonly row: rows.Row;
-  /** The row in `queue`, or undefined if the message has ended. */
-  readonly queueRow: rows.Row | undefined;
-  readonly message: ReportedMessage;
-}
-
-/** Locks the rows of the messages. Resolves to the stored messages by id. */
-export async function lockMessages(
-  transaction: Transaction,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, LockedMessage>> {
-  if (ids.length === 0) return new Map();
-  const queueRows = new Map(
-    (await transaction.query(LOCK_QUEUE_ROWS, [ids])).map((row) => [rows.readText(row, 'id'), row]),
-  );
-  const messageRows = await transaction.query(LOCK_MESSAGES, [ids]);
-  return new Map(
-    messageRows.map((row) => {
-      const id = rows.readText(row, 'id');
-      const queueRow = queueRows.get(id);
-      return [id, { row, queueRow, message: rows.toReportedMessage(row, queueRow) }];
-    }),
-  );
 }
 
 /** A report of a batch. */
@@ -141,7 +105,7 @@ export interface RecordedReport {
 export async function insertDigests(
   transaction: Transaction,
   recordedReports: readonly RecordedReport[],
-): Promise<Set<string>> {
+): Promise<ReadonlySet<string>> {
   if (recordedReports.length === 0) return new Set();
   const insertedRows = await transaction.query(INSERT_DIGESTS, [
     recordedReports.map(({ report }) => report.digest),
