@@ -26,7 +26,7 @@ import {
 } from './model/node.ts';
 import { createMessageIdGenerator } from './model/submission.ts';
 import { createEvents } from './observability/events.ts';
-import { createLog, createLogHandlers } from './observability/log.ts';
+import { createLog, createLogHandlers, type LogDestination } from './observability/log.ts';
 import { watchHealth } from './store/commits.ts';
 import type { Store } from './store/contract.ts';
 import { cacheByCost } from './store/cost-cache.ts';
@@ -93,6 +93,8 @@ export interface ServiceOptions {
   readonly drainMs?: number;
   /** Until this promise resolves or the start fails, the log writes nothing to standard output. */
   readonly delayLogUntil?: Promise<unknown>;
+  /** Receives the lines of the log instead of standard output. */
+  readonly logDestination?: LogDestination;
   /**
    * Called with a one-line text if opening the store takes more than a few seconds. By default the text is written to
    * the log.
@@ -129,7 +131,7 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
   if (tls !== null && (roles.has('api') || roles.has('feedback'))) readCertificate(tls);
   const node = createNodeName();
   const version = options.operatorApi?.version ?? '';
-  const log = createLog(settings.logLevel, null, delayLogUntil);
+  const log = createLog(settings.logLevel, options.logDestination ?? null, delayLogUntil);
   stack.defer(() => log.close());
 
   const events = createEvents(machineClock);

@@ -60,18 +60,26 @@ export interface Context {
   withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, runsInCallerThread?: boolean): Promise<T>;
 }
 
-/** Creates the context of this process. */
-export function createProcessContext(): Context {
+/** What a command reads from and writes to: `process`, or the streams of a test. */
+export interface CommandHost {
+  readonly env: Environment;
+  readonly stdin: AsyncIterable<Buffer | string>;
+  readonly stdout: { write(text: string, onWritten?: () => void): unknown };
+  readonly stderr: { write(text: string): unknown };
+}
+
+/** Creates the context of a command. `host.stdin` is opened only by a command that reads it. */
+export function createContext(host: CommandHost): Context {
   const context: Context = {
-    environment: process.env,
+    environment: host.env,
     clock: systemClock,
     readDotEnv: readDotEnvFile,
-    getSettings: () => loadSettings(process.env, readDotEnvFile()),
-    writeText: (text) => void process.stdout.write(toPrintableLines(replaceCommandName(text, process.env))),
-    readInputLine: (name) => readInputLine(name, process.stdin),
-    writeData: (text) => void process.stdout.write(text),
-    writeJson: (value, onWritten) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, onWritten),
-    warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
+    getSettings: () => loadSettings(host.env, readDotEnvFile()),
+    writeText: (text) => void host.stdout.write(toPrintableLines(replaceCommandName(text, host.env))),
+    readInputLine: (name) => readInputLine(name, host.stdin),
+    writeData: (text) => void host.stdout.write(text),
+    writeJson: (value, onWritten) => void host.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, onWritten),
+    warn: (message) => void host.stderr.write(`postrider: warning: ${message}\n`),
     withOperationContext: (work, runsInCallerThread = true) =>
       openStoreForWork(runsInCallerThread, (store, settings) =>
         withCommandFigures({ clock: context.clock, store, onError: warnOfMissingFigures }, (publish) =>
@@ -129,7 +137,8 @@ function getUserName(): string {
   }
 }
 
-function readDotEnvFile(): string | null {
+/** Returns the text of `.env` in the working directory, or null if there is none. @throws SettingsError */
+export function readDotEnvFile(): string | null {
   try {
     return readFileSync('.env', 'utf8');
   } catch (error) {

@@ -6,7 +6,7 @@ import { Command, CommanderError } from 'commander';
 import { replaceCommandName } from '../printing/command-line.ts';
 import { describeError, joinLines } from '../printing/error-line.ts';
 import { readVersion } from '../version.ts';
-import { type Context, createProcessContext } from './context.ts';
+import { type CommandHost, type Context, createContext } from './context.ts';
 import { CommandFailure } from './failure.ts';
 
 /** Runs one command and sets the exit code of this process. `args` are the arguments after the name of the program. */
@@ -14,21 +14,26 @@ export async function main(args: readonly string[]): Promise<void> {
   // `postrider message list | head -1` closes the pipe early, which is not an error. The first use of `process.stdout`
   // also makes a pipe non-blocking. The log of `serve` requires this (observability/log.ts).
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
-  const reportFailure = (error: unknown): void => {
-    process.exitCode = error instanceof CommandFailure ? error.exitCode : 1;
-    process.stderr.write(`postrider: ${replaceCommandName(describeError(error), process.env)}\n`);
-  };
-  process.on('uncaughtException', (error) => {
-    reportFailure(error);
-    process.exit(1);
-  });
+  process.on('uncaughtException', (error) => process.exit(reportFailure(error, process)));
+  process.exitCode = await runProgram(args, process);
+  // A failed start may have left handles open, which would keep the process alive.
+  if (process.exitCode !== 0) process.exit();
+}
+
+/** Runs one command with the streams of `host`. Prints an error as one line. Resolves to the exit code. */
+export async function runProgram(args: readonly string[], host: CommandHost): Promise<number> {
   try {
-    await runCommand(args, createProcessContext());
+    await runCommand(args, createContext(host));
+    return 0;
   } catch (error) {
-    reportFailure(error);
-    // A failed start may have left handles open, which would keep the process alive.
-    process.exit();
+    return reportFailure(error, host);
   }
+}
+
+/** Prints an error as one line. Returns the exit code. */
+function reportFailure(error: unknown, host: CommandHost): number {
+  host.stderr.write(`postrider: ${replaceCommandName(describeError(error), host.env)}\n`);
+  return error instanceof CommandFailure ? error.exitCode : 1;
 }
 
 /** Runs one command. Rejects with a CommandFailure for a usage error, and with each error that the command throws. */

@@ -5,15 +5,15 @@
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { createScenario, type ServiceProcess } from '../scenarios/running-service.ts';
 
 const PASSWORD = 'the password of the operators';
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let service: RunningService;
+let service: ServiceProcess;
 beforeAll(async () => {
-  service = await rig.serve(rig.createFolder());
+  service = await rig.serveProcess(rig.createFolder());
 });
 
 /**
@@ -89,7 +89,7 @@ test('if the service does not answer a change, the page states that the change m
 });
 
 test('if the session ends while a page is hidden, the page asks for the password when it is shown again, and keeps its filter', async () => {
-  const passwordService = await rig.serve(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD });
+  const passwordService = await rig.serveProcess(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD });
   const { page, context, allowFaults } = await browsers.openSignedOut(passwordService);
   allowFaults(/status of 401 .*\/api\/v1\//);
   const password = page.getByRole('textbox', { name: 'Operator password' });

@@ -1,9 +1,13 @@
-/** Starts the real service as a separate process with the launcher, and sends requests to it. */
+/** Runs the real service and its commands, in this process or in processes of their own, and sends requests to it. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { onTestFinished } from 'vitest';
+import { Readable } from 'node:stream';
+import { onTestFinished, vi } from 'vitest';
+import { runProgram } from '../../src/cli/main.ts';
+import { ROOT } from '../house/source.ts';
 import { describeExit } from './exit.ts';
 import { createSharedDatabase } from './postgres.ts';
 
@@ -134,12 +138,68 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** Runs one command in `folder` with `input` on its standard input. */
+/**
+ * Runs one command in this process, with `folder` as the working directory. The working directory belongs to the whole
+ * process, so a test runs the commands of different folders one after another, or in processes.
+ */
 export async function runCommand(
   folder: string,
   args: readonly string[],
   settings: Record<string, string> = {},
-  input = '',
+  input: string | Buffer = '',
+): Promise<CommandResult> {
+  const env = await buildEnvironmentInProcess(folder, settings);
+  let [stdout, stderr] = ['', ''];
+  const code = await runInFolder(folder, () =>
+    runProgram(args, {
+      env,
+      stdin: Readable.from(input === '' ? [] : [input]),
+      stdout: {
+        write(text, onWritten) {
+          stdout += text;
+          onWritten?.();
+        },
+      },
+      stderr: {
+        write(text) {
+          stderr += text;
+        },
+      },
+    }),
+  );
+  return { code, stdout, stderr };
+}
+
+/**
+ * Returns the environment of a service or command that runs in this process. The path of the embedded database is
+ * absolute, because the working directory changes later. Variables of libraries, such as those of AWS, are set for this
+ * process until the file ends.
+ */
+export async function buildEnvironmentInProcess(
+  folder: string,
+  settings: Record<string, string>,
+): Promise<Record<string, string | undefined>> {
+  const database = { POSTRIDER_DATABASE: `sqlite:${join(folder, 'data/postrider.db')}` };
+  for (const [name, value] of Object.entries(settings)) if (!name.startsWith('POSTRIDER_')) vi.stubEnv(name, value);
+  return buildEnvironment({ ...database, ...(await getStoreSettings(folder)), ...settings });
+}
+
+/** Calls `work` with `folder` as the working directory of this process. */
+export async function runInFolder<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  process.chdir(folder);
+  try {
+    return await work();
+  } finally {
+    process.chdir(ROOT);
+  }
+}
+
+/** Runs one command in a process of its own, with `folder` as the working directory and `input` on standard input. */
+export async function runCommandProcess(
+  folder: string,
+  args: readonly string[],
+  settings: Record<string, string> = {},
+  input: string | Buffer = '',
 ): Promise<CommandResult> {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     cwd: folder,

@@ -2,16 +2,16 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { submit, submitAccepted } from '../rig/service.ts';
-import { createScenario, type RunningService, sendRequest, signInToService } from './running-service.ts';
+import { createScenario, type ServiceProcess, sendRequest, signInToService } from './running-service.ts';
 
 const rig = createScenario();
 
-async function readMetrics({ operatorUrl }: RunningService): Promise<readonly string[]> {
+async function readMetrics({ operatorUrl }: ServiceProcess): Promise<readonly string[]> {
   return (await sendRequest(`${operatorUrl}/metrics`)).text.split('\n');
 }
 
 test('the metrics count messages by state, with complaints after a delivery, and refused requests by reason', async () => {
-  const service = await rig.serve(rig.createFolder());
+  const service = await rig.serveProcess(rig.createFolder());
   const createRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
   for (const name of ['success', 'bounce', 'complaint', 'suppressed'])
     await submitAccepted(service.publicUrl, service.key, createRecipient(name));
@@ -37,7 +37,7 @@ test('the metrics count messages by state, with complaints after a delivery, and
 });
 
 test('the inbox shows subjects as they were submitted', async () => {
-  const service = await rig.serve(rig.createFolder());
+  const service = await rig.serveProcess(rig.createFolder());
   const subject = 'Grüße aus Köln 👋 – für alle <b>Kunden</b>, und darum etwas länger als eine Zeile sein darf';
   await submitAccepted(service.publicUrl, service.key, { subject });
   const headers = await signInToService(service);
@@ -50,7 +50,7 @@ test('the inbox shows subjects as they were submitted', async () => {
 
 test('a stalled reader of the log blocks neither acceptance nor delivery nor shutdown', async () => {
   const folder = rig.createFolder();
-  const service = await rig.serve(folder, { POSTRIDER_LOG: 'debug' });
+  const service = await rig.serveProcess(folder, { POSTRIDER_LOG: 'debug' });
   service.child.stdout?.pause();
   const messageCount = 6_000;
   let remainingCount = messageCount;

@@ -58,7 +58,7 @@ async function startNotifyingService(smtpPort: number, receiver: WebhookReceiver
   await run('domain', 'add', 'ops', 'example.org', '--subdomains');
   await run('account', 'create', 'shop');
   await run('account', 'lock', 'shop', '--reason', 'too many bounces');
-  const service = await rig.serve(folder, settings);
+  const service = await rig.serveProcess(folder, settings);
   cleanups.push(() => service.stop());
   return { folder, service, run, runJson };
 }

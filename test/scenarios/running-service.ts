@@ -1,24 +1,27 @@
 /**
- * Starts services as real processes for the tests of a file. After the last test, the processes are killed and their
- * folders are removed.
+ * Starts services for the tests of a file, in this process or as processes of their own. After the last test, the
+ * services are stopped, the processes are killed and their folders are removed.
  */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll } from 'vitest';
+import { afterAll, vi } from 'vitest';
+import { readDotEnvFile } from '../../src/cli/context.ts';
+import { readSettings } from '../../src/config/load.ts';
+import { type ServiceOptions, startService } from '../../src/main.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
+import { readVersion } from '../../src/version.ts';
 import { describeExit } from '../rig/exit.ts';
 import { createDataFolder } from '../rig/memory-folder.ts';
-import { buildEnvironment, getStoreSettings } from '../rig/service.ts';
+import { buildEnvironment, buildEnvironmentInProcess, getStoreSettings, runInFolder } from '../rig/service.ts';
 import { type SessionHeaders, signInByLink } from '../rig/session.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
 export interface RunningService {
-  readonly child: ChildProcess;
   readonly publicUrl: string;
   readonly operatorUrl: string;
   /** The one-time sign-in link. Null if a password is set. */
@@ -27,12 +30,17 @@ export interface RunningService {
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
   /** The API key that the first start on an empty store prints. Otherwise, an empty string. */
   readonly key: string;
+  /** The first line of `serve --json`, and then the lines of the log. */
   readonly stdout: () => string;
   readonly stderr: () => string;
+  /** Stops the service. A service of its own process receives SIGTERM; resolves to its exit code or signal. */
+  stop(): Promise<number | string>;
+}
+
+export interface ServiceProcess extends RunningService {
+  readonly child: ChildProcess;
   /** Resolves to the exit code or the signal when the process ends. */
   readonly exitPromise: Promise<number | string>;
-  /** Sends SIGTERM to the process. Resolves to its exit code or signal when it ends. */
-  stop(): Promise<number | string>;
 }
 
 export interface Scenario {
@@ -43,13 +51,15 @@ export interface Scenario {
    * because the start of a command takes longer than a call of the store.
    */
   openStore(folder: string): Promise<Store>;
+  /** Starts the service in this process. Rejects as `startService` does. */
+  serve(folder: string, settings?: Record<string, string>, options?: ServiceOptions): Promise<RunningService>;
   /**
-   * Starts `serve --json` in `folder`. If the process ends before the service listens, rejects with the standard error
-   * of the process.
+   * Starts `serve --json` as a process: for tests of signals, kills, exit codes, limits of a process and several nodes.
+   * If the process ends before the service listens, rejects with the standard error of the process.
    */
-  serve(folder: string, settings?: Record<string, string>): Promise<RunningService>;
-  /** Starts `serve` without `--json`. `banner` is its complete output. */
-  serveWithBanner(folder: string, settings?: Record<string, string>): Promise<RunningService & { banner: string }>;
+  serveProcess(folder: string, settings?: Record<string, string>): Promise<ServiceProcess>;
+  /** Starts `serve` without `--json` as a process. `banner` is its complete output. */
+  serveWithBanner(folder: string, settings?: Record<string, string>): Promise<ServiceProcess & { banner: string }>;
 }
 
 /** Returns functions that start the services of a test file. Each test file calls `createScenario` once, at its top. */
@@ -57,13 +67,55 @@ export function createScenario(): Scenario {
   const folders: string[] = [];
   const stores: Store[] = [];
   const children: { child: ChildProcess; exitPromise: Promise<unknown> }[] = [];
+  const services: RunningService[] = [];
   afterAll(async () => {
     for (const { child } of children) child.kill('SIGKILL');
-    await Promise.all([...children.map(({ exitPromise }) => exitPromise), ...stores.map((store) => store.close())]);
+    await Promise.all([
+      ...services.map((service) => service.stop()),
+      ...children.map(({ exitPromise }) => exitPromise),
+    ]);
+    await Promise.all(stores.map((store) => store.close()));
+    vi.unstubAllEnvs();
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
-  async function startService(
+  async function startInProcess(
+    folder: string,
+    settings: Record<string, string>,
+    options: ServiceOptions,
+  ): Promise<RunningService> {
+    const environment = await buildEnvironmentInProcess(folder, settings);
+    const logLines: string[] = [];
+    const service = await runInFolder(folder, () => {
+      const { settings: effectiveSettings, describedSettings } = readSettings(environment, readDotEnvFile());
+      return startService(effectiveSettings, {
+        operatorApi: { version: readVersion(), describeSettings: () => describedSettings },
+        logDestination: { write: (line) => logLines.push(line) },
+        drainMs: 1_000,
+        ...options,
+      });
+    });
+    const { publicUrl, operatorUrl, signInUrl: signIn, feedback, firstKey: key, inboxPath: inbox } = service;
+    const firstLine = JSON.stringify({ publicUrl, operatorUrl, signIn, feedback, key, inbox });
+    let stopPromise: Promise<number> | null = null;
+    const runningService: RunningService = {
+      publicUrl: publicUrl ?? '',
+      operatorUrl: operatorUrl ?? '',
+      signIn,
+      feedback,
+      key: key ?? '',
+      stdout: () => [firstLine, '\n', ...logLines].join(''),
+      stderr: () => '',
+      stop() {
+        stopPromise ??= service.stop().then(() => 0);
+        return stopPromise;
+      },
+    };
+    services.push(runningService);
+    return runningService;
+  }
+
+  async function spawnService(
     folder: string,
     args: readonly string[],
     settings: Record<string, string>,
@@ -111,17 +163,18 @@ export function createScenario(): Scenario {
       stores.push(store);
       return store;
     },
-    async serve(folder, settings = {}) {
-      const runningService = await startService(folder, ['--json'], settings, /\n/);
+    serve: (folder, settings = {}, options = {}) => startInProcess(folder, settings, options),
+    async serveProcess(folder, settings = {}) {
+      const runningService = await spawnService(folder, ['--json'], settings, /\n/);
       const [firstLine] = runningService.stdout().split('\n');
-      const startOutput = JSON.parse(firstLine ?? '') as Omit<RunningService, 'key'> & { key: string | null };
+      const startOutput = JSON.parse(firstLine ?? '') as Omit<ServiceProcess, 'key'> & { key: string | null };
       const { publicUrl, operatorUrl, signIn, feedback } = startOutput;
       return { ...runningService, publicUrl, operatorUrl, signIn, feedback, key: startOutput.key ?? '' };
     },
     async serveWithBanner(folder, settings = {}) {
       // The pattern matches the last line of the output: the body of the curl command on an empty store, or otherwise
       // the instruction for creating a key.
-      const runningService = await startService(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
+      const runningService = await spawnService(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
       const banner = runningService.stdout();
       const findInBanner = (pattern: RegExp) => pattern.exec(banner)?.[1] ?? '';
       return {

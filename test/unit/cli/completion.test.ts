@@ -6,13 +6,13 @@ import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { listCommandNodes } from '../../../src/cli/completion.ts';
 import { createBashScript, createFishScript, createZshScript } from '../../../src/cli/completion-scripts.ts';
-import { createProcessContext } from '../../../src/cli/context.ts';
+import { createContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { STATES } from '../../../src/model/message.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createCommandRig } from './command-rig.ts';
 
-const PROGRAM = await buildProgram(createProcessContext(), () => undefined);
+const PROGRAM = await buildProgram(createContext(process), () => undefined);
 const COMMAND_NODES = listCommandNodes(PROGRAM);
 
 /**

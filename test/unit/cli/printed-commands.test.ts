@@ -4,12 +4,12 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { describe, expect, it, test } from 'vitest';
-import { createProcessContext } from '../../../src/cli/context.ts';
+import { createContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { formatCommandLine, replaceCommandName } from '../../../src/printing/command-line.ts';
 import { listFiles, ROOT } from '../../house/source.ts';
 
-const PROGRAM = await buildProgram(createProcessContext(), () => undefined);
+const PROGRAM = await buildProgram(createContext(process), () => undefined);
 
 interface PrintedCommand {
   readonly path: string;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createProcessContext } from '../../../src/cli/context.ts';
+import { createContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { getOperations } from '../../../src/cli/operation-command.ts';
 import { AUDITED_NOUNS } from '../../../src/model/audit.ts';
@@ -65,7 +65,7 @@ function listCommands(program: Command): readonly Command[] {
 }
 
 const OPERATIONS = await listExportedOperations();
-const COMMANDS = listCommands(await buildProgram(createProcessContext(), () => undefined));
+const COMMANDS = listCommands(await buildProgram(createContext(process), () => undefined));
 const NAMED_OPERATIONS = OPERATIONS.map((operation) => [operation.name, operation] as const);
 
 interface DescribedOperation {
