@@ -1,16 +1,31 @@
 /**
- * Configures Vitest: every `*.test.ts` below test/, each file in a separate process, four files at a time. The tests of
- * the whole service run once with each store. The contract suites also run with the oldest supported PostgreSQL.
+ * Configures Vitest: every `*.test.ts` below test/. `npm test` runs each file with SQLite and the newest PostgreSQL, as
+ * far as its result depends on the store. `npm run test:long` and `npm run test:contract` also run the suites with the
+ * oldest supported PostgreSQL and behind a pooler (CONTRIBUTING.md).
  */
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/rig/longest-first.ts';
 
+/** `long`: every test with its full number of cases. `contract`: the contract suites with every store. */
+const extent = process.env.TEST_EXTENT ?? 'default';
+
+/**
+ * The scenarios whose result depends on the store. They also run with PostgreSQL. Scenarios that select their stores
+ * themselves are not in this list.
+ */
+const POSTGRES_SCENARIOS = ['feedback', 'limits', 'shutdown', 'webhooks'];
+/** These scenarios select their stores themselves, so the long run does not repeat them. */
+const SELF_SELECTING_SCENARIOS = ['backup-and-transfer', 'nodes', 'demo', 'webhook-trial'];
+
+const scenario = (name: string) => `test/scenarios/${name}.test.ts`;
+
 export default defineConfig({
   test: {
     pool: 'forks',
-    // More workers than processor cores, because a test waits most of the time for a process, a disk or a clock. With
-    // two workers, two cores were idle for a third of the time.
-    maxWorkers: 4,
+    // The files of a worker share one process, because starting a process and loading src takes longer than most files.
+    isolate: false,
+    // More workers than processor cores, because a test waits a part of its time for a process or a disk.
+    maxWorkers: 3,
     // The time limits are long, because the tests use real processes and databases on slow machines, and check
     // guarantees, not durations.
     testTimeout: 300_000,
@@ -19,6 +34,9 @@ export default defineConfig({
     // Node runs the TypeScript files directly, as for the service. No test replaces a module.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     sequence: { sequencer: LongestFirst },
+    globalSetup: ['test/rig/postgres-setup.ts', 'test/rig/dashboard-setup.ts'],
+    // The test command lists the slowest files.
+    slowTestThreshold: 10_000,
     watch: false,
     passWithNoTests: false,
     projects: [
@@ -28,55 +46,43 @@ export default defineConfig({
           name: 'sqlite',
           include: ['test/**/*.test.ts'],
           // These tests take hours, so only `npm run test:long` runs them.
-          exclude: process.env.TEST_EXTENT === 'long' ? [] : ['test/long/**'],
-          globalSetup: ['test/rig/postgres-setup.ts', 'test/rig/dashboard-setup.ts'],
+          exclude: extent === 'long' ? [] : ['test/long/**'],
         },
       },
       {
         extends: true,
         test: {
           name: 'postgres',
-          include: ['test/scenarios/*.test.ts', 'test/faults/kill.test.ts'],
-          globalSetup: ['test/rig/postgres-setup.ts'],
-          // These test files select their stores themselves.
-          exclude: [
-            'test/scenarios/backup-and-transfer.test.ts',
-            'test/scenarios/nodes.test.ts',
-            'test/scenarios/demo.test.ts',
-            // test/long/webhook-trial.test.ts runs the webhook trial with two nodes on PostgreSQL.
-            'test/scenarios/webhook-trial.test.ts',
-            // The results of these tests do not depend on the store.
-            ...(process.env.TEST_EXTENT === 'long'
-              ? []
-              : ['connections', 'https', 'terminal-output'].map((name) => `test/scenarios/${name}.test.ts`)),
+          include: [
+            ...(extent === 'long' ? [scenario('*')] : POSTGRES_SCENARIOS.map(scenario)),
+            'test/faults/kill.test.ts',
           ],
+          exclude: SELF_SELECTING_SCENARIOS.map(scenario),
           env: { TEST_STORE: 'postgres' },
         },
       },
-      {
-        extends: true,
-        test: {
-          name: 'postgres-15',
-          include: ['test/contract/*.test.ts', 'test/unit/store/postgres-*.test.ts'],
-          globalSetup: ['test/rig/postgres-setup.ts'],
-          // The transport tests use no store.
-          exclude: ['test/contract/transport.test.ts'],
-          env: { TEST_POSTGRES_VERSION: 'oldest' },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'pooler',
-          // The store suite runs only with `npm run test:long`, because two of its tests create thousands of accounts,
-          // each in a separate transaction.
-          include: [
-            `test/contract/${process.env.TEST_EXTENT === 'long' ? '{store,feedback,search}' : '{feedback,search}'}.test.ts`,
-          ],
-          globalSetup: ['test/rig/postgres-setup.ts'],
-          env: { TEST_POOLER: 'transaction' },
-        },
-      },
+      ...(extent === 'default'
+        ? []
+        : [
+            {
+              extends: true as const,
+              test: {
+                name: 'postgres-15',
+                include: ['test/contract/*.test.ts', 'test/unit/store/postgres-*.test.ts'],
+                // The transport tests use no store, and the short suite selects its stores itself.
+                exclude: ['test/contract/{transport,short}.test.ts'],
+                env: { TEST_POSTGRES_VERSION: 'oldest' },
+              },
+            },
+            {
+              extends: true as const,
+              test: {
+                name: 'pooler',
+                include: ['test/contract/{store,feedback,search}.test.ts'],
+                env: { TEST_POOLER: 'transaction' },
+              },
+            },
+          ]),
     ],
   },
 });

@@ -1,10 +1,11 @@
 /**
- * The test command: lint, types, house rules, then every Vitest test. The command continues after a failure, so that
+ * The test command: lint, types and house rules, beside every Vitest test. The command continues after a failure, so that
  * one run reports every failure. The last line is `N passed, N failed`. The exit code is 1 if a check failed or no test
- * passed. With `--long` (`npm run test:long`), it also runs the tests below test/long, and runs every test with its
- * full number of cases. Further arguments select test files by a part of their path.
+ * passed. `--long` (`npm run test:long`) also runs the tests below test/long, the contract suites with every store, and
+ * the full number of cases. `--contract` (`npm run test:contract`) runs only the contract suites with every store.
+ * Further arguments select test files by a part of their path.
  */
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -17,6 +18,8 @@ interface TestCounts {
   failedCount: number;
 }
 
+type Extent = 'default' | 'long' | 'contract';
+
 interface VitestReport {
   readonly success: boolean;
   readonly numPassedTests: number;
@@ -26,11 +29,16 @@ interface VitestReport {
   readonly testResults: readonly {
     readonly name: string;
     readonly status: string;
+    readonly startTime: number;
+    readonly endTime: number;
     readonly assertionResults: readonly { readonly status: string }[];
   }[];
 }
 
 const MODULES = join(ROOT, 'node_modules');
+/** The suites that `--contract` runs with every store. */
+const CONTRACT_PATHS = ['test/contract/', 'test/unit/store/postgres-'];
+const SLOWEST_COUNT = 10;
 
 function recordResult(counts: TestCounts, name: string, faults: readonly string[], reason: string | null): void {
   if (faults.length === 0) {
@@ -44,43 +52,73 @@ function recordResult(counts: TestCounts, name: string, faults: readonly string[
   for (const fault of faults) console.log(`        ${fault.replaceAll('\n', '\n        ')}`);
 }
 
-/**
- * Runs a tool of this checkout with the Node executable of this process. Returns its output if the exit code is not 0.
- */
-function runTool(script: string, args: readonly string[]): readonly string[] {
-  const toolRun = spawnSync(process.execPath, [join(MODULES, script), ...args], {
-    cwd: ROOT,
-    encoding: 'utf8',
-    maxBuffer: 1 << 26,
-  });
-  if (toolRun.status === 0) return [];
-  return [`${toolRun.stdout}${toolRun.stderr}`.trim() || `${script} ${describeExit(toolRun.status ?? toolRun.signal)}`];
+interface ProgramResult {
+  /** The exit code, or the signal that ended the program. */
+  readonly exit: number | string;
+  readonly output: string;
 }
 
-function runVitest(counts: TestCounts, filters: readonly string[]): void {
+/** Runs a script of this checkout with the Node executable of this process. With `shown`, its output is not returned. */
+async function runScript(
+  script: string,
+  args: readonly string[],
+  { shown, environment = {} }: { readonly shown: boolean; readonly environment?: NodeJS.ProcessEnv },
+): Promise<ProgramResult> {
+  const child = spawn(process.execPath, [join(MODULES, script), ...args], {
+    cwd: ROOT,
+    stdio: shown ? 'inherit' : ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...environment },
+  });
+  let output = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+  }
+  const exit = await new Promise<number | string>((resolve) =>
+    child.once('close', (code, signal) => resolve(code ?? signal ?? 'unknown')),
+  );
+  return { exit, output };
+}
+
+/** Runs the checks of lint, types and house rules one after the other. Their results are recorded after the tests. */
+async function runChecks(): Promise<
+  readonly (readonly [name: string, faults: readonly string[], reason: string | null])[]
+> {
+  const results: [string, readonly string[], string | null][] = [];
+  // Several type checkers in parallel check the same types several times.
+  const tools = [
+    ['biome', '@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '--max-diagnostics=50'],
+    ['tsc', 'typescript/bin/tsc', '--singleThreaded', '-p', '.'],
+    ['tsc of the dashboard', 'typescript/bin/tsc', '--singleThreaded', '-p', 'dashboard'],
+    ['tsc of the client library', 'typescript/bin/tsc', '--singleThreaded', '-p', 'clients/typescript'],
+  ] as const;
+  for (const [name, script, ...args] of tools) {
+    const { exit, output } = await runScript(script, args, { shown: false });
+    results.push([name, exit === 0 ? [] : [output.trim() || `${script} ${describeExit(exit)}`], null]);
+  }
+  const sources = readSources();
+  for (const rule of RULES) results.push([rule.name, rule.check(sources), rule.reason]);
+  return results;
+}
+
+async function runVitest(counts: TestCounts, filters: readonly string[]): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
   const outputFile = join(folder, 'vitest.json');
   try {
     const args = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${outputFile}`, ...filters];
-    const vitestRun = spawnSync(process.execPath, [join(MODULES, 'vitest/vitest.mjs'), ...args], {
-      cwd: ROOT,
-      stdio: 'inherit',
-      // With this compile cache, the threads and processes of the tests compile each file only once. The launcher
-      // also sets the variable.
-      env: {
-        NODE_COMPILE_CACHE: join(MODULES, '.cache', 'compiled'),
-        ...process.env,
-        ...(isLong ? { TEST_EXTENT: 'long' } : {}),
+    const { exit } = await runScript('vitest/vitest.mjs', args, {
+      shown: true,
+      environment: {
+        // With this compile cache, the threads and processes of the tests compile each file only once. The launcher
+        // also sets the variable.
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(MODULES, '.cache', 'compiled'),
+        TEST_EXTENT: extent,
       },
     });
     const report = readReport(outputFile);
     if (report === null) {
-      recordResult(
-        counts,
-        'vitest',
-        [`Vitest ${describeExit(vitestRun.status ?? vitestRun.signal)} and wrote no report`],
-        null,
-      );
+      recordResult(counts, 'vitest', [`Vitest ${describeExit(exit)} and wrote no report`], null);
       return;
     }
     counts.passedCount += report.numPassedTests;
@@ -91,15 +129,13 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
     const failedCount = report.numFailedTests + report.numPendingTests + report.numTodoTests + unloadedFiles.length;
     counts.failedCount += failedCount;
     if (report.numPassedTests === 0) recordResult(counts, 'vitest', ['no test passed'], null);
-    else if (failedCount === 0 && vitestRun.status !== 0) {
-      recordResult(
-        counts,
-        'vitest',
-        [`Vitest ${describeExit(vitestRun.status ?? vitestRun.signal)}`],
-        'an error occurred outside a test',
-      );
-    }
+    else if (failedCount === 0 && exit !== 0)
+      recordResult(counts, 'vitest', [`Vitest ${describeExit(exit)}`], 'an error occurred outside a test');
     for (const line of listMissingResults(report, filters)) console.log(`  FAIL  ${line}`);
+    console.log('slowest test files');
+    const durations = report.testResults.map(({ name, startTime, endTime }) => [name, endTime - startTime] as const);
+    for (const [name, ms] of durations.toSorted((one, other) => other[1] - one[1]).slice(0, SLOWEST_COUNT))
+      console.log(`  ${(ms / 1000).toFixed(1).padStart(6)} s  ${relative(ROOT, name)}`);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -118,7 +154,9 @@ function listMissingResults(report: VitestReport, filters: readonly string[]): r
   }
   if (filters.length > 0) return lines;
   const reportedFiles = new Set(report.testResults.map(({ name }) => relative(ROOT, name)));
-  const expectedFiles = listFiles('test', '.test.ts').filter((file) => isLong || !file.startsWith('test/long/'));
+  const expectedFiles = listFiles('test', '.test.ts').filter(
+    (file) => extent === 'long' || !file.startsWith('test/long/'),
+  );
   const filesWithoutResult = expectedFiles.filter((file) => !reportedFiles.has(file));
   return [...lines, ...filesWithoutResult.map((file) => `${file}: Vitest reported no result`)];
 }
@@ -131,24 +169,18 @@ function readReport(path: string): VitestReport | null {
   }
 }
 
-const filters = process.argv.slice(2).filter((argument) => argument !== '--long');
-const isLong = process.argv.includes('--long');
+function parseExtent(args: readonly string[]): Extent {
+  if (args.includes('--long')) return 'long';
+  return args.includes('--contract') ? 'contract' : 'default';
+}
+
+const extent = parseExtent(process.argv);
+const givenFilters = process.argv.slice(2).filter((argument) => !['--long', '--contract'].includes(argument));
+const filters = extent === 'contract' && givenFilters.length === 0 ? CONTRACT_PATHS : givenFilters;
 const counts: TestCounts = { passedCount: 0, failedCount: 0 };
-console.log('lint and format');
-recordResult(
-  counts,
-  'biome',
-  runTool('@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '--max-diagnostics=50']),
-  null,
-);
-console.log('types');
-recordResult(counts, 'tsc', runTool('typescript/bin/tsc', ['-p', '.']), null);
-recordResult(counts, 'tsc of the dashboard', runTool('typescript/bin/tsc', ['-p', 'dashboard']), null);
-recordResult(counts, 'tsc of the client library', runTool('typescript/bin/tsc', ['-p', 'clients/typescript']), null);
-console.log('house rules');
-const sources = readSources();
-for (const rule of RULES) recordResult(counts, rule.name, rule.check(sources), rule.reason);
-console.log('tests');
-runVitest(counts, filters);
+const checks = runChecks();
+await runVitest(counts, filters);
+console.log('lint, types and house rules');
+for (const [name, faults, reason] of await checks) recordResult(counts, name, faults, reason);
 console.log(`\n${counts.passedCount} passed, ${counts.failedCount} failed`);
 process.exitCode = counts.failedCount > 0 || counts.passedCount === 0 ? 1 : 0;

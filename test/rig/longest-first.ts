@@ -1,7 +1,8 @@
 /**
  * Orders the test files. The files with the longest durations run first, so that no worker runs a long file at the end
  * while the other workers are idle. The duration is estimated from the folder and the size of a file, because a fresh
- * checkout has no durations of an earlier run.
+ * checkout has no durations of an earlier run. The files of one project run together, because a worker ends when the
+ * next file belongs to another project.
  */
 import { statSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -9,22 +10,31 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { ROOT } from '../house/source.ts';
 
 /** The folders whose test files start processes or databases, ordered by the duration of their files, longest first. */
-const SLOW_FOLDERS = ['browser', 'faults', 'image', 'package', 'contract', 'scenarios'];
+const SLOW_FOLDERS = ['browser', 'faults', 'scenarios', 'long', 'package', 'contract'];
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const ranks = new Map(files.map((file) => [file, rankFile(file.moduleId)] as const));
+    const ranks = new Map(files.map((file) => [file, rankFile(file)] as const));
     const compare = (one: TestSpecification, other: TestSpecification) => {
       const [a, b] = [ranks.get(one), ranks.get(other)];
       if (a === undefined || b === undefined) return 0;
-      return a.folderRank - b.folderRank || b.bytes - a.bytes;
+      return a.projectRank - b.projectRank || a.folderRank - b.folderRank || b.bytes - a.bytes;
     };
     return files.toSorted(compare);
   }
 }
 
-function rankFile(path: string): { readonly folderRank: number; readonly bytes: number } {
-  const folder = relative(ROOT, path).split('/')[1] ?? '';
+function rankFile({ moduleId, project }: TestSpecification): {
+  readonly projectRank: number;
+  readonly folderRank: number;
+  readonly bytes: number;
+} {
+  const folder = relative(ROOT, moduleId).split('/')[1] ?? '';
   const rank = SLOW_FOLDERS.indexOf(folder);
-  return { folderRank: rank < 0 ? SLOW_FOLDERS.length : rank, bytes: statSync(path).size };
+  return {
+    // The project with the short files runs last.
+    projectRank: project.name === 'sqlite' ? 1 : 0,
+    folderRank: rank < 0 ? SLOW_FOLDERS.length : rank,
+    bytes: statSync(moduleId).size,
+  };
 }

@@ -1,36 +1,56 @@
 /**
- * Starts two PostgreSQL servers for the test run, of the newest and the oldest supported version. The environment of
- * every test process contains their URLs. Each server has a template database that contains an empty store, because a
- * copy of the template takes less time than the migrations.
+ * The shared PostgreSQL servers of the test run, of the newest and the oldest supported version. A server starts when a
+ * test first asks for it, at the URL in the environment variable of its version, so that other tests do not wait for it.
+ * Each server has a template database that contains an empty store, because a copy of the template takes less time than
+ * the migrations.
  */
+import { createServer } from 'node:http';
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';
 import { openStore } from '../../src/store/open.ts';
-import { type Server, startServer } from './postgres-server.ts';
+import { type Server, type ServerVersion, startServer } from './postgres-server.ts';
 import { SHARED_SERVERS, TEMPLATE_DATABASE } from './postgres-version.ts';
 
+const VERSIONS = ['newest', 'oldest'] as const satisfies readonly ServerVersion[];
+
 export async function setup(): Promise<(() => Promise<void>) | undefined> {
-  // Every Vitest project calls this setup; the first call starts the servers.
+  // Every Vitest project calls this setup; the first call is enough.
   if (process.env[SHARED_SERVERS.newest] !== undefined) return undefined;
-  const [newest, oldest] = await Promise.all([
-    startServer({ inMemory: true }),
-    startServer({ version: 'oldest', inMemory: true }),
-  ]);
-  await Promise.all([createTemplate(newest), createTemplate(oldest)]);
-  process.env[SHARED_SERVERS.newest] = newest.url('postgres');
-  process.env[SHARED_SERVERS.oldest] = oldest.url('postgres');
+  const servers = new Map<ServerVersion, Promise<Server>>();
+  const startOnce = (version: ServerVersion): Promise<Server> => {
+    const server = servers.get(version) ?? startWithTemplate(version);
+    servers.set(version, server);
+    return server;
+  };
+  const front = createServer((request, response) => {
+    const version = VERSIONS.find((name) => request.url === `/${name}`) ?? 'newest';
+    startOnce(version).then(
+      (server) => response.end(server.url('postgres')),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  });
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+  const address = front.address();
+  if (address === null || typeof address === 'string') throw new Error('no free port');
+  for (const version of VERSIONS) process.env[SHARED_SERVERS[version]] = `http://127.0.0.1:${address.port}/${version}`;
   return async () => {
     for (const name of Object.values(SHARED_SERVERS)) delete process.env[name];
-    await Promise.all([newest.stop(), oldest.stop()]);
+    front.close();
+    front.closeAllConnections();
+    const startResults = await Promise.allSettled(servers.values());
+    await Promise.all(startResults.map((result) => (result.status === 'fulfilled' ? result.value.stop() : null)));
   };
 }
 
 /**
- * Creates the template database, and the tables of an empty store in it. No client connects to the template afterwards.
+ * Starts a server and creates the template database, with the tables of an empty store. No client connects to the
+ * template afterwards.
  */
-async function createTemplate(server: Server): Promise<void> {
+async function startWithTemplate(version: ServerVersion): Promise<Server> {
+  const server = await startServer({ version, inMemory: true });
   await server.run(`CREATE DATABASE ${TEMPLATE_DATABASE}`);
   const setting = parseDatabaseUrl(server.url(TEMPLATE_DATABASE));
   if (!setting.ok) throw new Error(setting.fault);
   const store = await openStore(setting.value, { exclusive: true });
   await store.close();
+  return server;
 }

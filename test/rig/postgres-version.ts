@@ -4,7 +4,7 @@
  */
 import type { ServerVersion } from './postgres-server.ts';
 
-/** The environment variables that contain the URLs of the shared servers, by version. */
+/** The environment variables with the addresses that start the shared servers (postgres-setup.ts), by version. */
 export const SHARED_SERVERS: Readonly<Record<ServerVersion, string>> = {
   newest: 'TEST_POSTGRES',
   oldest: 'TEST_POSTGRES_OLDEST',

@@ -20,18 +20,20 @@ export async function createTemporaryDatabase(options: DatabaseOptions = {}): Pr
   const { version = getTestedVersion() } = options;
   const url = await createSharedDatabase(options);
   const { pathname } = new URL(url);
-  onTestFinished(() =>
-    runStatement(getSharedServer(version), `DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`),
+  onTestFinished(async () =>
+    runStatement(await getSharedServer(version), `DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`),
   );
   return url;
 }
+
+const sharedUrls = new Map<ServerVersion, Promise<string>>();
 
 /** Creates a database on the shared server. The database exists until the end of the run. */
 export async function createSharedDatabase({
   version = getTestedVersion(),
   content = 'none',
 }: DatabaseOptions = {}): Promise<string> {
-  const url = new URL(getSharedServer(version));
+  const url = new URL(await getSharedServer(version));
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 12)}`;
   const template = content === 'none' ? '' : ` TEMPLATE ${TEMPLATE_DATABASE}`;
   await runStatement(url.href, `CREATE DATABASE ${name}${template}`);
@@ -39,11 +41,21 @@ export async function createSharedDatabase({
   return url.href;
 }
 
-function getSharedServer(version: ServerVersion): string {
-  const sharedUrl = process.env[SHARED_SERVERS[version]];
-  if (sharedUrl === undefined)
+/** Returns the URL of the shared server. The first request of a run starts it (postgres-setup.ts). */
+function getSharedServer(version: ServerVersion): Promise<string> {
+  const url = sharedUrls.get(version) ?? requestSharedServer(version);
+  sharedUrls.set(version, url);
+  return url;
+}
+
+async function requestSharedServer(version: ServerVersion): Promise<string> {
+  const address = process.env[SHARED_SERVERS[version]];
+  if (address === undefined)
     throw new Error('no shared PostgreSQL server; add test/rig/postgres-setup.ts to the global setup');
-  return sharedUrl;
+  const response = await fetch(address);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`PostgreSQL does not start: ${text}`);
+  return text;
 }
 
 /** Starts a server for one test only, so that the test may stop or restart the server. */
