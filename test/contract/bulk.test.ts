@@ -2,7 +2,7 @@
  * Tests on every store the batches of an action on many messages: outcomes, the audit log entry, and two concurrent
  * runs.
  */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { BulkAction, BulkStep } from '../../src/model/message.ts';
 import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
@@ -13,7 +13,6 @@ const ACTOR = { name: 'page', at: NOW };
 describe.each(STORES)('the $name store', ({ open }) => {
   async function createStoreWith(count: number, limits = NO_LIMITS) {
     const store = await open();
-    onTestFinished(() => store.close());
     await store.createAccount('acme', limits, NOW);
     const messages = Array.from({ length: count }, (_, index) => createMessage({ acceptedAt: NOW + index }));
     await store.accept(messages);

@@ -1,5 +1,5 @@
 /** Tests the deliverability series and the mailbox providers of domains on every store. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   createKeyCounts,
   type DeliverabilityRow,
@@ -17,14 +17,8 @@ function createRow(at: number, accepted: number, changes: Partial<Deliverability
 }
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  const openTestStore = async () => {
-    const store = await open();
-    onTestFinished(() => store.close());
-    return store;
-  };
-
   test('a series is read with the rows of all nodes, and a row that its node writes again is replaced', async () => {
-    const store = await openTestStore();
+    const store = await open();
     await store.writeDeliverability('one', [createRow(FIRST_HOUR, 1), createRow(FIRST_HOUR + HOUR_MS, 2)]);
     await store.writeDeliverability('one', [
       createRow(FIRST_HOUR, 3),
@@ -46,7 +40,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('rows whose period began before the given time are purged in batches, and rows whose period has another length are kept', async () => {
-    const store = await openTestStore();
+    const store = await open();
     const hourlyRows = [0, 1, 2, 3].map((index) => createRow(FIRST_HOUR + index * HOUR_MS, 1));
     await store.writeDeliverability('one', [...hourlyRows, createRow(FIRST_HOUR, 1, { spanMs: 86_400_000 })]);
     expect(await store.purgeDeliverability(HOUR_MS, FIRST_HOUR + 3 * HOUR_MS, 2)).toBe(2);
@@ -59,7 +53,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the newer lookup result of a domain is kept, and the domains of a provider are listed with the latest lookup first', async () => {
-    const store = await openTestStore();
+    const store = await open();
     await store.writeMailboxProviders([]);
     await store.writeMailboxProviders([
       { domain: 'a.example', provider: 'google', lookedUpAt: 2 },
@@ -83,7 +77,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('old lookup results, and the oldest results above the maximum number, are purged in batches', async () => {
-    const store = await openTestStore();
+    const store = await open();
     await store.writeMailboxProviders(
       [1, 2, 3, 4, 5, 6].map((lookedUpAt) => ({ domain: `d${lookedUpAt}.example`, provider: 'google', lookedUpAt })),
     );

@@ -63,7 +63,7 @@ test.each(['sqlite', 'postgres'] as const)(
       createMessage({ to: `r${n}@example.com`, lease: LEASE }),
     );
     await store.accept(messages);
-    await store.settle(messages.map((message) => createSettlement({ ...message, attempts: 1, lease: LEASE })));
+    await store.settle(messages.map((message) => createSettlement(message)));
     const batch = messages.map(({ id }) => createReport(id, HARD_BOUNCE));
     const batchOrders = [batch, batch.toReversed(), [...batch.slice(20), ...batch.slice(0, 20)], batch];
     const results = await Promise.all(batchOrders.map((order, n) => nodes[n % 2]?.recordFeedback(order) ?? []));
@@ -124,7 +124,7 @@ test('transactions with overlapping batches, some of whose events are already re
     createMessage({ to: `r${n}@example.com`, lease: LEASE }),
   );
   await firstNode.accept(messages);
-  await firstNode.settle(messages.map((message) => createSettlement({ ...message, attempts: 1, lease: LEASE })));
+  await firstNode.settle(messages.map((message) => createSettlement(message)));
   const random = createSeededRandom(28);
   const events = messages.flatMap(({ id }) =>
     Array.from({ length: EVENTS_PER_MESSAGE }, (_, n) => ({ ...createReport(id, HARD_BOUNCE), digest: `${id} ${n}` })),

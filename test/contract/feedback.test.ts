@@ -1,12 +1,12 @@
 /** Tests how every store applies feedback reports. */
 import { createHash } from 'node:crypto';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { FailureClass } from '../../src/model/failure.ts';
 import type { FeedbackEvent, FeedbackReport, FeedbackResult } from '../../src/model/feedback.ts';
 import type { NewMessage } from '../../src/model/message.ts';
 import { packReports } from '../../src/model/packed-reports.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { createAttempt, createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
+import { createAttempt, createEntry, createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
 import { createSeededRandom } from '../rig/random.ts';
 import { STORES } from '../rig/stores.ts';
 
@@ -51,22 +51,14 @@ const createReport = (
   };
 };
 
-describe.each(STORES)('the $name store', ({ open }) => {
-  async function createStoreWithAccount(): Promise<Store> {
-    const store = await open();
-    onTestFinished(() => store.close());
-    await store.createAccount('default', NO_LIMITS, Date.now());
-    return store;
-  }
-
+describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   /** Stores a delivered message. `reference` is the id that the next hop has assigned to the message. */
   async function storeDeliveredMessage(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMessage> {
     const message = createMessage({ lease: LEASE, to });
     await store.accept([message]);
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const attempt = createAttempt({ kind: 'delivered', reply, ...(reference === undefined ? {} : { reference }) });
-    const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
-    await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event })]);
+    await store.settle([createSettlement(message, { event: createEntry('delivered', { detail: '250 ok', attempt }) })]);
     return message;
   }
 
@@ -83,7 +75,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   };
 
   test('a delay sets the last failure of its message, but after a hard bounce no delay, soft bounce or block replaces the last failure', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = await storeDeliveredMessage(store);
     const listByClass = async (failureClass: FailureClass) =>
       (await store.listMessages({ ...ANY_MESSAGE, failureClass })).map(({ id }) => id);
@@ -103,7 +95,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a bounce changes only its message, and writes state, history, suppression and reputation in one transaction', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const [message, otherMessage] = [
       await storeDeliveredMessage(store),
       await storeDeliveredMessage(store, 'otto@example.com'),
@@ -141,7 +133,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ],
     ['a complaint', COMPLAINT, null],
   ])('the history entry for %s contains the failure that the report states, if any', async (_, event, failure) => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = await storeDeliveredMessage(store);
     const answer = await recordReport(store, createReport({ id: message.id }, event));
     const recordedFailure = failure === null ? null : { ...failure, status: '5.1.1', diagnostic: 'no such user' };
@@ -151,7 +143,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a repeated report and a second report about the same bounce change neither the suppression list nor the reputation', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = await storeDeliveredMessage(store);
     const firstReport = createReport({ id: message.id }, HARD_BOUNCE);
     await store.recordFeedback([firstReport]);
@@ -168,7 +160,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a report that several nodes receive at the same time is applied once', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = await storeDeliveredMessage(store);
     const repeatedReport = createReport({ id: message.id }, COMPLAINT);
     const results = await Promise.all([
@@ -181,7 +173,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a complaint changes a delivered message to complained and suppresses the recipient, and a second complaint locks the account', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     for (const to of ['a@example.com', 'b@example.com']) {
       const { id } = await storeDeliveredMessage(store, to);
       expect(await recordReport(store, createReport({ id }, COMPLAINT))).toMatchObject({
@@ -197,7 +189,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const DAY_MS = 86_400_000;
 
   test('several complaints of one recipient count as one complaint and do not lock the account', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     // All messages are accepted before the first report. All spellings of the address belong to one mailbox.
     const spellings = ['rita@example.com', 'Rita@Example.com', 'rita+news@example.com', 'rita+shop@example.com'];
     const messages: NewMessage[] = [];
@@ -217,7 +209,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complaints of one recipient count as one even if the reports contain other addresses or the suppression is removed between reports', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const createComplaint = (recipient: string): FeedbackEvent => ({
       ...HARD_BOUNCE,
       kind: 'complaint',
@@ -239,7 +231,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complaints of one recipient that arrive over SMTP, SNS and SQS count as one', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const sentReports: { source: FeedbackReport['source']; id: string }[] = [];
     for (const source of ['smtp', 'sns', 'sqs'] as const)
       sentReports.push({ source, id: (await storeDeliveredMessage(store, 'rita@example.com', `ref-${source}`)).id });
@@ -254,7 +246,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('several bounces and complaints of one recipient count as one bounce and one complaint', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const sentReports: { event: FeedbackEvent; id: string }[] = [];
     for (const event of [HARD_BOUNCE, COMPLAINT, HARD_BOUNCE, COMPLAINT])
       sentReports.push({ event, id: (await storeDeliveredMessage(store, 'rita@example.com')).id });
@@ -264,7 +256,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a second complaint of a recipient counts if the first is older than the window, but not after an unlock within the window', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const now = Date.now();
     const recordComplaint = async (at: number) => {
       const { id } = await storeDeliveredMessage(store, 'rita@example.com');
@@ -280,7 +272,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complainants are purged at the same age as reports', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const now = Date.now();
     const [{ id }, secondMessage] = [
       await storeDeliveredMessage(store, 'rita@example.com'),
@@ -293,7 +285,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complaints of a provider’s simulator do not lock an account', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     for (const label of ['', '+a', '+b']) {
       const { id } = await storeDeliveredMessage(store, `complaint${label}@simulator.amazonses.com`);
       expect(await recordReport(store, createReport({ id }, COMPLAINT))).toMatchObject({
@@ -306,7 +298,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a soft bounce after delivery changes only the history', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = await storeDeliveredMessage(store);
     expect(await recordReport(store, createReport({ id: message.id }, SOFT_BOUNCE))).toMatchObject({
       kind: 'recorded',
@@ -322,7 +314,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the provider’s id identifies the message only after the attempt is settled', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const earlyReport = createReport({ reference: 'ses-1' }, HARD_BOUNCE);
     expect(await recordReport(store, earlyReport)).toEqual({ kind: 'not-yet' });
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-1');
@@ -335,7 +327,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a report that may belong to another program is ignored unless the provider’s id is known', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const unrelatedReport = createReport({ reference: 'ses-7' }, HARD_BOUNCE, {
       mayBeOtherProgram: true,
       isFinal: true,
@@ -347,7 +339,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a bounce of a message that is being sent is not applied, and is stored if the report is not repeated', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = createMessage({ lease: LEASE });
     await store.accept([message]);
     const earlyReport = createReport({ id: message.id }, HARD_BOUNCE);
@@ -361,7 +353,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a report that arrives before the provider’s id is known is stored, and is applied if it is repeated after the attempt is settled', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const earlyReport = createReport({ reference: 'ses-early' }, HARD_BOUNCE, { isFinal: true });
     expect(await recordReport(store, earlyReport)).toMatchObject({ kind: 'stored' });
     expect(await recordReport(store, earlyReport)).toEqual({ kind: 'repeated' });
@@ -371,7 +363,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a complaint about a bounced message suppresses the recipient and counts towards the reputation, but does not change the state', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = await storeDeliveredMessage(store);
     await store.recordFeedback([
       createReport({ id: message.id }, { ...HARD_BOUNCE, recipient: 'bob@elsewhere.example' }),
@@ -390,12 +382,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a report about a test message changes the state, but neither suppresses the recipient nor counts towards the reputation', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = createMessage({ lease: LEASE, keyId: 0 });
     await store.accept([message]);
-    await store.settle([
-      { ...createSettlement({ ...message, attempts: 1, lease: LEASE }), excludedFromReputation: true },
-    ]);
+    await store.settle([{ ...createSettlement(message), excludedFromReputation: true }]);
     expect(await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
       kind: 'applied',
       suppressed: false,
@@ -407,7 +397,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the results of a batch are in the order of its reports', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const messages = [
       await storeDeliveredMessage(store, 'a@example.com'),
       await storeDeliveredMessage(store, 'b@example.com'),
@@ -422,17 +412,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a bounce ends an uncertain message, which is then never queued again', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = createMessage({ lease: LEASE });
     await store.accept([message]);
     await store.settle([
-      createSettlement(
-        { ...message, attempts: 1, lease: LEASE },
-        {
-          to: 'uncertain',
-          event: { at: 1, verb: 'uncertain', by: 'node-a', detail: null, failure: null, attempt: null },
-        },
-      ),
+      createSettlement(message, {
+        to: 'uncertain',
+        event: createEntry('uncertain', { at: 1 }),
+      }),
     ]);
     expect(await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
       kind: 'applied',
@@ -449,7 +436,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message without a body can still bounce, and a report about an unknown message is stored with the reason', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = await storeDeliveredMessage(store);
     await store.purgeBodiesAndKeys(Date.now() + 1_000, 0, 100);
     expect((await store.findMessage(message.id))?.message).toBeNull();
@@ -462,7 +449,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('reports that were not understood are listed newest first, in pages, and can be read completely', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const message = await storeDeliveredMessage(store);
     const references = [{ id: message.id }, null, { id: message.id }] as const;
     for (const reportedReference of references) {
@@ -497,7 +484,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('old reports, old provider references, and stored reports beyond the maximum number are purged in batches', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     expect(await store.findLastFeedbackAt()).toBeNull();
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-9');
     await store.recordFeedback([1, 2, 3].map((at) => createReport(null, UNKNOWN_EVENT, { at })));
@@ -540,11 +527,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const attempt = createAttempt(
         kind === 'unanswered' ? { kind, reply } : { kind, reply, reason: 'connection', scope: 'transport' },
       );
-      const entry = { at: Date.now(), verb: 'deferred', by: 'node-a', detail: 'lost', failure: null, attempt };
+      const event = createEntry('deferred', { detail: 'lost', attempt });
       const dueAt = Date.now() + 60_000;
-      await store.settle([
-        createSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt, event: entry }),
-      ]);
+      await store.settle([createSettlement(message, { to: 'queued', dueAt, event })]);
       return message;
     }
 
@@ -564,7 +549,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         ['names an unknown message', () => [{ id: createMessage().id }, HARD_BOUNCE]],
         ['names another recipient', ({ id }) => [{ id }, { ...HARD_BOUNCE, recipient: 'other@example.com' }]],
       ])('the digest of an event that %s is recorded', async (_name, createEvent) => {
-        const store = await createStoreWithAccount();
+        const store = await openWithAccounts();
         const message = await storeDeliveredMessage(store);
         const firstReport = createOneTimeReport(...createEvent(message), 'token');
         expect(await recordReport(store, firstReport)).toEqual({ kind: 'unrelated' });
@@ -582,7 +567,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ])(
         'if the first of two events with the same digest in one batch %s, the second is a repetition',
         async (_, changes, kind) => {
-          const store = await createStoreWithAccount();
+          const store = await openWithAccounts();
           const message = kind === 'pending' ? createMessage({ lease: LEASE }) : await storeDeliveredMessage(store);
           if (kind === 'pending') await store.accept([message]);
           const otherMessage = await storeDeliveredMessage(store, 'otto@example.com');
@@ -597,7 +582,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       );
 
       test('the digest of a pending event is recorded, and the event is applied after the attempt', async () => {
-        const store = await createStoreWithAccount();
+        const store = await openWithAccounts();
         const otherMessage = await storeDeliveredMessage(store, 'other@example.com');
         const message = createMessage({ lease: LEASE });
         await store.accept([message]);
@@ -610,7 +595,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         expect(await readState(store, otherMessage)).toBe('delivered');
         const laterTime = Date.now() + 3_600_000;
         expect((await store.applyPendingReports(laterTime, 10)).reports).toEqual([]);
-        await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE })]);
+        await store.settle([createSettlement(message)]);
         const { reports } = await store.applyPendingReports(laterTime + 3_600_000, 10);
         expect(reports.map(({ result }) => result.kind)).toEqual(['applied']);
         expect(await readState(store, message)).toBe('bounced');
@@ -619,7 +604,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('the first delivery event confirms a delivered message, and a later event is only added to the history', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const message = await storeDeliveredMessage(store);
       expect(await recordReport(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
         kind: 'confirmed',
@@ -635,7 +620,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('repeated delivery events change nothing, whether in the same batch, in a later batch or after a bounce', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const [message, otherMessage] = [
         await storeDeliveredMessage(store),
         await storeDeliveredMessage(store, 'other@example.com'),
@@ -652,7 +637,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('a delivery event with the text of an earlier event is recorded if their sources differ', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const { id } = await storeDeliveredMessage(store);
       await recordReport(store, createEventReport({ id }, CONFIRMATION));
       const sendgridReport = { ...createEventReport({ id }, CONFIRMATION), source: 'sendgrid' } as const;
@@ -661,7 +646,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('for each source only the last report that concerns a stored message is listed', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       expect(await store.listLastFeedback()).toEqual([]);
       const message = await storeDeliveredMessage(store);
       const reference = { id: message.id };
@@ -680,7 +665,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('after an unanswered attempt, a delivery event ends the queued message as delivered, and no node claims it', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const [message, otherMessage] = [
         await storeDeferredMessage(store, 'unanswered'),
         await storeDeferredMessage(store, 'deferred'),
@@ -703,7 +688,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('after a delivery event for an earlier attempt, the delivery event with the same text ends the uncertain message as delivered', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const message = await storeDeferredMessage(store, 'deferred');
       const reportDelivery = () => recordReport(store, createEventReport({ id: message.id }, CONFIRMATION));
       expect(await reportDelivery()).toMatchObject({ verb: 'delivery-reported' });
@@ -712,14 +697,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const lease = { owner: 'node-b', until: laterTime + 60_000 };
       const { messages } = await store.claim({ maxMessages: 10, maxBytes: 1_000_000 }, lease, laterTime);
       expect(messages.map(({ id }) => id)).toEqual([message.id]);
-      const entry = { at: laterTime, verb: 'uncertain', by: 'node-b', detail: null, failure: null, attempt: null };
-      await store.settle([createSettlement({ ...message, attempts: 2, lease }, { to: 'uncertain', event: entry })]);
+      const event = createEntry('uncertain', { at: laterTime, by: 'node-b' });
+      await store.settle([createSettlement({ id: message.id, attempts: 2, lease }, { to: 'uncertain', event })]);
       expect(await reportDelivery()).toMatchObject({ kind: 'applied', to: 'delivered' });
       expect(await reportDelivery()).toEqual({ kind: 'repeated' });
     });
 
     test('after an unanswered attempt, a hard bounce ends the queued message as bounced and suppresses the recipient', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const message = await storeDeferredMessage(store, 'unanswered');
       expect(await recordReport(store, createEventReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
         to: 'bounced',
@@ -729,7 +714,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('an event for a message in the state sending is stored as pending, and is applied exactly once after the attempt is settled', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const message = createMessage({ lease: LEASE, to: 'rita@example.com' });
       await store.accept([message]);
       const now = Date.now();
@@ -741,8 +726,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(nextDueAt).toBeGreaterThan(now + 1_000);
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
       const attempt = createAttempt({ kind: 'delivered', reply });
-      const entry = { at: now, verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
-      await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event: entry })]);
+      const event = createEntry('delivered', { at: now, detail: '250 ok', attempt });
+      await store.settle([createSettlement(message, { event })]);
       const { reports, nextDueAt: laterTime } = await store.applyPendingReports(now + 60_000, 10);
       expect(reports).toMatchObject([{ result: { kind: 'applied', to: 'bounced', suppressed: true } }]);
       expect(laterTime).toBeNull();
@@ -751,7 +736,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('an event that arrives before the provider’s id is stored is applied later, and is removed if the id remains unknown', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const now = Date.now();
       const earlyEventReport = createEventReport({ reference: 'mailersend:1' }, HARD_BOUNCE, now);
       const foreignEventReport = createEventReport({ reference: 'mailersend:2' }, HARD_BOUNCE, now);
@@ -767,7 +752,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('an event of another installation, or about another recipient, changes nothing and is not stored', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const message = await storeDeliveredMessage(store);
       const unknownId = createMessageIdAt(Date.now());
       const otherRecipientBounce = { ...HARD_BOUNCE, recipient: 'otto@example.com' };
@@ -783,7 +768,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('the provider’s suppression list and an unsubscribe request suppress the recipient without an effect on the reputation', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const suppressedMessage = await storeDeliveredMessage(store, 'dora@example.com');
       const unsubscribedMessage = await storeDeliveredMessage(store, 'ulf@example.com');
       await store.recordFeedback([
@@ -802,7 +787,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('after a soft bounce or a block, the first hard bounce suppresses the recipient, later reports do not, and the message counts as one bounce', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       for (const [at, failure] of [
         { class: 'soft', category: 'mailbox-full' } as const,
         { class: 'block', category: 'policy' } as const,
@@ -828,14 +813,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('after a refusal by the relay, the first report that the provider suppresses the recipient adds a suppression, and a second report does not', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const message = createMessage({ lease: LEASE, to: 'dora@example.com' });
       await store.accept([message]);
       const reply = { stage: 'rcpt', code: 554, enhanced: '5.7.1', text: 'recipient address was suppressed' } as const;
       const attempt = createAttempt({ kind: 'bounced', reply, reason: 'policy', suppress: false });
       const failure = { class: 'block', category: 'policy', status: '5.7.1', diagnostic: reply.text } as const;
-      const event = { at: Date.now(), verb: 'bounced', by: 'node-a', detail: reply.text, failure, attempt };
-      await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event, to: 'bounced' })]);
+      const event = createEntry('bounced', { detail: reply.text, failure, attempt });
+      await store.settle([createSettlement(message, { event, to: 'bounced' })]);
       expect(await readSuppressions(store)).toEqual([]);
       const suppressionEvent: FeedbackEvent = { ...HARD_BOUNCE, kind: 'provider-suppressed' };
       expect(await recordReport(store, createEventReport({ id: message.id }, suppressionEvent))).toMatchObject({
@@ -850,7 +835,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('a batch of packed events has the same results in the same order as separate events, and a repeated batch changes no message', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const [bouncedMessage, confirmedMessage] = [
         await storeDeliveredMessage(store),
         await storeDeliveredMessage(store, 'ulf@example.com'),
@@ -874,7 +859,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('a batch with several events for each message has the same effect as its events one after another', async () => {
-      const [batchStore, singleStore] = [await createStoreWithAccount(), await createStoreWithAccount()];
+      const [batchStore, singleStore] = [await openWithAccounts(), await openWithAccounts()];
       const storeMessages = async (store: Store) => {
         const messages: NewMessage[] = [];
         for (let index = 0; index < 30; index += 1) {
@@ -934,7 +919,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('the digest of a report without events is recorded, so that a later event with this digest changes nothing', async () => {
-      const store = await createStoreWithAccount();
+      const store = await openWithAccounts();
       const message = await storeDeliveredMessage(store);
       const emptyReport = { ...createEventReport(null, HARD_BOUNCE), events: [] };
       expect(await recordReport(store, emptyReport)).toEqual({ kind: 'unrelated' });

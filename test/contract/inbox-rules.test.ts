@@ -1,5 +1,5 @@
 /** Tests the rules of the inbox on every store: matching, exact counts and limits. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   type InboxRuleAnswer,
   type InboxRuleRequest,
@@ -23,12 +23,6 @@ const createRequest = (recipient = ADA_ADDRESS): InboxRuleRequest => ({
 });
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  async function openStore(): Promise<Store> {
-    const store = await open();
-    onTestFinished(() => store.close());
-    return store;
-  }
-
   async function addRule(
     store: Store,
     match: string,
@@ -44,7 +38,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     (await store.consumeInboxRules(requests, now)).map((rule) => rule?.id ?? null);
 
   test('a rule for the address precedes a rule for the domain, and an older rule precedes a newer one', async () => {
-    const store = await openStore();
+    const store = await open();
     const domainRule = await addRule(store, 'example.com');
     const [firstRule, secondRule] = [
       await addRule(store, ADA_ADDRESS, { times: 2 }),
@@ -58,14 +52,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a rule answers no attempt after its expiry', async () => {
-    const store = await openStore();
+    const store = await open();
     const id = await addRule(store, ADA_ADDRESS);
     expect(await applyRules(store, [createRequest()], NOW + HOUR_MS)).toEqual([null]);
     expect(await applyRules(store, [createRequest()], NOW + HOUR_MS - 1)).toEqual([id]);
   });
 
   test('concurrent attempts use a rule exactly as often as it allows', async () => {
-    const store = await openStore();
+    const store = await open();
     const ids = [await addRule(store, ADA_ADDRESS, { times: 25 }), await addRule(store, 'example.com', { times: 15 })];
     const batches = Array.from({ length: 20 }, (_, index) =>
       applyRules(store, [
@@ -80,7 +74,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the list contains each rule with its uses, newest first, and the audit log contains each change of a rule', async () => {
-    const store = await openStore();
+    const store = await open();
     await addRule(store, ADA_ADDRESS);
     const secondRule = await addRule(store, 'example.com', { answer: { kind: 'delay', delayMs: 5 }, times: 3 });
     const request = createRequest('bob@example.com');
@@ -106,7 +100,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('at most a fixed number of active rules and of ended rules is stored', async () => {
-    const store = await openStore();
+    const store = await open();
     for (let n = 0; n < MAX_ENDED_INBOX_RULES + 5; n += 1) await addRule(store, ADA_ADDRESS, { expiresAt: NOW - 1 });
     for (let n = 0; n < MAX_ACTIVE_INBOX_RULES; n += 1) await addRule(store, ADA_ADDRESS);
     const rule = { match: ADA_ADDRESS, answer: REPLY, times: 1, expiresAt: NOW + HOUR_MS };

@@ -1,22 +1,14 @@
 /** Tests nodes, the recovery of leases, and token buckets on every store. */
-import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Store } from '../../src/store/contract.ts';
-import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
+import { describe, expect, test } from 'vitest';
+import { createMessage, createSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const createHeartbeat = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
 const MINUTE_MS = 60_000;
 
-describe.each(STORES)('the $name store', ({ open }) => {
-  async function createStoreWithAccount(): Promise<Store> {
-    const store = await open();
-    onTestFinished(() => store.close());
-    await store.createAccount('default', NO_LIMITS, Date.now());
-    return store;
-  }
-
+describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   test('the running time advances with the clock, and an advance that the monotonic time does not confirm is a step of the clock', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const now = Date.now();
     const firstTime = await store.updateRunningTime(0, now);
     expect(firstTime.segments).toHaveLength(1);
@@ -33,7 +25,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a node that sends heartbeats is listed with its roles until it is removed', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const now = Date.now();
     const time = await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now);
     expect(Math.abs(time - now)).toBeLessThan(MINUTE_MS);
@@ -46,7 +38,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('each heartbeat replaces the counts of refused requests of its node, and a node that refused no request has no counts', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const now = Date.now();
     const createRefusedCounts = (count: number) => [{ reason: 'postmark-unauthenticated', count, lastAt: now }];
     await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(1));
@@ -61,7 +53,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('leases of a dead node are recovered before they expire, and leases of a live node are not recovered even after they expire', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const now = Date.now();
     for (const name of ['observer', 'live']) await store.recordHeartbeat(createHeartbeat(name), 10 * MINUTE_MS, now);
     await store.recordHeartbeat(createHeartbeat('dead'), -1, now);
@@ -83,7 +75,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a node cannot settle a message whose lease was recovered, but the new owner of the lease can', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const now = Date.now();
     const lease = { owner: 'stopped', until: now + 20 * MINUTE_MS };
     const message = createMessage({ lease });
@@ -102,12 +94,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     );
     const [claimedMessage] = claimResult.messages;
     if (claimedMessage === undefined) throw new Error('no message was claimed');
-    expect(await store.settle([createSettlement({ ...message, attempts: 1, lease })])).toEqual(['lost']);
+    expect(await store.settle([createSettlement(message)])).toEqual(['lost']);
     expect(await store.settle([createSettlement(claimedMessage)])).toEqual(['settled']);
   });
 
   test('a node recovers its own leases, except the leases that the call excludes', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now + 60_000 };
     const [excludedMessage, recoveredMessage] = [createMessage({ lease }), createMessage({ lease })];
@@ -126,7 +118,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a token bucket is full at the start, grants whole tokens, and reports when the next token is available', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const now = Date.now();
     const request = { accountId: 1, perSecond: 0.001, burst: 5 };
     expect(await store.takeTokens([{ ...request, requested: 3 }], now)).toEqual([
@@ -139,7 +131,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('each account has its own bucket, and a full bucket remains full when its limit changes', async () => {
-    const store = await createStoreWithAccount();
+    const store = await openWithAccounts();
     const now = Date.now();
     const slowRequest = { perSecond: 0.001, burst: 2 };
     const tokenRequests = [1, 2].map((accountId) => ({

@@ -1,5 +1,5 @@
 /** Tests the states of items that need attention, and the notifications to operators, on every store. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { AttentionItem } from '../../src/model/attention.ts';
 import { NOTIFICATION_KEY_ID } from '../../src/model/message.ts';
 import type { AttentionCheck, AttentionState, LeasedNotification } from '../../src/model/notification.ts';
@@ -29,12 +29,6 @@ const createNotification = (id: string, targets: readonly string[] = [MAIL_URL, 
 const NO_CHANGES = { changedStates: [], removedKeys: [], notification: null };
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  async function openStore(): Promise<Store> {
-    const store = await open();
-    onTestFinished(() => store.close());
-    return store;
-  }
-
   async function readCheck(store: Store, now: number): Promise<AttentionCheck> {
     const check = await store.readAttentionCheck(now, INTERVAL_MS);
     if (check === null) throw new Error('a check was recorded recently');
@@ -50,7 +44,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   test('a check reads the states that earlier checks have recorded', async () => {
-    const store = await openStore();
+    const store = await open();
     const firstCheck = await readCheck(store, NOW);
     expect(firstCheck).toMatchObject({ sequence: 0, notifiedAt: null, states: [] });
     const changedStates = [createState('a'), createState('b')];
@@ -75,7 +69,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('if several nodes check at the same time, only one of them records its check', async () => {
-    const store = await openStore();
+    const store = await open();
     const checks = await Promise.all([1, 2, 3, 4].map(() => readCheck(store, NOW)));
     const results = await Promise.all(
       checks.map(({ round }, node) =>
@@ -92,7 +86,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('after a check of the items that need attention, no node checks again before the interval has passed, unless the clock is set back', async () => {
-    const store = await openStore();
+    const store = await open();
     const { round } = await readCheck(store, NOW);
     await store.recordAttention({ ...NO_CHANGES, round, now: NOW });
     expect(await store.readAttentionCheck(NOW + INTERVAL_MS - 1, INTERVAL_MS)).toBeNull();
@@ -101,7 +95,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('for each target, one node leases a notification, and another node can lease it after the lease has expired', async () => {
-    const store = await openStore();
+    const store = await open();
     await addNotification(store, 'n1', NOW);
     const leasedNotifications = (
       await Promise.all(['a', 'b', 'c'].map((node) => claimNotifications(store, NOW, node)))
@@ -116,7 +110,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a delivered or failed notification is not leased again, and a lease cannot be settled after another node has leased the notification', async () => {
-    const store = await openStore();
+    const store = await open();
     await addNotification(store, 'n1', NOW);
     const leasedNotifications = await claimNotifications(store, NOW);
     const settleNotification = (
@@ -155,7 +149,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('old notifications are purged, and the newest notifications are listed first', async () => {
-    const store = await openStore();
+    const store = await open();
     for (const n of [1, 2, 3]) await addNotification(store, `n${n}`, NOW + n * INTERVAL_MS);
     expect((await store.listNotifications(HTTPS_URL, 2)).map(({ id }) => id)).toEqual(['n3', 'n2']);
     expect(await store.purgeNotifications(NOW + 2 * INTERVAL_MS, 100)).toBe(4);
@@ -163,7 +157,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a notification by mail does not count towards the limits of its account, waits while the account is locked, and is not sent to a suppressed recipient', async () => {
-    const store = await openStore();
+    const store = await open();
     const now = Date.now();
     const rate = { limit: 1, periodMs: 3_600_000 };
     await store.createAccount('default', { ...NO_LIMITS, volume: 1, volumeExpiresAt: now + 1_000, rate }, now);
@@ -190,7 +184,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a queued notification is never reported as the oldest message of the queue', async () => {
-    const store = await openStore();
+    const store = await open();
     const now = Date.now();
     await store.createAccount('default', NO_LIMITS, now);
     const [id, laterId] = [createMessageIdAt(now - 7_200_000), createMessageIdAt(now)];
@@ -205,7 +199,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('each heartbeat replaces the delivery status of its node', async () => {
-    const store = await openStore();
+    const store = await open();
     const now = Date.now();
     const node = { name: 'node-a', roles: ['deliver'], version: '1' };
     const alarm = { reason: 'configuration', text: '535 bad \0 login', lastAt: now };

@@ -1,18 +1,12 @@
 /** Tests the audit log, operator tokens and ended sessions on every store. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { STORES } from '../rig/stores.ts';
 
 const createHash = (letter: string) => letter.repeat(64);
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  const openTestStore = async () => {
-    const store = await open();
-    onTestFinished(() => store.close());
-    return store;
-  };
-
   test('audit log entries are listed newest first, in pages, and equal the written entries', async () => {
-    const store = await openTestStore();
+    const store = await open();
     const createEntry = (number: number) => ({
       at: number,
       actor: 'cli:root',
@@ -31,7 +25,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a token is found by its hash, its name is unique until it is revoked, and a second revocation does not change the time of the first', async () => {
-    const store = await openTestStore();
+    const store = await open();
     const createResult = await store.createToken(
       { name: 'ci', prefix: 'po_abc', hash: createHash('a'), expiresAt: 50 },
       7,
@@ -63,7 +57,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an ended session stays ended until its expiry', async () => {
-    const store = await openTestStore();
+    const store = await open();
     await store.endSession(createHash('a'), 100, 10);
     await store.endSession(createHash('a'), 100, 20);
     expect([await store.isSessionEnded(createHash('a')), await store.isSessionEnded(createHash('b'))]).toEqual([

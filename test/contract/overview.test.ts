@@ -1,5 +1,5 @@
 /** Tests the traffic time series and the overview on every store. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { AccountLimits } from '../../src/model/account.ts';
 import { HOUR_MS, listFailureCounts, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';
 import { WEBHOOK_EVENT_TYPES } from '../../src/model/webhook.ts';
@@ -21,11 +21,6 @@ function createRow(spanMs: TrafficRow['spanMs'], at: number, counts: Partial<Tra
 }
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  const openTestStore = async () => {
-    const store = await open();
-    onTestFinished(() => store.close());
-    return store;
-  };
   const expectDone = <T>(result: { kind: 'done'; value: T } | { kind: string }): T => {
     if (!('value' in result)) throw new Error(result.kind);
     return result.value;
@@ -36,7 +31,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     );
 
   test('a step of the time series is the sum of the rows of all nodes, and a row that a node writes again replaces its earlier row', async () => {
-    const store = await openTestStore();
+    const store = await open();
     await store.writeTraffic('one', [
       createRow(MINUTE_MS, HOUR, { accepted: 2, delivered: 1, latencies: new Map([[4, 1]]) }),
     ]);
@@ -88,7 +83,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('expired minute rows and hour rows are purged in batches, and no other row is purged', async () => {
-    const store = await openTestStore();
+    const store = await open();
     const minutes = [0, 1, 2, 3].map((index) => createRow(MINUTE_MS, HOUR + index * MINUTE_MS, { accepted: 1 }));
     await store.writeTraffic('one', [...minutes, createRow(HOUR_MS, HOUR, { accepted: 4 })]);
     expect(await store.purgeTraffic(HOUR + 3 * MINUTE_MS, HOUR, 2)).toBe(2);
@@ -100,7 +95,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('in an empty store nothing needs attention', async () => {
-    const store = await openTestStore();
+    const store = await open();
     expect(await store.readOverviewData(NOW)).toEqual({
       everAccepted: false,
       nextDueAt: null,
@@ -120,7 +115,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an account needs attention if it is locked, or if its volume is nearly used up or expires soon', async () => {
-    const store = await openTestStore();
+    const store = await open();
     const addAccount = (name: string, limits: Partial<AccountLimits> = {}) =>
       store.createAccount(name, { ...NO_LIMITS, ...limits }, NOW);
     await addAccount('good', { volume: 10 });
@@ -136,7 +131,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a key needs attention if it expires soon and is either in use or the only valid key of its account', async () => {
-    const store = await openTestStore();
+    const store = await open();
     await store.createAccount('two', NO_LIMITS, NOW);
     await store.createAccount('one', NO_LIMITS, NOW);
     await addExpiringKey(store, 'two', 'good', null);
@@ -153,7 +148,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a rotated key needs attention only if it was used after the new key was created', async () => {
-    const store = await openTestStore();
+    const store = await open();
     await store.createAccount('shop', NO_LIMITS, NOW);
     const addKey = async (name: string, at: number) =>
       expectDone(
@@ -176,7 +171,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a domain needs attention if it is not authenticated or a record is missing', async () => {
-    const store = await openTestStore();
+    const store = await open();
     await store.createAccount('acme', NO_LIMITS, NOW);
     const names = ['new.example', 'good.example', 'bare.example'];
     const [, good, bare] = await Promise.all(
@@ -212,7 +207,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an endpoint that the service disabled needs attention until it is enabled, disabled by an operator or deleted', async () => {
-    const store = await openTestStore();
+    const store = await open();
     await store.createAccount('acme', NO_LIMITS, NOW);
     const createWebhook = async (path: string) => {
       const url = `https://hooks.example.com/${path}`;
@@ -260,7 +255,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the next due time excludes the messages of locked accounts, and every change advances the change feed', async () => {
-    const store = await openTestStore();
+    const store = await open();
     const positions = [await store.readChangeFeedPosition(NOW)];
     const acceptMessage = async (name: string, at: number, count: number) => {
       const account = expectDone(await store.createAccount(name, NO_LIMITS, at));

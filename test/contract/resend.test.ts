@@ -2,7 +2,7 @@
  * Tests the resend of a message on every store: the new message, the histories of both messages, the limits and the
  * refusals.
  */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { NewMessage } from '../../src/model/message.ts';
 import { toSeq } from '../../src/store/rules/messages.ts';
 import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';
@@ -13,7 +13,6 @@ const NOW = Date.UTC(2030, 0, 1);
 describe.each(STORES)('the $name store', ({ open }) => {
   async function createStoreWithMessage(limits = NO_LIMITS, overrides: Partial<NewMessage> = {}) {
     const store = await open();
-    onTestFinished(() => store.close());
     const account = await store.createAccount('acme', limits, NOW);
     const accountId = account.kind === 'done' ? account.value.id : 0;
     const message = createMessage({ accountId, acceptedAt: NOW, to: 'Rita@Example.com', ...overrides });

@@ -2,7 +2,7 @@
  * Tests the message search on every store: by several states, by `deferred`, and by the words and the code of the last
  * reply.
  */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { RecordedFailure } from '../../src/model/failure.ts';
 import type { StateChange } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
@@ -33,7 +33,6 @@ describe.each(STORES)('the $name store', ({ open }) => {
   /** Creates a store with five messages, oldest first. Returns the store and the ids of the messages by name. */
   async function createStoreWithMessages() {
     const store = await open();
-    onTestFinished(() => store.close());
     await store.createAccount('default', NO_LIMITS, START);
     await store.createAccount('other', NO_LIMITS, START);
     const ids: Record<string, string> = {};
@@ -56,7 +55,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const recordedFailure = failure === null ? null : { ...failure, diagnostic: detail };
       const event = { at: at + 5, verb, by: 'node-a', detail, failure: recordedFailure, attempt: null };
       const dueAt = to === 'queued' ? START + 60_000 : null;
-      await store.settle([createSettlement({ id: message.id, attempts: 1, lease: LEASE }, { to, dueAt, event })]);
+      await store.settle([createSettlement(message, { to, dueAt, event })]);
       ids[name] = message.id;
     };
     await settleMessage(

@@ -1,6 +1,6 @@
 /** Tests on every store that search results are complete and newest first, whichever messages are indexed. */
 import fc from 'fast-check';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { FAILURE_CLASSES, type RecordedFailure } from '../../src/model/failure.ts';
 import { type NewMessage, STATES, type State } from '../../src/model/message.ts';
 import { getIdTimestamp } from '../../src/model/submission.ts';
@@ -14,7 +14,7 @@ import {
   parseSearchText,
   type SearchCriterion,
 } from '../../src/store/search/query.ts';
-import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
+import { createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -36,15 +36,7 @@ const ANY_MESSAGE: MessageSearch = {
 const parseCriteria = (text: string, fields: readonly Field[] = ALL_FIELDS): readonly SearchCriterion[] =>
   parseSearchText(text, fields) ?? [];
 
-describe.each(STORES)('the $name store', ({ open }) => {
-  async function createStoreWithAccounts(): Promise<Store> {
-    const store = await open();
-    onTestFinished(() => store.close());
-    await store.createAccount('default', NO_LIMITS, START);
-    await store.createAccount('other', NO_LIMITS, START);
-    return store;
-  }
-
+describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   /** Indexes all messages accepted before `until`. Returns the number of index steps. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
     let stepCount = 0;
@@ -80,7 +72,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])(
     'a message is found by words, prefixes and addresses of every field (indexed: %s)',
     async (indexed) => {
-      const store = await createStoreWithAccounts();
+      const store = await openWithAccounts({}, 'other');
       const createAcceptedAt = (offsetMs: number) => ({ acceptedAt: START + offsetMs });
       const ritaMessage = createMessage({
         ...createAcceptedAt(1),
@@ -181,7 +173,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])(
     'messages in every state are found, with and without search terms (indexed: %s)',
     async (indexed) => {
-      const store = await createStoreWithAccounts();
+      const store = await openWithAccounts({}, 'other');
       const messages = new Map<State, NewMessage>();
       // The message in the state `uncertain` is created first, because its creation recovers all leases.
       for (const [n, state] of [...STATES].reverse().entries()) {
@@ -205,7 +197,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])(
     'messages are found by the class and the category of their last failure, in every state (indexed: %s)',
     async (indexed) => {
-      const store = await createStoreWithAccounts();
+      const store = await openWithAccounts({}, 'other');
       const failures = [
         { class: 'hard', category: 'domain' },
         { class: 'soft', category: 'greylisted' },
@@ -346,7 +338,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a search returns the same messages as a filter over all rows, for any set of indexed messages and every page size', async () => {
-    const store = await createStoreWithAccounts();
+    const store = await openWithAccounts({}, 'other');
     const sampledFields = fc.sample(messageFields, { numRuns: 160, seed: 6 });
     let nextAcceptedAt = START;
     const messages: { message: NewMessage; state: State }[] = [];
@@ -394,7 +386,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('pages have no gaps and no duplicates while messages are accepted and indexed', async () => {
-    const store = await createStoreWithAccounts();
+    const store = await openWithAccounts({}, 'other');
     const messages = Array.from({ length: 300 }, (_, index) =>
       createMessage({ acceptedAt: START + index, subject: `Number ${index % 3}` }),
     );
@@ -425,7 +417,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message whose commit was delayed is in the index after some minutes', async () => {
-    const store = await createStoreWithAccounts();
+    const store = await openWithAccounts({}, 'other');
     const earlyMessages = Array.from({ length: 20 }, (_, index) => createMessage({ acceptedAt: START + 2 * index }));
     await store.accept(earlyMessages);
     await indexUntil(store, START + 100);
@@ -442,7 +434,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('in an empty store no message is indexed, and messages after the horizon are never indexed', async () => {
-    const store = await createStoreWithAccounts();
+    const store = await openWithAccounts({}, 'other');
     expect(await store.indexMessages({ horizon: getMinIdAt(START), minSegmentMessages: 1, now: START })).toEqual({
       hasChanged: false,
       unindexedCount: 0,

@@ -1,6 +1,6 @@
 /** Tests that two runs with the same seed have the same results on a store with an injected clock and random source. */
 
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createMessageIdGenerator } from '../../src/model/submission.ts';
 import type { StoreEnvironment } from '../../src/store/environment.ts';
 import { createVirtualClock } from '../rig/clock.ts';
@@ -18,7 +18,6 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
     const random = createSeededRandom(seed);
     const environment: StoreEnvironment = { clock, random, isSimulated: true };
     const store = await open({ environment });
-    onTestFinished(() => store.close());
     const results: unknown[] = [];
     const record = async (answer: Promise<unknown>) => results.push(await answer);
     const createUuid = () =>
@@ -92,7 +91,6 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
   test('only the injected clock determines the time', async () => {
     const clock = createVirtualClock(START);
     const store = await open({ environment: { clock, random: () => 0.5, isSimulated: true } });
-    onTestFinished(() => store.close());
     expect(await store.recordHeartbeat(NODE, 15_000, clock.now())).toBe(START);
     await clock.advance(3_600_000);
     expect(await store.recordHeartbeat(NODE, 15_000, clock.now())).toBe(START + 3_600_000);

@@ -1,5 +1,5 @@
 /** Tests suppression lists, sending domains and reputation on every store. */
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Account, DirectoryChanges } from '../../src/model/account.ts';
 import { computeAccountVersion } from '../../src/model/account-version.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
@@ -21,14 +21,7 @@ const createDkimKey = (selector: string, state: DkimKey['state'] = 'active'): Dk
   retireAt: null,
 });
 
-describe.each(STORES)('the $name store', ({ open }) => {
-  async function createStoreWith(...accounts: string[]): Promise<Store> {
-    const store = await open();
-    onTestFinished(() => store.close());
-    for (const name of ['default', ...accounts]) await store.createAccount(name, NO_LIMITS, Date.now());
-    return store;
-  }
-
+describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   const createManualEntry = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
 
   /** Settles this many messages of an account with the given outcome. */
@@ -47,10 +40,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const createEvent = (verb: string) => ({ at, verb, by: 'node-a', detail: null, failure: null, attempt: null });
     const settlements = messages.map((message) => {
       const to = outcome === 'complained' ? 'delivered' : outcome === 'delivered' ? 'delivered' : 'bounced';
-      const settlement = createSettlement(
-        { ...message, attempts: 1, lease: LEASE },
-        { to, suppress: outcome === 'hard' ? 'bounce' : null, event: createEvent(to) },
-      );
+      const settlement = createSettlement(message, {
+        to,
+        suppress: outcome === 'hard' ? 'bounce' : null,
+        event: createEvent(to),
+      });
       const complaint = {
         to: 'complained',
         dueAt: null,
@@ -70,7 +64,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     (await store.listAccounts()).find((candidate) => candidate.name === name);
 
   test('a suppression of an account applies to that account only, and a suppression of the service applies to every account', async () => {
-    const store = await createStoreWith('other');
+    const store = await openWithAccounts({}, 'other');
     await store.addSuppressions('default', [createManualEntry('a@example.com')]);
     await store.addSuppressions('*', [createManualEntry('b@example.com')]);
     const acceptResults = await store.accept([
@@ -88,7 +82,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a suppression that is added twice keeps its first reason, suppressions are listed in order and in pages, and a removed suppression is not listed', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     const bounceEntry = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
     expect(await store.addSuppressions('default', [bounceEntry, createManualEntry('a@example.com')])).toEqual({
       kind: 'done',
@@ -113,7 +107,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a search of one list by a prefix of addresses or domains returns the matching entries of this list only, in pages', async () => {
-    const store = await createStoreWith('other');
+    const store = await openWithAccounts({}, 'other');
     const addresses = [
       'ada@example.com',
       'ada.b@example.org',
@@ -155,7 +149,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the search for an address returns its entry in every list, and the entry of the service is first', async () => {
-    const store = await createStoreWith('other');
+    const store = await openWithAccounts({}, 'other');
     await store.addSuppressions('other', [createManualEntry('a@example.com')]);
     await store.addSuppressions('*', [{ address: 'a@example.com', reason: 'complaint', source: 'some-id', at: 7 }]);
     expect(await store.findSuppression('a@example.com')).toEqual([
@@ -166,7 +160,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a change with an expected version is made only if the account has that version', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     const computeCurrentVersion = async () => {
       const foundAccount = await findAccount(store, 'default');
       return foundAccount === undefined ? '' : computeAccountVersion(foundAccount);
@@ -201,7 +195,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a domain is stored with its keys, belongs to at most one account, and can be added again after its removal', async () => {
-    const store = await createStoreWith('other');
+    const store = await openWithAccounts({}, 'other');
     const addResult = await store.addDomain(
       'default',
       { name: 'example.org', subdomains: false, keys: [createDkimKey('s1'), createDkimKey('s2', 'staged')] },
@@ -227,7 +221,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('every node reads the check result, the keys and the removal of a domain', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     const seenChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seenChanges.push(changes));
     const addResult = await store.addDomain(
@@ -274,7 +268,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a return path is verified by a check of its records, every node reads the return path, and its name belongs to one domain only', async () => {
-    const store = await createStoreWith('other');
+    const store = await openWithAccounts({}, 'other');
     const seenChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seenChanges.push(changes));
     const readReturnPath = () =>
@@ -327,7 +321,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a DNS check with an unchanged result does not change the revision, and a DNS check without an answer keeps the earlier result', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     const addResult = await store.addDomain(
       'default',
       { name: 'example.org', subdomains: false, keys: [createDkimKey('s1')] },
@@ -362,7 +356,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('many hard bounces lock only the account that sent the messages, and the reason for the lock contains the number of bounces', async () => {
-    const store = await createStoreWith('other');
+    const store = await openWithAccounts({}, 'other');
     await settleMessages(store, 1, 95, 'delivered');
     await settleMessages(store, 2, 100, 'delivered');
     await settleMessages(store, 1, 9, 'hard');
@@ -377,7 +371,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('soft bounces and messages to the simulator do not lock an account', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     await settleMessages(store, 1, 60, 'soft');
     await settleMessages(store, 1, 60, 'hard', Date.now(), true);
     expect((await findAccount(store, 'default'))?.locked).toBeNull();
@@ -388,7 +382,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complaints lock an account, and an unlock resets its reputation counts to zero', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     await settleMessages(store, 1, 120, 'delivered');
     await settleMessages(store, 1, 1, 'complained');
     // The complaint of a single recipient does not lock an account, however high the complaint rate is.
@@ -408,14 +402,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('repeated bounces of one address count once and do not lock an account', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     const messages = Array.from({ length: 15 }, () => createMessage({ to: 'gone@example.com', lease: LEASE }));
     await store.accept(messages);
-    await store.settle(
-      messages.map((message) =>
-        createSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
-      ),
-    );
+    await store.settle(messages.map((message) => createSettlement(message, { to: 'bounced', suppress: 'bounce' })));
     const counts = { emails: 15, bounces: 1, complaints: 0 };
     expect(await store.readReputation('default', Date.now())).toEqual({ kind: 'done', value: counts });
     expect(await store.readAllReputations(Date.now())).toEqual(new Map([[1, counts]]));
@@ -423,7 +413,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a warning ends when delivered messages have reduced the bounce rate', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     await settleMessages(store, 1, 94, 'delivered');
     await settleMessages(store, 1, 6, 'hard');
     expect((await findAccount(store, 'default'))?.warning).not.toBeNull();
@@ -432,7 +422,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('leased messages are checked against suppressions that were added after the lease', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     const messages = ['Early@example.com', 'late@example.com', 'never@example.com'].map((to) =>
       createMessage({ to, lease: LEASE }),
     );
@@ -444,7 +434,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('outcomes older than 7 days do not count in the reputation of an account', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     const now = Date.now();
     await settleMessages(store, 1, 9, 'hard', now - 169 * HOUR_MS);
     await settleMessages(store, 1, 3, 'hard', now);
@@ -456,7 +446,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an account’s own thresholds replace the defaults', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     expect(await store.setAccount('default', { bounceRate: 0.5 }, 1)).toMatchObject({
       kind: 'done',
       value: { thresholds: { bounceRate: 0.5, complaintRate: 0.0015 } },
@@ -468,7 +458,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a configuration set is stored until it is replaced or removed, and every node reads each change of it', async () => {
-    const store = await createStoreWith();
+    const store = await openWithAccounts();
     const seenConfigurationSets: (string | null | undefined)[] = [];
     await store.watchDirectory(({ accounts }) =>
       seenConfigurationSets.push(...accounts.map((account) => account.sesConfigurationSet)),

@@ -1,6 +1,6 @@
 /** Tests the endpoints of webhooks, the outbox and the deliveries on every store. */
 import { randomBytes } from 'node:crypto';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 import type { NewMessage } from '../../src/model/message.ts';
 import {
@@ -15,7 +15,7 @@ import {
 } from '../../src/model/webhook.ts';
 import type { Store } from '../../src/store/contract.ts';
 import type { DeliveryClaimLimits } from '../../src/store/webhook-store.ts';
-import { createAttempt, createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
+import { createAttempt, createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -32,14 +32,7 @@ const createEndpoint = (members: Partial<NewWebhook> = {}): NewWebhook => ({
   ...members,
 });
 
-describe.each(STORES)('the $name store', ({ open }) => {
-  async function createStore(): Promise<Store> {
-    const store = await open();
-    onTestFinished(() => store.close());
-    await store.createAccount('default', NO_LIMITS, Date.now());
-    return store;
-  }
-
+describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   async function createWebhook(store: Store, members: Partial<NewWebhook> = {}): Promise<Webhook> {
     const result = await store.createWebhook(createEndpoint(members), Date.now());
     if (result.kind !== 'done') throw new Error(`the endpoint was not created: ${result.kind}`);
@@ -114,8 +107,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     failure: { class: 'hard', category: 'mailbox-unknown' },
   } as const;
 
-  const settleDeliveredMessage = (store: Store, message: NewMessage) =>
-    store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE })]);
+  const settleDeliveredMessage = (store: Store, message: NewMessage) => store.settle([createSettlement(message)]);
 
   /** Creates messages whose histories contain every kind of change and every cause of a change. */
   async function createMessagesInAllStates(store: Store): Promise<readonly NewMessage[]> {
@@ -141,11 +133,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
     const attempt = createAttempt({ kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true });
     const createEntry = (verb: string) => ({ at: now, verb, by: 'node-a', detail: 'a reply', failure: null, attempt });
-    const toLeasedMessage = (message: NewMessage) => ({ ...message, attempts: 1, lease: LEASE });
     await store.settle([
-      createSettlement(toLeasedMessage(bounced), { to: 'bounced', event: createEntry('bounced'), suppress: 'bounce' }),
-      createSettlement(toLeasedMessage(deferred), { to: 'queued', dueAt: now + 1, event: createEntry('deferred') }),
-      createSettlement(toLeasedMessage(uncertain), { to: 'uncertain', event: createEntry('uncertain') }),
+      createSettlement(bounced, { to: 'bounced', event: createEntry('bounced'), suppress: 'bounce' }),
+      createSettlement(deferred, { to: 'queued', dueAt: now + 1, event: createEntry('deferred') }),
+      createSettlement(uncertain, { to: 'uncertain', event: createEntry('uncertain') }),
     ]);
     for (const message of [complained, confirmed, reported]) await settleDeliveredMessage(store, message);
     await store.recordFeedback([
@@ -171,7 +162,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   test('each history entry whose verb is an event type is recorded as exactly one event, with the sequence number of the entry', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     await createWebhook(store);
     const messages = await createMessagesInAllStates(store);
     const deliveries = await claimAllDeliveries(store);
@@ -196,7 +187,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an event contains the fields of the message, the state of the message after the change, and whether the recipient was suppressed', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     await createWebhook(store);
     await createMessagesInAllStates(store);
     const events = (await claimAllDeliveries(store))
@@ -221,7 +212,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('changes of domains, accounts and suppression lists are recorded once each with their data', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const now = Date.now();
     await createWebhook(store);
     await store.addSuppressions('default', [{ address: 'a@example.com', reason: 'manual', source: null, at: now }]);
@@ -292,23 +283,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('if bounces first cause a warning and then a lock of the account, both changes and each suppressed recipient are recorded as events', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     await createWebhook(store, { events: ['account.warned', 'account.locked', 'suppression.added'] });
     const messages = Array.from({ length: 12 }, (_, index) =>
       createMessage({ to: `r${index}@example.com`, lease: LEASE }),
     );
     await store.accept(messages);
     for (const message of messages) {
-      const event = {
-        at: Date.now(),
-        verb: 'bounced',
-        by: 'node-a',
-        detail: null,
-        failure: null,
-        attempt: createAttempt(),
-      };
-      const leasedMessage = { ...message, attempts: 1, lease: LEASE };
-      await store.settle([createSettlement(leasedMessage, { to: 'bounced', event, suppress: 'bounce' })]);
+      await store.settle([createSettlement(message, { to: 'bounced', suppress: 'bounce' })]);
     }
     const events = (await claimAllDeliveries(store)).map(({ event }) => event);
     const types = events.map(({ type }) => type);
@@ -324,7 +306,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('without an endpoint that subscribes to a type, no event of the type is recorded', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     await createMessagesInAllStates(store);
     expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
     const webhook = await createWebhook(store, { events: ['message.bounced'] });
@@ -342,8 +324,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an endpoint receives the events of its types and of its account, and none from before its creation', async () => {
-    const store = await createStore();
-    await store.createAccount('other', NO_LIMITS, Date.now());
+    const store = await openWithAccounts({}, 'other');
     const unrestrictedWebhook = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
     const accountWebhook = await createWebhook(store, {
@@ -372,7 +353,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an endpoint is refused if its account is unknown or if a live node has an earlier version', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     expect(await store.createWebhook(createEndpoint({ account: 'nobody' }), Date.now())).toEqual({ kind: 'missing' });
     const node = { name: 'old-node', roles: ['deliver'], version: '0.0.9' };
     await store.recordHeartbeat(node, 600_000, Date.now());
@@ -385,7 +366,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a delivery is leased by one node, is due again after the lease has expired, and can be settled only with the current lease', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
     const now = Date.now();
@@ -423,7 +404,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('deliveries that a dead node leased are due at once, and deliveries that live nodes leased or that wait for a later attempt stay unchanged', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage(), createMessage(), createMessage(), createMessage()]);
     const now = Date.now();
@@ -462,7 +443,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a node ends its leases from claims whose result it did not receive, but neither the leases that it knows nor those of other nodes', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage(), createMessage(), createMessage()]);
     const now = Date.now();
@@ -482,7 +463,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('events that are older than the retention period are removed in bounded steps, and no delivery is created for them', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const { id } = await createWebhook(store);
     const now = Date.now();
     const acceptedAt = now - 31 * DAY_MS;
@@ -510,7 +491,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a claim leases for each endpoint at most as many deliveries as the endpoint has free slots, so that the backlog of one endpoint does not delay the deliveries of another endpoint', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const slowWebhook = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 30 }, () => createMessage()));
     const now = Date.now();
@@ -537,7 +518,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the events of a disabled endpoint are stored and not sent, and all of them are due after it is enabled', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
     const now = Date.now();
@@ -556,7 +537,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the response 410 disables the endpoint at once, and other endpoints receive an event about it', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const webhook = await createWebhook(store, { events: ['message.accepted', 'webhook.disabled'] });
     await store.accept([createMessage()]);
     const now = Date.now();
@@ -575,7 +556,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an endpoint is disabled if a certain period has passed since a failed attempt without a success, and a success ends the period', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     const observer = await createWebhook(store, { events: ['webhook.disabled'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
@@ -607,7 +588,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a failed attempt that a fault of the installation caused does not count as a failure of the endpoint', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
@@ -625,7 +606,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('endpoints without a success are disabled in bounded steps, and failed test deliveries do not count as failed attempts', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const now = Date.now();
     const webhooks = [];
     for (let count = 0; count < 3; count += 1)
@@ -642,7 +623,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the time of the last success of an endpoint is stored at most every ten seconds, and a failure does not change it', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
@@ -659,7 +640,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('during a rotation a delivery is leased with both secrets, and after the rotation with the new secret only', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     const now = Date.now();
     await store.rotateWebhookSecret(webhook.id, 'sealed-2', now + 1_000);
@@ -673,7 +654,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a replay makes one delivery or all selected deliveries due again with the same ids, and restarts their retry schedules', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
@@ -725,7 +706,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('deliveries are listed newest first in pages', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 3 }, () => createMessage()));
     await fanOut(store);
@@ -747,7 +728,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a delivery is purged 7 days after its success, and any delivery 30 days after its creation, in bounded steps', async () => {
-    const store = await createStore();
+    const store = await openWithAccounts();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();

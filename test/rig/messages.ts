@@ -51,26 +51,18 @@ export function createAttempt(outcome?: Attempt['outcome']): Attempt {
   };
 }
 
-/** Returns the settlement of a lease with the outcome delivered, or with the given change. */
+/** Returns an entry of `node-a` in the history of a message. */
+export function createEntry(verb: string, members: Partial<StateChange['event']> = {}): StateChange['event'] {
+  return { at: Date.now(), verb, by: 'node-a', detail: null, failure: null, attempt: null, ...members };
+}
+
+/** Returns the settlement of the lease of a first attempt, or of the given attempt. The outcome is delivered, or `change`. */
 export function createSettlement(
-  message: Pick<LeasedMessage, 'id' | 'attempts' | 'lease'>,
+  { id, lease, attempts = 1 }: Pick<NewMessage, 'id' | 'lease'> & Partial<Pick<LeasedMessage, 'attempts'>>,
   change: Partial<StateChange> = {},
 ): Settlement {
-  const at = Date.now();
-  const event = {
-    at,
-    verb: change.to ?? 'delivered',
-    by: message.lease.owner,
-    detail: '250 ok',
-    failure: null,
-    attempt: createAttempt(),
-  };
+  const owner = lease?.owner ?? 'node-a';
+  const event = createEntry(change.to ?? 'delivered', { by: owner, detail: '250 ok', attempt: createAttempt() });
   const stateChange: StateChange = { to: 'delivered', dueAt: null, event, suppress: null, ...change };
-  return {
-    id: message.id,
-    owner: message.lease.owner,
-    attempts: message.attempts,
-    changes: [stateChange],
-    refundAttempt: false,
-  };
+  return { id, owner, attempts, changes: [stateChange], refundAttempt: false };
 }

@@ -1,12 +1,12 @@
 /**
- * The number of cases that a test runs. `npm test` runs a sample with fixed seeds; `npm run test:long` runs the full
- * number of cases.
+ * The number of cases that a test runs. `npm test` runs a sample with fixed seeds; `npm run test:long` and
+ * `npm run test:contract` run the full number of cases.
  */
 
 /** True if `npm run test:long` runs the tests. */
 export const IS_LONG_RUN = process.env.TEST_EXTENT === 'long';
 
-/** Returns the number of cases to run: `sample` under `npm test`, `full` under `npm run test:long`. */
+/** Returns the number of cases to run: `sample` under `npm test`, otherwise `full`. */
 export function selectCaseCount(sample: number, full: number): number {
-  return IS_LONG_RUN ? full : sample;
+  return (process.env.TEST_EXTENT ?? 'default') === 'default' ? sample : full;
 }

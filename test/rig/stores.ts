@@ -1,45 +1,77 @@
 /** Defines the stores that every contract suite tests. */
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';
 import type { DatabaseSetting } from '../../src/config/settings.ts';
+import type { AccountLimits } from '../../src/model/account.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { type OpenOptions, openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from './folder.ts';
+import { NO_LIMITS } from './messages.ts';
 import { createTemporaryDatabase } from './postgres.ts';
 import { getTestedVersion } from './postgres-version.ts';
 import { startTransactionPooler } from './transaction-pooler.ts';
 
 export interface TestedStore {
   readonly name: 'sqlite' | 'postgres';
-  /** Opens an empty store for one test. The caller closes it. */
+  /** Opens an empty store. It is closed after the test. */
   readonly open: (options?: Pick<OpenOptions, 'environment'>) => Promise<Store>;
+  /** Opens a store with the account `default`, whose id is 1, and with further accounts. */
+  readonly openWithAccounts: (limits?: Partial<AccountLimits>, ...otherNames: readonly string[]) => Promise<Store>;
 }
 
-const SQLITE: TestedStore = {
-  name: 'sqlite',
-  open: (options) =>
-    openStore({ kind: 'sqlite', path: join(createTemporaryFolder(), 'postrider.db') }, { exclusive: true, ...options }),
-};
-const POSTGRES: TestedStore = {
-  name: 'postgres',
-  open: async (options) =>
-    openStore(parsePostgresUrl(await createTemporaryDatabase({ content: 'empty-store' })), {
+function createTestedStore(
+  name: TestedStore['name'],
+  createSetting: () => Promise<DatabaseSetting>,
+  runsInCallerThread = false,
+): TestedStore {
+  const open: TestedStore['open'] = async ({ environment } = {}) => {
+    const store = await openStore(await createSetting(), {
       exclusive: true,
-      ...options,
-    }),
-};
+      runsInCallerThread: runsInCallerThread || environment?.isSimulated === true,
+      ...(environment === undefined ? {} : { environment }),
+    });
+    // A test may have closed the store.
+    onTestFinished(() => store.close().catch(() => undefined));
+    return store;
+  };
+  return {
+    name,
+    open,
+    async openWithAccounts(limits, ...otherNames) {
+      const store = await open();
+      await store.createAccount('default', { ...NO_LIMITS, ...limits }, Date.now());
+      for (const otherName of otherNames) await store.createAccount(otherName, NO_LIMITS, Date.now());
+      return store;
+    },
+  };
+}
+
+const EXTENT = process.env.TEST_EXTENT ?? 'default';
+
+/**
+ * By default the calls run in the thread of the caller, because starting the thread of a store takes longer than most
+ * tests. `npm run test:contract` and `npm run test:long` use the threads.
+ */
+const SQLITE = createTestedStore(
+  'sqlite',
+  async () => ({ kind: 'sqlite', path: join(createTemporaryFolder(), 'postrider.db') }),
+  EXTENT === 'default',
+);
+const POSTGRES = createTestedStore('postgres', async () =>
+  parsePostgresUrl(await createTemporaryDatabase({ content: 'empty-store' })),
+);
 
 /** PostgreSQL behind a pooler in transaction mode, without and with prepared statements. */
-const POOLED_STORES: readonly TestedStore[] = (['unsupported', 'track'] as const).map((prepared) => ({
-  name: 'postgres',
-  async open(options) {
+const POOLED_STORES: readonly TestedStore[] = (['unsupported', 'track'] as const).map((prepared) =>
+  createTestedStore('postgres', async () => {
     const url = new URL(await createTemporaryDatabase({ content: 'empty-store' }));
     url.port = String((await startTransactionPooler(Number(url.port), { prepared })).port);
     url.searchParams.set('pooler', 'transaction');
     if (prepared === 'track') url.searchParams.set('prepared', 'yes');
-    return openStore(parsePostgresUrl(url.href), { exclusive: true, ...options });
-  },
-}));
+    return parsePostgresUrl(url.href);
+  }),
+);
 
 /**
  * The tested stores of this Vitest project. `postgres-15`: the oldest PostgreSQL. `pooler`: PostgreSQL behind a pooler.
@@ -48,8 +80,7 @@ const POOLED_STORES: readonly TestedStore[] = (['unsupported', 'track'] as const
 export const STORES: readonly TestedStore[] = listTestedStores();
 
 function listTestedStores(): readonly TestedStore[] {
-  if (process.env.TEST_POOLER === 'transaction')
-    return process.env.TEST_EXTENT === 'long' ? POOLED_STORES : POOLED_STORES.slice(0, 1);
+  if (process.env.TEST_POOLER === 'transaction') return EXTENT === 'long' ? POOLED_STORES : POOLED_STORES.slice(0, 1);
   return getTestedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 }
 
