@@ -16,14 +16,14 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadSettings } from '../../src/config/load.ts';
-import { startService } from '../../src/main.ts';
 import { resolveDatabasePath } from '../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { createMessage } from '../rig/messages.ts';
-import { runCommand, runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
+import { runCommand, runCommandProcess, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
+const rig = createScenario();
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 
 interface ListedMessage {
@@ -34,18 +34,15 @@ const createSettings = (path: string) => ({ POSTRIDER_DATABASE: `sqlite:${path}`
 
 test('a second service that uses a symbolic link to the file or the folder is refused, and a command that uses such a link reads the same store', async () => {
   const folder = createTemporaryFolder();
-  const service = await startProcess(folder, createSettings('./data/postrider.db'));
-  const id = await submitAccepted(service.publicUrl, service.key ?? '');
+  const service = await rig.serve(folder);
+  const id = await submitAccepted(service.publicUrl, service.key);
   mkdirSync(join(folder, 'other'));
   symlinkSync('../data/postrider.db', join(folder, 'other/linked.db'));
   symlinkSync('data', join(folder, 'folder'));
-  for (const path of ['other/linked.db', 'folder/postrider.db']) {
-    const { code, stderr } = await runCommand(folder, ['serve'], createSettings(path));
-    expect([code, stderr]).toEqual([
-      1,
-      expect.stringMatching(/^postrider: another service, a restore or a transfer uses [^\n]+\n$/),
-    ]);
-  }
+  for (const path of ['other/linked.db', 'folder/postrider.db'])
+    await expect(rig.serve(folder, createSettings(path))).rejects.toThrow(
+      /^another service, a restore or a transfer uses [^\n]+$/,
+    );
   expect(
     (await runJsonCommand<ListedMessage[]>(folder, ['message', 'list'], createSettings('other/linked.db')))[0]?.id,
   ).toBe(id);
@@ -67,7 +64,11 @@ test('serve and every command refuse a file with a second hard link and do not c
   await (await openSqliteStore({ path, exclusive: true })).close();
   linkSync(path, join(folder, 'two.db'));
   const bytesBefore = readFileSync(path);
-  for (const command of [['serve'], ['account', 'list'], ['backup', 'x.db']]) {
+  await expect(rig.serve(folder, createSettings('two.db'))).rejects.toThrow(/has 2 names \(hard links\)/);
+  for (const command of [
+    ['account', 'list'],
+    ['backup', 'x.db'],
+  ]) {
     const { code, stderr } = await runCommand(folder, command, createSettings('two.db'));
     expect([code, stderr]).toEqual([1, expect.stringMatching(ONE_LINE)]);
     expect(stderr).toMatch(/has 2 names \(hard links\)/);
@@ -91,13 +92,13 @@ test('a start succeeds and removes the second hard link that an interrupted rest
 
 test('a file that another process has open under its former name is refused', async () => {
   const folder = createTemporaryFolder();
-  const service = await startProcess(folder, createSettings('./data/postrider.db'));
+  const service = await rig.serve(folder);
   mkdirSync(join(folder, 'moved'));
   renameSync(join(folder, 'data/postrider.db'), join(folder, 'moved/postrider.db'));
-  const secondRun = await runCommand(folder, ['serve'], createSettings('moved/postrider.db'));
+  const secondRun = await runCommandProcess(folder, ['serve'], createSettings('moved/postrider.db'));
   expect([secondRun.code, secondRun.stderr]).toEqual([1, expect.stringMatching(/open under another name/)]);
   renameSync(join(folder, 'moved/postrider.db'), join(folder, 'data/postrider.db'));
-  await expect.poll(async () => (await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
+  await expect.poll(async () => (await submit(service.publicUrl, service.key)).status).toBe(201);
 });
 
 test('symbolic links are resolved to the real path, even if the file is missing', () => {
@@ -170,18 +171,10 @@ const FILE_FAULTS: readonly (readonly [
 test.each(FILE_FAULTS)(
   'if %s while the service runs, no message is acknowledged and /readyz reports the reason',
   async (_name, reason, damage, repair) => {
-    const path = join(createTemporaryFolder(), 'postrider.db');
-    const settings = loadSettings(
-      {
-        ...createSettings(path),
-        POSTRIDER_LISTEN: '127.0.0.1:0',
-        POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
-        POSTRIDER_LOG: 'silent',
-      },
-      null,
-    );
-    const service = await startService(settings, { drainMs: 500 });
-    const [url, key] = [service.publicUrl ?? '', service.firstKey ?? ''];
+    const folder = createTemporaryFolder();
+    const path = join(folder, 'data/postrider.db');
+    const service = await rig.serve(folder, {}, { drainMs: 0 });
+    const [url, key] = [service.publicUrl, service.key];
     const fetchReadiness = async () => {
       const response = await fetch(`${url}/readyz`);
       return [response.status, ((await response.json()) as { message: string }).message];
@@ -231,32 +224,24 @@ test('removed files are detected within a second and reported with the remedy, a
 
 test('if the log is deleted while the service runs, the database contains the content of the log after the service has stopped', async () => {
   const folder = createTemporaryFolder();
-  const settings = createSettings('./data/postrider.db');
-  const service = await startProcess(folder, settings);
-  const id = await submitAccepted(service.publicUrl, service.key ?? '');
+  const service = await rig.serve(folder);
+  const id = await submitAccepted(service.publicUrl, service.key);
   unlinkSync(join(folder, 'data/postrider.db-wal'));
-  expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(500);
-  service.kill('SIGTERM');
-  expect(await service.exitPromise).toBe(0);
-  const listedMessages = await runJsonCommand<ListedMessage[]>(folder, ['message', 'list'], settings);
+  expect((await submit(service.publicUrl, service.key)).status).toBe(500);
+  await service.stop();
+  const listedMessages = await runJsonCommand<ListedMessage[]>(folder, ['message', 'list']);
   expect(listedMessages.map((message) => message.id)).toContain(id);
 });
 
 test('a removed database is not replaced by an empty store: the next start fails, and doctor reports the missing file', async () => {
   const folder = createTemporaryFolder();
-  const settings = createSettings('./data/postrider.db');
-  const service = await startProcess(folder, settings);
-  await submitAccepted(service.publicUrl, service.key ?? '');
+  const service = await rig.serve(folder);
+  await submitAccepted(service.publicUrl, service.key);
   rmSync(join(folder, 'data/postrider.db'));
-  const doctor = await runCommand(folder, ['doctor'], settings);
+  const doctor = await runCommand(folder, ['doctor']);
   expect(doctor.stdout).toMatch(/failure +database +[^\n]*was removed or moved, and a service still uses it/);
   expect(doctor.stdout).not.toContain('not there yet');
   expect(existsSync(join(folder, 'data/postrider.db'))).toBe(false);
-  service.kill('SIGTERM');
-  await service.exitPromise;
-  const { code, stderr } = await runCommand(folder, ['serve'], settings);
-  expect([code, stderr]).toEqual([
-    1,
-    expect.stringMatching(/^postrider: the database [^\n]* is missing, but its log [^\n]+\n$/),
-  ]);
+  await service.stop();
+  await expect(rig.serve(folder)).rejects.toThrow(/^the database [^\n]* is missing, but its log [^\n]+$/);
 });

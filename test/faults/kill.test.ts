@@ -8,10 +8,11 @@ import { MAX_UNRECORDED_LEASE_ENDS } from '../../src/queue/dispatcher.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { comparePostgresEvents, compareSqliteEvents, createDisabledWebhook } from '../rig/outbox.ts';
+import { selectCaseCount } from '../rig/sample.ts';
 import { getStoreSettings, runJsonCommand, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
-const ROUND_COUNT = 5;
+const ROUND_COUNT = selectCaseCount(2, 5);
 const SENDER_COUNT = 16;
 const CONNECTION_COUNT = 8;
 

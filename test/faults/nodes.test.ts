@@ -1,5 +1,5 @@
 /**
- * Tests three nodes on one PostgreSQL server under load. Nodes are killed, suspended for longer than their leases, and
+ * Tests several nodes on one PostgreSQL server under load. Nodes are killed, suspended for longer than their leases, and
  * disconnected from the database. The server terminates connections and restarts. Every message answered with 201 ends
  * in exactly one terminal state, and the number of duplicates is at most the number of messages in transmission at the
  * faults.
@@ -12,12 +12,15 @@ import { type CountingSink, startCountingSink } from '../rig/counting-sink.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { comparePostgresEvents, createDisabledWebhook } from '../rig/outbox.ts';
 import { type PostgresServer, startPostgres } from '../rig/postgres.ts';
+import { selectCaseCount } from '../rig/sample.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTcpProxy, type TcpProxy } from '../rig/tcp-proxy.ts';
 
-const NODE_COUNT = 3;
+const NODE_COUNT = selectCaseCount(2, 3);
 const SENDER_COUNT = 12;
+/** The number of acknowledgements between two faults. */
+const LOAD_COUNT = selectCaseCount(50, 150);
 const CONNECTION_COUNT = 4;
 /** Maximum number of messages that one node has transmitted without a stored outcome. */
 const MAX_IN_FLIGHT_COUNT = CONNECTION_COUNT + MAX_UNRECORDED_LEASE_ENDS;
@@ -39,7 +42,7 @@ interface Installation {
 }
 
 /**
- * Starts three nodes, each with a separate network path to the database, and clients that submit to the nodes in turn.
+ * Starts the nodes, each with a separate network path to the database, and clients that submit to the nodes in turn.
  */
 async function startInstallation(): Promise<Installation> {
   const server = await startPostgres();
@@ -65,8 +68,7 @@ async function startInstallation(): Promise<Installation> {
   };
   const key = (await start(0)).key ?? '';
   await createDisabledWebhook(parsePostgresUrl(url));
-  await start(1);
-  await start(2);
+  for (let index = 1; index < NODE_COUNT; index += 1) await start(index);
   const acknowledgedIds = new Set<string>();
   let hasEnded = false;
   const sendRepeatedly = async (senderIndex: number) => {
@@ -134,33 +136,41 @@ async function startInstallation(): Promise<Installation> {
   };
 }
 
-test('when nodes are killed under load, other nodes recover their leases, and every message answered with 201 is delivered', async () => {
-  const { nodes, waitForAcknowledgements, start, waitUntilSettled } = await startInstallation();
-  let killCount = 0;
-  for (const index of [0, 2, 1]) {
-    await waitForAcknowledgements(150);
+test('after kills of nodes, network failures, terminated connections and a restart of the server, the nodes continue without intervention, and every message answered with 201 is delivered', async () => {
+  const { server, proxies, nodes, waitForAcknowledgements, start, waitUntilSettled } = await startInstallation();
+  for (let index = 0; index < NODE_COUNT; index += 1) {
+    await waitForAcknowledgements(LOAD_COUNT);
     nodes[index]?.kill('SIGKILL');
     await nodes[index]?.exitPromise;
     nodes[index] = null;
-    killCount += 1;
-    await waitForAcknowledgements(100);
-    if (index !== 1) await start(index);
+    // The other nodes recover the leases of the killed node.
+    await waitForAcknowledgements(LOAD_COUNT);
+    if (index < NODE_COUNT - 1) await start(index);
   }
-  // The last killed node is not restarted. The other nodes recover its leases.
-  const duplicateCount = await waitUntilSettled();
-  expect(duplicateCount).toBeLessThanOrEqual(killCount * MAX_IN_FLIGHT_COUNT);
+  proxies[0]?.pause();
+  if (NODE_COUNT > 2) await waitForAcknowledgements(LOAD_COUNT);
+  proxies[0]?.resume();
+  for (let round = 0; round < 3; round += 1) {
+    await server.terminateBackends();
+    await waitForAcknowledgements(20);
+  }
+  await server.restart();
+  await waitForAcknowledgements(LOAD_COUNT);
+  // Each node was killed once, and the remaining nodes were disconnected.
+  expect(await waitUntilSettled()).toBeLessThanOrEqual(2 * NODE_COUNT * MAX_IN_FLIGHT_COUNT);
+  for (const node of nodes) expect(node?.child.exitCode ?? null).toBeNull();
 }, 180_000);
 
 test('a node that was suspended for longer than the liveness timeout starts no attempt with a lease from before the suspension', async () => {
   const { nodes, key, waitForAcknowledgements, waitUntilSettled } = await startInstallation();
-  await waitForAcknowledgements(150);
+  await waitForAcknowledgements(LOAD_COUNT);
   const suspendedNode = nodes[1];
   if (suspendedNode === null || suspendedNode === undefined) throw new Error('no node');
   suspendedNode.kill('SIGSTOP');
   nodes[1] = null;
   onTestFinished(() => suspendedNode.kill('SIGCONT'));
   const suspendedAt = performance.now();
-  await waitForAcknowledgements(150);
+  await waitForAcknowledgements(LOAD_COUNT);
   // While the node is suspended, the other nodes recover and send all messages that it had leased.
   const duplicateCountBefore = await waitUntilSettled();
   expect(duplicateCountBefore).toBeLessThanOrEqual(MAX_IN_FLIGHT_COUNT);
@@ -171,21 +181,4 @@ test('a node that was suspended for longer than the liveness timeout starts no a
   for (let n = 0; n < 20; n += 1) await submit(suspendedNode.publicUrl, key);
   // The node completes the transmissions in progress and sends no other message that it had leased.
   expect((await waitUntilSettled()) - duplicateCountBefore).toBeLessThanOrEqual(CONNECTION_COUNT);
-}, 180_000);
-
-test('after network failures, terminated connections and a restart of the server, the nodes continue without intervention, and every message answered with 201 is delivered', async () => {
-  const { server, proxies, nodes, waitForAcknowledgements, waitUntilSettled } = await startInstallation();
-  await waitForAcknowledgements(150);
-  proxies[0]?.pause();
-  await waitForAcknowledgements(100);
-  proxies[0]?.resume();
-  for (let round = 0; round < 5; round += 1) {
-    await server.terminateBackends();
-    await waitForAcknowledgements(40);
-  }
-  await server.restart();
-  await waitForAcknowledgements(150);
-  const duplicateCount = await waitUntilSettled();
-  expect(duplicateCount).toBeLessThanOrEqual(NODE_COUNT * MAX_IN_FLIGHT_COUNT);
-  for (const node of nodes) expect(node?.child.exitCode).toBeNull();
 }, 180_000);

@@ -1,95 +1,97 @@
 /**
- * Tests that a start that cannot succeed ends the process with one line and a non-zero exit code. The start leaves no
- * lock, lease, node, socket or temporary file.
+ * Tests that a start that cannot succeed ends with one line that names the remedy, and leaves no lock, lease, node,
+ * socket or temporary file. test/unit/config/wrong-settings.test.ts tests every wrong setting,
+ * test/unit/store/postgres-base-faults.test.ts every fault of a connection, and test/unit/store/migrate.test.ts the
+ * databases of other programs and versions.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { EXIT_INVALID_SETTINGS } from '../../src/cli/failure.ts';
-import { SETTINGS_TABLE } from '../../src/config/table.ts';
+import { systemClock } from '../../src/clock.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
+import { createMessage } from '../rig/messages.ts';
+import { startPoolerProxy } from '../rig/pooler-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { createAuthority } from '../rig/postgres-tls.ts';
-import { FailedStart, runCommand, runJsonCommand, startProcess, submit } from '../rig/service.ts';
-import { getWrongValues, SECRET_WORD, type SettingKey } from '../rig/wrong-settings.ts';
+import { selectCaseCount } from '../rig/sample.ts';
+import { FailedStart, runCommand, runCommandProcess, runJsonCommand, startProcess, submit } from '../rig/service.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
+import { startTransactionPooler } from '../rig/transaction-pooler.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
+const rig = createScenario();
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 const DATABASE_PATH = 'data/postrider.db';
-
-/**
- * Runs `serve`, which must end with exit code `code` and one line that contains `errorText`. `wrapCommand` adds a shell
- * prefix to the command.
- */
-async function expectRefusedStart(
-  folder: string,
-  settings: Record<string, string>,
-  errorText: string,
-  wrapCommand?: (command: string) => string,
-  code: number = 1,
-): Promise<FailedStart> {
-  const failure: unknown = await startProcess(folder, settings, wrapCommand).then(
-    () => new Error(`the service started with ${JSON.stringify(settings)}`),
-    (error: unknown) => error,
-  );
-  if (!(failure instanceof FailedStart)) throw failure;
-  expect(failure.stderr).toMatch(ONE_LINE);
-  expect(failure).toMatchObject({ code, stderr: expect.stringContaining(errorText) });
-  return failure;
-}
 
 /** Returns the sorted paths of all files and folders below the folder. */
 function listFiles(folder: string): readonly string[] {
   return readdirSync(folder, { recursive: true }).map(String).sort();
 }
 
+/** Creates a database with messages. */
 async function createDatabase(folder: string): Promise<string> {
   const path = join(folder, DATABASE_PATH);
   mkdirSync(join(folder, 'data'), { mode: 0o700 });
-  await (await openStore({ kind: 'sqlite', path }, { exclusive: true })).close();
+  const store = await openStore({ kind: 'sqlite', path }, { exclusive: true, runsInCallerThread: true });
+  await store.createFirstAccount('default', null, 1);
+  await store.accept(Array.from({ length: 200 }, () => createMessage({ message: 'x'.repeat(500) })));
+  await store.close();
   return path;
 }
 
-/** Returns the nodes that the store contains after a failed start. */
-async function listRemainingNodes(database: Parameters<typeof openStore>[0]): Promise<readonly unknown[]> {
-  const store = await openStore(database, { exclusive: false });
-  try {
-    return await store.listNodes(Date.now());
-  } finally {
-    await store.close();
-  }
+/** Returns the nodes that the embedded store contains after a failed start. */
+async function listRemainingNodes(folder: string): Promise<readonly unknown[]> {
+  const store = await openStore(
+    { kind: 'sqlite', path: join(folder, DATABASE_PATH) },
+    { exclusive: false, runsInCallerThread: true },
+  );
+  const nodes = await store.listNodes(Date.now());
+  await store.close();
+  return nodes;
 }
 
-test('a wrong value of any setting ends the process with one line and exit code 78, and creates no file', async () => {
-  const folder = createTemporaryFolder();
-  for (const key of Object.keys(SETTINGS_TABLE) as SettingKey[]) {
-    const { name, example } = SETTINGS_TABLE[key];
-    // The first value that is not blank is the example value followed by a line break. No setting accepts a line break.
-    const wrongValue = getWrongValues(key, example).find(({ value }) => /^[^\p{Cc}]+$/u.test(value.trim()));
-    const settings = { [name]: wrongValue?.value ?? '' };
-    const { stdout, stderr } = await expectRefusedStart(folder, settings, name, undefined, EXIT_INVALID_SETTINGS);
-    expect(stdout).toBe('');
-    expect(stderr).not.toContain(SECRET_WORD);
-  }
-  expect(listFiles(folder)).toEqual([]);
-});
-
-describe('the start ends before the store opens', () => {
-  test.each([
-    ['an empty certificate', { cert: '', key: 'own' }, 'POSTRIDER_TLS_CERT'],
-    ['a certificate that is not PEM', { cert: 'x', key: 'own' }, 'POSTRIDER_TLS_CERT'],
-    ['a key that is not PEM', { cert: 'own', key: 'x' }, 'POSTRIDER_TLS_KEY'],
-    ['a key of another certificate', { cert: 'own', key: 'other' }, 'POSTRIDER_TLS_KEY'],
-  ])('if it reads %s', async (_label, content, setting) => {
-    const [own, other] = await Promise.all([createAuthority('own'), createAuthority('other')]);
+describe('the process ends with one line', () => {
+  test.each<readonly [settings: Record<string, string>, dotEnv: string, line: RegExp, code: number]>([
+    [{ POSTRIDER_TRANSPROT: 'capture:' }, '', /POSTRIDER_TRANSPROT .*POSTRIDER_TRANSPORT/, EXIT_INVALID_SETTINGS],
+    [{}, '# fine\n\nPOSTRIDER_LOG="info\n', /\.env line 3: .*"/, EXIT_INVALID_SETTINGS],
+    [{ POSTRIDER_DATABASE: 'postgres://u:hidden@127.0.0.1:1/x' }, '', /:1.*the connection was refused/, 1],
+  ])('with the settings %j and the .env file %j, and creates no file', async (settings, dotEnv, line, expectedCode) => {
     const folder = createTemporaryFolder();
-    const keys: Readonly<Record<string, string>> = { own: own.private, other: other.private };
-    writeFileSync(join(folder, 'cert.pem'), content.cert === 'own' ? own.cert : content.cert);
-    writeFileSync(join(folder, 'key.pem'), keys[content.key] ?? content.key);
-    await expectRefusedStart(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' }, setting);
-    expect(listFiles(folder)).toEqual(['cert.pem', 'key.pem']);
+    if (dotEnv !== '') writeFileSync(join(folder, '.env'), dotEnv);
+    const filesBefore = listFiles(folder);
+    const { code, stdout, stderr } = await runCommandProcess(folder, ['serve'], settings);
+    expect([code, stdout]).toEqual([expectedCode, '']);
+    for (const pattern of [ONE_LINE, line]) expect(stderr).toMatch(pattern);
+    expect(stderr).not.toMatch(/hidden| at .*:\d+:\d+|node:internal/);
+    expect(listFiles(folder)).toEqual(filesBefore);
+  });
+
+  test('if the file is not a database, which stays unchanged, as with a command', async () => {
+    const folder = createTemporaryFolder();
+    mkdirSync(join(folder, 'data'));
+    const content = Buffer.alloc(20_000, 'garbage ');
+    writeFileSync(join(folder, DATABASE_PATH), content);
+    for (const run of [() => runCommandProcess(folder, ['serve']), () => runCommand(folder, ['account', 'list'])]) {
+      const { code, stdout, stderr } = await run();
+      expect([code, stdout]).toEqual([1, '']);
+      for (const pattern of [ONE_LINE, /postrider\.db is damaged .*left unchanged/]) expect(stderr).toMatch(pattern);
+    }
+    expect(readFileSync(join(folder, DATABASE_PATH)).equals(content)).toBe(true);
+    expect(listFiles(folder)).toEqual(['data', DATABASE_PATH]);
+  });
+
+  test('if another service uses the database, and the first service continues', async () => {
+    const folder = createTemporaryFolder();
+    const firstService = await startProcess(folder);
+    const { code, stderr } = await runCommandProcess(folder, ['serve']);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^postrider: another service, a restore or a transfer uses [^\n]*postrider\.db[^\n]*\n$/),
+    ]);
+    expect((await submit(firstService.publicUrl, firstService.key ?? '')).status).toBe(201);
   });
 });
 
@@ -100,129 +102,130 @@ function dropFileCapabilities(command: string): string {
     : command;
 }
 
-describe('the start creates no file', () => {
-  test('if the working folder is read-only', async () => {
-    const folder = createTemporaryFolder();
-    chmodSync(folder, 0o500);
-    await expectRefusedStart(folder, {}, 'Set POSTRIDER_DATABASE to', dropFileCapabilities);
-    chmodSync(folder, 0o700);
-    expect(listFiles(folder)).toEqual([]);
-  });
+const READ_ONLY_CASES = [
+  ['the database file', DATABASE_PATH, 0o400, 'Check its owner and permissions'],
+  ['the data folder', 'data', 0o500, 'Check '],
+  ['the working folder', '', 0o500, 'Set POSTRIDER_DATABASE to'],
+] as const;
 
-  test('if the data folder is read-only', async () => {
-    const folder = createTemporaryFolder();
-    mkdirSync(join(folder, 'data'), { mode: 0o500 });
-    await expectRefusedStart(folder, {}, 'Set POSTRIDER_DATABASE to', dropFileCapabilities);
-    expect(listFiles(folder)).toEqual(['data']);
-  });
+describe.each(READ_ONLY_CASES.slice(0, selectCaseCount(1, READ_ONLY_CASES.length)))(
+  'if %s is read-only',
+  (_name, path, mode, errorText) => {
+    test('the start ends with one line and changes no file', async () => {
+      const folder = createTemporaryFolder();
+      if (path !== '') await createDatabase(folder);
+      const filesBefore = listFiles(folder);
+      chmodSync(join(folder, path), mode);
+      const failure: unknown = await startProcess(folder, {}, dropFileCapabilities).catch((error: unknown) => error);
+      chmodSync(join(folder, path), 0o700);
+      expect(failure).toBeInstanceOf(FailedStart);
+      expect(failure).toMatchObject({ code: 1, stderr: expect.stringMatching(ONE_LINE) });
+      expect(failure).toMatchObject({ stderr: expect.stringContaining(errorText) });
+      expect(listFiles(folder)).toEqual(filesBefore);
+    });
+  },
+);
 
-  test('if the database file is read-only', async () => {
-    const folder = createTemporaryFolder();
-    const path = await createDatabase(folder);
-    const filesBefore = listFiles(folder);
-    chmodSync(path, 0o400);
-    await expectRefusedStart(folder, {}, 'Check its owner and permissions', dropFileCapabilities);
-    expect(listFiles(folder)).toEqual(filesBefore);
-  });
-
-  test('if the folder of an existing database is read-only', async () => {
-    const folder = createTemporaryFolder();
-    await createDatabase(folder);
-    const filesBefore = listFiles(folder);
-    chmodSync(join(folder, 'data'), 0o500);
-    await expectRefusedStart(folder, {}, 'Check ', dropFileCapabilities);
-    chmodSync(join(folder, 'data'), 0o700);
-    expect(listFiles(folder)).toEqual(filesBefore);
-  });
-
-  test('if the data folder is a file', async () => {
-    const folder = createTemporaryFolder();
-    writeFileSync(join(folder, 'data'), 'x');
-    await expectRefusedStart(folder, {}, 'Set POSTRIDER_DATABASE to');
-    expect(listFiles(folder)).toEqual(['data']);
-  });
-});
-
-describe('a start on a full disk', () => {
+test('a start on a full disk keeps the store, adds no node, and the next start succeeds', async () => {
+  const folder = createTemporaryFolder();
+  await createDatabase(folder);
   /** Returns a command whose writes to files fail, as on a full disk. Writes to pipes succeed. */
   const failFileWrites = (command: string) => `trap '' XFSZ; ulimit -f 0; ${command}`;
+  await expect(startProcess(folder, {}, failFileWrites)).rejects.toMatchObject({
+    ...{ code: 1, stderr: expect.stringMatching(/^postrider: [^\n]*disk[^\n]*\n$/) },
+  });
+  expect(await listRemainingNodes(folder)).toEqual([]);
+  await rig.serve(folder);
+  expect(await runJsonCommand(folder, ['account', 'list'])).toMatchObject([{ name: 'default' }]);
+});
 
-  test('does not prevent the next start, which has free space and creates the store', async () => {
+describe('the start is refused before the store opens', () => {
+  test.each([
+    ['an empty certificate', { cert: '', key: 'own' }, 'POSTRIDER_TLS_CERT'],
+    ['a certificate that is not PEM', { cert: 'x', key: 'own' }, 'POSTRIDER_TLS_CERT'],
+    ['a key that is not PEM', { cert: 'own', key: 'x' }, 'POSTRIDER_TLS_KEY'],
+    ['a key of another certificate', { cert: 'own', key: 'other' }, 'POSTRIDER_TLS_KEY'],
+  ])('with %s', async (_label, content, setting) => {
+    const [own, other] = await Promise.all([createAuthority('own'), createAuthority('other')]);
     const folder = createTemporaryFolder();
-    await expectRefusedStart(folder, {}, 'disk', failFileWrites);
-    const service = await startProcess(folder);
-    expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
+    const [certPath, keyPath] = [join(folder, 'cert.pem'), join(folder, 'key.pem')];
+    const keys: Readonly<Record<string, string>> = { own: own.private, other: other.private };
+    writeFileSync(certPath, content.cert === 'own' ? own.cert : content.cert);
+    writeFileSync(keyPath, keys[content.key] ?? content.key);
+    const settings = { POSTRIDER_TLS_CERT: certPath, POSTRIDER_TLS_KEY: keyPath };
+    await expect(rig.serve(folder, settings)).rejects.toThrow(setting);
+    expect(listFiles(folder)).toEqual(['cert.pem', 'key.pem']);
   });
 
-  test('keeps the content of an existing store and adds no node', async () => {
+  test('with a clock before 2026', async () => {
     const folder = createTemporaryFolder();
-    const path = await createDatabase(folder);
-    await runJsonCommand(folder, ['account', 'create', 'shop']);
-    await expectRefusedStart(folder, {}, 'disk', failFileWrites);
-    expect(await listRemainingNodes({ kind: 'sqlite', path })).toEqual([]);
-    expect(await runJsonCommand(folder, ['account', 'list'])).toMatchObject([{ name: 'shop' }]);
+    const clock = { ...systemClock, now: () => Date.UTC(2025, 11, 31, 23, 59, 59) };
+    await expect(rig.serve(folder, {}, { clock })).rejects.toThrow('2025-12-31T23:59:59.000Z');
+    expect(listFiles(folder)).toEqual([]);
   });
 });
 
-describe('a refused start does not change', () => {
-  test('an embedded database of a newer version', async () => {
-    const folder = createTemporaryFolder();
-    const path = await createDatabase(folder);
-    const database = new DatabaseSync(path);
-    database.exec('PRAGMA user_version = 999');
-    database.close();
-    const bytesBefore = readFileSync(path);
-    await expectRefusedStart(folder, {}, 'Run the version that wrote the schema, or a later version');
-    expect(readFileSync(path).equals(bytesBefore)).toBe(true);
-  });
-
-  test('a PostgreSQL database of a newer version', async () => {
-    const url = await createTemporaryDatabase();
-    const folder = createTemporaryFolder();
-    expect((await runCommand(folder, ['account', 'list'], { POSTRIDER_DATABASE: url })).code).toBe(0);
-    await runStatement(url, 'UPDATE postrider SET version = 999, least = 999');
-    await expectRefusedStart(
-      folder,
-      { POSTRIDER_DATABASE: url },
-      'Run the version that wrote the schema, or a later version',
+describe('a PostgreSQL server is refused', () => {
+  /** Returns the error of opening the store at `url` with another port. */
+  const readError = (url: string, port: number) => {
+    const changedUrl = new URL(url);
+    changedUrl.port = String(port);
+    return openStore(parsePostgresUrl(changedUrl.href), { exclusive: true }).then(
+      () => 'the store is open',
+      (error: unknown) => String(error),
     );
-    expect(listFiles(folder)).toEqual([]);
+  };
+
+  test('behind a pooler in transaction mode that was not declared', async () => {
+    const url = await createTemporaryDatabase();
+    const pooler = await startTransactionPooler(Number(new URL(url).port), { unsupportedRequest: 'forward' });
+    // If the pooler gives the server connection to another client connection between two statements of the start, the
+    // service finds a setting of the other connection first.
+    expect(await readError(url, pooler.port)).toMatch(
+      /(?:Add|used, add) pooler=transaction to POSTRIDER_DATABASE[^\n]*$/,
+    );
   });
 
-  test('a SQLite database of another application', async () => {
-    const folder = createTemporaryFolder();
-    mkdirSync(join(folder, 'data'));
-    const database = new DatabaseSync(join(folder, DATABASE_PATH));
-    database.exec('CREATE TABLE bookmark (url TEXT)');
-    database.close();
-    const bytesBefore = readFileSync(join(folder, DATABASE_PATH));
-    await expectRefusedStart(folder, {}, 'is not a Postrider database');
-    expect(readFileSync(join(folder, DATABASE_PATH)).equals(bytesBefore)).toBe(true);
-    expect(listFiles(folder)).toEqual(['data', DATABASE_PATH]);
+  test('if its transactions stay read-only', async () => {
+    const url = await createTemporaryDatabase();
+    const database = new URL(url).pathname.slice(1);
+    await runStatement(url, `ALTER DATABASE ${database} SET default_transaction_read_only = on`);
+    const proxy = await startPoolerProxy(Number(new URL(url).port), { options: 'drop', ignoresSet: true });
+    expect(await readError(url, proxy.port)).toMatch(
+      /the server makes every transaction read-only, although it is not a replica\. Set default_transaction_read_only=off/,
+    );
   });
+});
 
-  test('a file that is not a database', async () => {
-    const folder = createTemporaryFolder();
-    mkdirSync(join(folder, 'data'));
-    writeFileSync(join(folder, DATABASE_PATH), 'hello '.repeat(3_000));
-    await expectRefusedStart(folder, {}, 'Restore a backup');
-    expect(readFileSync(join(folder, DATABASE_PATH), 'utf8')).toBe('hello '.repeat(3_000));
-    expect(listFiles(folder)).toEqual(['data', DATABASE_PATH]);
-  });
-
-  test.each([50, 100, 5_000, 8_192, 100_000])('a database that is truncated to %d bytes', async (sizeBytes) => {
-    const folder = createTemporaryFolder();
-    const path = await createDatabase(folder);
-    truncateSync(path, sizeBytes);
-    const bytesBefore = readFileSync(path);
-    await expectRefusedStart(folder, {}, 'Restore a backup');
-    expect(readFileSync(path).equals(bytesBefore)).toBe(true);
-  });
+test('a database that is truncated at any length is refused with the remedy and not changed, or can be used', async () => {
+  const content = readFileSync(await createDatabase(createTemporaryFolder()));
+  const sizes = [
+    50,
+    100,
+    5_000,
+    8_192,
+    24_576,
+    ...[0.5, 0.98].map((part) => Math.floor((content.length * part) / 8_192) * 8_192),
+  ];
+  const results: string[] = [];
+  for (const size of sizes) {
+    const path = join(createTemporaryFolder(), 'postrider.db');
+    writeFileSync(path, content);
+    truncateSync(path, size);
+    const openResult = await openStore({ kind: 'sqlite', path }, { exclusive: true }).then(
+      (store) => store.close().then(() => 'usable'),
+      (error: Error) => error.message,
+    );
+    results.push(openResult);
+    if (openResult === 'usable') continue;
+    expect(openResult).toMatch(/^[^\n]*(damaged|malformed)[^\n]*Restore a backup[^\n]*$/);
+    expect(readFileSync(path).equals(content.subarray(0, size))).toBe(true);
+  }
+  expect(results.slice(0, 4)).not.toContain('usable');
 });
 
 describe('a start with a listener whose address is in use', () => {
   const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:ses-feedback';
-  const FEEDBACK_SETTINGS = { POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTRIDER_SES_TOPICS: TOPIC };
 
   async function startListening(server: Server, socketPath: string | 0): Promise<number> {
     await new Promise<void>((resolve) =>
@@ -241,44 +244,49 @@ describe('a start with a listener whose address is in use', () => {
   ])('closes the other listeners, creates no account and leaves no node (%s)', async (setting) => {
     const folder = createTemporaryFolder();
     const port = await startListening(createServer(), 0);
-    const sockets = {
+    const settings = {
+      ...{ POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTRIDER_SES_TOPICS: TOPIC },
+      POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
       POSTRIDER_FEEDBACK_HTTP_LISTEN: `unix:${folder}/events.sock`,
       POSTRIDER_LISTEN: `unix:${folder}/api.sock`,
-    };
-    const settings = {
-      ...FEEDBACK_SETTINGS,
-      POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
-      ...sockets,
       [setting]: `127.0.0.1:${port}`,
     };
-    const { stderr } = await expectRefusedStart(folder, settings, 'the port is in use');
-    expect(stderr).toContain(`${setting} 127.0.0.1:${port}`);
+    await expect(rig.serve(folder, settings)).rejects.toThrow(
+      new RegExp(`^[^\n]*${setting} 127\\.0\\.0\\.1:${port}[^\n]*the port is in use[^\n]*$`),
+    );
     expect(readdirSync(folder)).toEqual(['data']);
-    expect(await listRemainingNodes({ kind: 'sqlite', path: join(folder, DATABASE_PATH) })).toEqual([]);
+    expect(await listRemainingNodes(folder)).toEqual([]);
     expect(await runJsonCommand(folder, ['account', 'list'])).toEqual([]);
   });
 
   test('leaves no node in a PostgreSQL database', async () => {
-    const folder = createTemporaryFolder();
-    const url = await createTemporaryDatabase();
+    const url = await createTemporaryDatabase({ content: 'empty-store' });
     const port = await startListening(createServer(), 0);
-    const settings = { POSTRIDER_DATABASE: url, POSTRIDER_LISTEN: `127.0.0.1:${port}` };
-    await expectRefusedStart(folder, settings, 'the port is in use');
-    expect(await runJsonCommand<{ nodes?: unknown[] }>(folder, ['account', 'list'], settings)).toEqual([]);
-    await runStatement(url, 'DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM node); END $$');
+    const settings = {
+      POSTRIDER_DATABASE: url,
+      POSTRIDER_SECRET: '1'.repeat(64),
+      POSTRIDER_LISTEN: `127.0.0.1:${port}`,
+    };
+    await expect(rig.serve(createTemporaryFolder(), settings)).rejects.toThrow('the port is in use');
+    await runStatement(
+      url,
+      'DO $$ BEGIN ASSERT NOT EXISTS (SELECT FROM node) AND NOT EXISTS (SELECT FROM account); END $$',
+    );
   });
 
-  test('does not replace the socket of a running process', async () => {
+  test('replaces neither the socket of a running process nor a regular file at the path of its socket', async () => {
     const folder = createTemporaryFolder();
     const socketPath = join(folder, 'api.sock');
     const server = createServer((socket) => void socket.on('error', () => undefined).end('live'));
     await startListening(server, socketPath);
-    await expectRefusedStart(
-      folder,
-      { POSTRIDER_LISTEN: `unix:${socketPath}` },
+    await expect(rig.serve(folder, { POSTRIDER_LISTEN: `unix:${socketPath}` })).rejects.toThrow(
       'another process listens on this socket',
     );
     expect(existsSync(socketPath)).toBe(true);
+    const filePath = join(folder, 'file');
+    writeFileSync(filePath, 'x');
+    await expect(rig.serve(folder, { POSTRIDER_LISTEN: `unix:${filePath}` })).rejects.toThrow('is not a socket');
+    expect(readFileSync(filePath, 'utf8')).toBe('x');
   });
 
   test('replaces the socket of a killed service', async () => {
@@ -289,24 +297,8 @@ describe('a start with a listener whose address is in use', () => {
     killedService.kill('SIGKILL');
     await killedService.exitPromise;
     expect(existsSync(socketPath)).toBe(true);
-    const restartedService = await startProcess(folder, settings);
-    restartedService.kill('SIGTERM');
-    expect(await restartedService.exitPromise).toBe(0);
+    const restartedService = await rig.serve(folder, settings);
+    await restartedService.stop();
     expect(existsSync(socketPath)).toBe(false);
   });
-
-  test('does not remove a regular file at the path of its socket', async () => {
-    const folder = createTemporaryFolder();
-    writeFileSync(join(folder, 'api.sock'), 'x');
-    await expectRefusedStart(folder, { POSTRIDER_LISTEN: `unix:${folder}/api.sock` }, 'is not a socket');
-    expect(readFileSync(join(folder, 'api.sock'), 'utf8')).toBe('x');
-  });
-});
-
-test('a clock before 2026 ends the start before the store opens', async () => {
-  const folder = createTemporaryFolder();
-  const clockScript = `Date.now = () => Date.UTC(2025, 11, 31, 23, 59, 59)`;
-  const settings = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(clockScript)}` };
-  await expectRefusedStart(folder, settings, '2025-12-31T23:59:59.000Z');
-  expect(listFiles(folder)).toEqual([]);
 });

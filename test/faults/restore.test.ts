@@ -1,8 +1,7 @@
 /**
- * Tests a `restore` that finds files of an earlier run, is killed, or fails. The result is the complete old database,
- * the complete new database, or one line with the remedy.
+ * Tests a `restore` that finds files of an earlier run or fails. The result is the complete old database, the complete
+ * new database, or one line with the remedy. test/long/killed-restore.test.ts kills restores.
  */
-import { spawn } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
@@ -17,61 +16,17 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { acquireServeLock } from '../../src/store/sqlite/files.ts';
 import { restoreDatabase } from '../../src/store/sqlite/restore.ts';
-import { openSqliteStore } from '../../src/store/sqlite/store.ts';
-import { createEngine } from '../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { createMessage, NO_LIMITS } from '../rig/messages.ts';
-import { IS_LONG_RUN } from '../rig/sample.ts';
-import { runCommand, runJsonCommand, startProcess, submitAccepted } from '../rig/service.ts';
+import { createCrashedDatabase, createDatabase, OLD_ACCOUNTS, readAccounts } from '../rig/restored-databases.ts';
+import { runCommand } from '../rig/service.ts';
 import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
-const KILLED_RESTORE_PROGRAM = new URL('../rig/killed-restore.ts', import.meta.url).pathname;
 const ONE_LINE = /^postrider: [^\n]+\n$/;
-const EMBEDDED_SETTINGS = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
-const FILE_SUFFIXES = ['', '-wal', '-shm'] as const;
-
-/** Returns the accounts of a database as a service reads them. */
-async function readAccounts(path: string): Promise<readonly string[]> {
-  const store = await openSqliteStore({ path, exclusive: true });
-  try {
-    return (await store.listAccounts()).map(({ name }) => name).sort();
-  } finally {
-    await store.close();
-  }
-}
-
-function createDatabase(path: string, accounts: readonly string[]): void {
-  const database = openDatabase(path);
-  const { operations, run } = createEngine(database);
-  for (const name of accounts) operations.createAccount(name, NO_LIMITS, 1);
-  run([
-    {
-      number: 1,
-      name: 'accept',
-      args: [Array.from({ length: 50 }, () => createMessage({ message: 'x'.repeat(500) }))],
-    },
-  ]);
-  database.close();
-}
-
-/** Creates a database whose account `in-the-log` is only in the `-wal` file, as after a SIGKILL. */
-function createCrashedDatabase(path: string): void {
-  const folder = createTemporaryFolder();
-  const livePath = join(folder, 'live.db');
-  const database = openDatabase(livePath);
-  const { operations, run } = createEngine(database);
-  operations.createAccount('old', NO_LIMITS, 1);
-  run([{ number: 1, name: 'accept', args: [Array.from({ length: 50 }, () => createMessage())] }]);
-  database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-  operations.createAccount('in-the-log', NO_LIMITS, 1);
-  for (const suffix of FILE_SUFFIXES) copyFileSync(livePath + suffix, path + suffix);
-  database.close();
-}
 
 let backup = '';
 beforeAll(() => {
@@ -80,89 +35,7 @@ beforeAll(() => {
   createDatabase(backup, ['new']);
 });
 
-const OLD_ACCOUNTS = ['in-the-log', 'old'];
 const NEW_ACCOUNTS = ['new'];
-
-/** Runs a restore that is killed before step number `step`. Resolves to its exit code or signal. */
-function runKilledRestore(path: string, step: number, links: string): Promise<number | string> {
-  const child = spawn(process.execPath, [KILLED_RESTORE_PROGRAM, backup, path, String(step), links], {
-    stdio: 'ignore',
-  });
-  return new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code ?? 'unknown')));
-}
-
-/** The states of a database before its restore, with the functions that create them. */
-const DATABASE_STATES = {
-  'whose log is only in the -wal file': createCrashedDatabase,
-  'that is damaged': (path: string) => {
-    createCrashedDatabase(path);
-    writeFileSync(path, Buffer.alloc(20_000, 'garbage '));
-  },
-  'whose file is missing': (path: string) => {
-    createCrashedDatabase(path);
-    rmSync(path);
-  },
-  'on a new machine': () => undefined,
-} as const satisfies Record<string, (path: string) => void>;
-
-/** State of the database, support for hard links, and accounts of the old database (null if it cannot be read). */
-const CASES = [
-  ['whose log is only in the -wal file', 'links', OLD_ACCOUNTS],
-  ['that is damaged', 'links', null],
-  ['on a new machine', 'links', []],
-] as const;
-const LONG_RUN_CASES = [
-  ['whose log is only in the -wal file', 'no-links', OLD_ACCOUNTS],
-  ['whose file is missing', 'links', null],
-] as const;
-
-describe.each(IS_LONG_RUN ? [...CASES, ...LONG_RUN_CASES] : CASES)(
-  'a restore of a database %s (%s), killed at every step',
-  (databaseState, links, expectedAccounts) => {
-    // A kill before a step has the same effect as a kill after the previous step.
-    test('results in the complete old or new database, or in one line with the remedy', async () => {
-      let refusalCount = 0;
-      for (let step = 1; ; step += 1) {
-        const path = join(createTemporaryFolder(), 'postrider.db');
-        DATABASE_STATES[databaseState](path);
-        const exitResult = await runKilledRestore(path, step, links);
-        if (exitResult === 0) {
-          expect(await readAccounts(path)).toEqual(NEW_ACCOUNTS);
-          expect(step).toBeGreaterThan(4);
-          break;
-        }
-        expect(exitResult).toBe('SIGKILL');
-        const foundAccounts = await readAccounts(path).catch((error: Error) => error.message);
-        if (typeof foundAccounts === 'string') {
-          refusalCount += 1;
-          // The line names `postrider restore FILE`, or reports the earlier damage of the database.
-          expect(foundAccounts).toMatch(/restore/i);
-          restoreDatabase(backup, path, new Date());
-          expect(await readAccounts(path)).toEqual(NEW_ACCOUNTS);
-          if (databaseState === 'whose log is only in the -wal file') {
-            // The old database is complete under its new name. The folder may also contain files of the killed restore.
-            const names = readdirSync(join(path, '..')).filter((name) => /\.before-[^.]+Z$/.test(name));
-            const accountLists = await Promise.all(names.map((name) => readAccounts(join(path, '..', name))));
-            expect(accountLists).toContainEqual(OLD_ACCOUNTS);
-          }
-          if (databaseState === 'that is damaged') {
-            const names = readdirSync(join(path, '..')).filter((name) => name.includes('.before-'));
-            for (const suffix of ['Z', 'Z-wal', 'Z-shm'])
-              expect(names.some((name) => name.endsWith(suffix))).toBe(true);
-          }
-        } else if (foundAccounts.length === 0) {
-          // An empty store is correct only if there was no database before the restore.
-          expect([databaseState, expectedAccounts]).toEqual(['on a new machine', []]);
-        } else if (expectedAccounts === null) expect(foundAccounts).toEqual(NEW_ACCOUNTS);
-        else expect([OLD_ACCOUNTS, NEW_ACCOUNTS]).toContainEqual(foundAccounts);
-        expect(readdirSync(join(path, '..')).filter((name) => /\.restor/.test(name) && !existsSync(path))).toEqual([]);
-      }
-      if (databaseState !== 'whose log is only in the -wal file' || links === 'no-links')
-        expect(refusalCount).toBeGreaterThan(0);
-      else expect(refusalCount).toBe(0);
-    });
-  },
-);
 
 test('a restore does not replay an existing -wal file, and keeps the file', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
@@ -187,15 +60,19 @@ test.each(['missing', 'empty'])(
     createCrashedDatabase(path);
     rmSync(path);
     if (fileState === 'empty') writeFileSync(path, '');
-    for (const command of [['serve'], ['account', 'list'], ['backup', 'x.db']]) {
-      const { code, stdout, stderr } = await runCommand(folder, command, EMBEDDED_SETTINGS);
+    const refusal = /(missing|empty), but its log .*-wal exists.*postrider restore FILE/;
+    await expect(rig.serve(folder)).rejects.toThrow(refusal);
+    for (const command of [
+      ['account', 'list'],
+      ['backup', 'x.db'],
+    ]) {
+      const { code, stdout, stderr } = await runCommand(folder, command);
       expect([code, stdout]).toEqual([1, '']);
-      expect(stderr).toMatch(ONE_LINE);
-      expect(stderr).toMatch(/(missing|empty), but its log .*-wal exists.*postrider restore FILE/);
+      for (const pattern of [ONE_LINE, refusal]) expect(stderr).toMatch(pattern);
     }
-    const doctor = await runCommand(folder, ['doctor'], EMBEDDED_SETTINGS);
+    const doctor = await runCommand(folder, ['doctor']);
     expect(doctor.stdout).not.toContain('not there yet');
-    expect((await runCommand(folder, ['restore', backup], EMBEDDED_SETTINGS)).code).toBe(0);
+    expect((await runCommand(folder, ['restore', backup])).code).toBe(0);
     expect(await readAccounts(path)).toEqual(NEW_ACCOUNTS);
   },
 );
@@ -249,19 +126,6 @@ test('a restore is refused and changes nothing if the backup is the database its
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
 
-test('at least one of two concurrent restores succeeds, a failed restore prints one line, and the database is complete', async () => {
-  const folder = createTemporaryFolder();
-  mkdirSync(join(folder, 'data'));
-  createCrashedDatabase(join(folder, 'data/postrider.db'));
-  const restoreResults = await Promise.all(
-    [1, 2].map(() => runCommand(folder, ['restore', backup], EMBEDDED_SETTINGS)),
-  );
-  expect(restoreResults.some(({ code }) => code === 0)).toBe(true);
-  for (const { code, stderr } of restoreResults)
-    if (code !== 0) expect(stderr).toMatch(/^postrider: another service, a restore or a transfer uses [^\n]+\n$/);
-  expect(await readAccounts(join(folder, 'data/postrider.db'))).toEqual(NEW_ACCOUNTS);
-});
-
 test.each(['ENOSPC', 'EACCES', 'EIO'])(
   'a restore that fails with %s reports the error in one line, and the old database is unchanged',
   async (code) => {
@@ -287,29 +151,6 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
     }
   },
 );
-
-test('a restore onto a full disk fails with one line, and the database is unchanged', async () => {
-  const folder = createTemporaryFolder();
-  const firstService = await startProcess(folder, EMBEDDED_SETTINGS);
-  const id = await submitAccepted(firstService.publicUrl, firstService.key ?? '');
-  firstService.kill('SIGKILL');
-  await firstService.exitPromise;
-  const bigDatabase = join(folder, 'big.db');
-  createDatabase(bigDatabase, ['new']);
-  const database = new DatabaseSync(bigDatabase);
-  database.exec('CREATE TABLE filler AS SELECT randomblob(3000000) AS bytes');
-  database.close();
-  const script = `trap '' XFSZ; ulimit -f 3000; exec '${process.execPath}' '${new URL('../../bin/postrider.js', import.meta.url).pathname}' restore big.db`;
-  const child = spawn('/bin/sh', ['-c', script], { cwd: folder, env: { ...process.env, ...EMBEDDED_SETTINGS } });
-  let stderr = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  expect(await new Promise((resolve) => child.once('close', resolve))).toBe(1);
-  expect(stderr).toMatch(/^postrider: [^\n]*full[^\n]*\n$/);
-  const list = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list'], EMBEDDED_SETTINGS);
-  expect(list.map((message) => message.id)).toEqual([id]);
-});
 
 test('an error names a backup that cannot be read, and the database is unchanged', () => {
   const folder = createTemporaryFolder();

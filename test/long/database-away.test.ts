@@ -4,11 +4,10 @@
  * intervention.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
-import type { Store } from '../../src/store/contract.ts';
-import { StoreError } from '../../src/store/error.ts';
 import { openStore } from '../../src/store/open.ts';
 import { prepareAccept } from '../../src/store/postgres/accept.ts';
 import { createPool, type Pool } from '../../src/store/postgres/database.ts';
+import { expectOneLineErrors, findMissingIds, openStoreAt, SENDER_COUNT, startAccepting } from '../rig/accept-load.ts';
 import { createMessage, NO_LIMITS } from '../rig/messages.ts';
 import {
   createTemporaryDatabase,
@@ -20,85 +19,9 @@ import {
 import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
-const SENDER_COUNT = 6;
 /** Time limit of one statement in tests that wait until the limit has passed. */
 const LIMIT_MS = 2_000;
 const WAIT_OPTIONS = { timeout: 120_000 };
-
-async function openStoreAt(url: string): Promise<Store> {
-  const store = await openStore(parsePostgresUrl(url), { exclusive: true });
-  onTestFinished(() => store.close());
-  await store.createAccount('default', NO_LIMITS, 1);
-  return store;
-}
-
-/** Accepts concurrent batches continuously until `end` is called. */
-function startAccepting(accept: Store['accept']) {
-  const acknowledgedIds: string[] = [];
-  const errors: unknown[] = [];
-  let hasEnded = false;
-  const send = async () => {
-    while (!hasEnded) {
-      const batch = [createMessage(), createMessage()];
-      try {
-        await accept(batch);
-        acknowledgedIds.push(...batch.map(({ id }) => id));
-      } catch (error) {
-        errors.push(error);
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-    }
-  };
-  const senders = Array.from({ length: SENDER_COUNT }, send);
-  return {
-    acknowledgedIds,
-    errors,
-    /** Resolves after `count` further acknowledgements. */
-    async waitForAcknowledgements(count: number): Promise<void> {
-      const targetCount = acknowledgedIds.length + count;
-      await expect.poll(() => acknowledgedIds.length).toBeGreaterThanOrEqual(targetCount);
-    },
-    async end(): Promise<void> {
-      hasEnded = true;
-      await Promise.all(senders);
-    },
-  };
-}
-
-/** Returns the acknowledged ids that are not in the queue or have no body. */
-async function findMissingIds(acceptLoad: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
-  const store = await openStore(parsePostgresUrl(url), { exclusive: false });
-  try {
-    const foundMessages = await Promise.all(acceptLoad.acknowledgedIds.map((id) => store.findMessage(id)));
-    return acceptLoad.acknowledgedIds.filter(
-      (_, index) => foundMessages[index]?.state !== 'queued' || foundMessages[index]?.message === null,
-    );
-  } finally {
-    await store.close();
-  }
-}
-
-function expectOneLineErrors(errors: readonly unknown[]): void {
-  for (const storeError of errors) {
-    expect(storeError).toBeInstanceOf(StoreError);
-    expect(String(storeError)).not.toMatch(/[\r\n]/);
-  }
-}
-
-test('no acknowledged message is lost when the server crashes repeatedly, and the store continues after each crash', async () => {
-  const server = await startPostgres();
-  const url = await server.createDatabase();
-  const store = await openStoreAt(url);
-  const acceptLoad = startAccepting(store.accept);
-  for (let round = 0; round < 3; round += 1) {
-    await acceptLoad.waitForAcknowledgements(60);
-    await server.restart();
-  }
-  await acceptLoad.waitForAcknowledgements(60);
-  await acceptLoad.end();
-  expect(await findMissingIds(acceptLoad, url)).toEqual([]);
-  expectOneLineErrors(acceptLoad.errors);
-}, 300_000);
 
 test('while the server is down, each call fails within three seconds with an error that contains the remedy, and calls succeed as soon as the server is available again', async () => {
   const server = await startPostgres();
@@ -198,31 +121,6 @@ test('after a failover the same store continues on the promoted standby with eve
   expectOneLineErrors(acceptLoad.errors);
   expect(await findMissingIds(acceptLoad, standby.url(pathname.slice(1)))).toEqual([]);
 }, 300_000);
-
-test('no message is acknowledged while a required standby is down', async () => {
-  const primary = await startPostgres();
-  const url = await primary.createDatabase();
-  await openStoreAt(url);
-  const standby = await startStandby(primary);
-  const accept = prepareAccept(createPoolFor(url));
-  expect((await accept([createMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);
-  await standby.crash();
-  await expect(accept([createMessage()])).rejects.toThrow(StoreError);
-  await standby.start();
-  await vi.waitFor(() => accept([createMessage()]), WAIT_OPTIONS);
-}, 300_000);
-
-test('when it starts, a service warns in one line about a server that runs with fsync=off', async () => {
-  const server = await startPostgres({ settings: { fsync: 'off' } });
-  const url = await server.createDatabase();
-  const lines: string[] = [];
-  const store = await openStore(parsePostgresUrl(url), { exclusive: true, warn: (line) => lines.push(line) });
-  await store.close();
-  expect(lines).toHaveLength(1);
-  expect(lines[0]).toMatch(
-    /^PostgreSQL .* runs with fsync=off: a crash of the machine can lose accepted messages\. Set fsync=on/,
-  );
-});
 
 function createPoolFor(url: string): Pool {
   const setting = parsePostgresUrl(url);
