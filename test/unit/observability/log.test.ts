@@ -65,6 +65,12 @@ test('fields that the event does not list, objects and errors are not logged', (
     expect(Object.keys(LOG_FIELDS)).not.toContain(name);
 });
 
+test('passwords in URLs and API keys are masked', () => {
+  const error = `postgres://me:SECRET@db.example/mail refused the key pr_${'x'.repeat(40)}`;
+  const [line] = collectLines('info', (log) => log.write('node.operation_failed', { operation: 'x', error }));
+  expect(line?.error).toBe('postgres://me:********@db.example/mail refused the key pr_xxxxxxx********');
+});
+
 test('each logged text is one line of limited length', () => {
   const replyText = `a\r\nb\u2028c\u0000${'x'.repeat(5000)}`;
   const [line] = collectLines('info', (log) => log.write('message.bounced', { replyText }));

@@ -4,8 +4,10 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
+import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { acquireServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
+import { openGuardedDatabase } from '../../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 
 const worker = new URL('./dying-worker.ts', import.meta.url);
@@ -15,6 +17,24 @@ async function openStoreRig() {
   const store = await openSqliteStore({ path, exclusive: true, worker });
   return { path, store, kill: () => writeFileSync(`${path}-die`, ''), cancelKill: () => rmSync(`${path}-die`) };
 }
+
+test('the connection of a thread syncs every commit', () => {
+  const connections: DatabaseSync[] = [];
+  const guardedDatabase = openGuardedDatabase({
+    path: join(createTemporaryFolder(), 'postrider.db'),
+    holdsServeLock: false,
+    cacheKib: 2_048,
+    open(path, holdsServeLock) {
+      const connection = openDatabase(path, holdsServeLock);
+      connections.push(connection);
+      return connection;
+    },
+    monotonic: () => 0,
+    onFilesFault: () => undefined,
+  });
+  onTestFinished(guardedDatabase.close);
+  expect(connections.map((connection) => connection.prepare('PRAGMA synchronous').get())).toEqual([{ synchronous: 2 }]);
+});
 
 test('the end of the writer thread is reported, every call rejects, and closing releases the lock', async () => {
   const { path, store, kill } = await openStoreRig();

@@ -1,0 +1,366 @@
+/**
+ * The deliberate faults that the tests must catch, in all layers. Each replaces one line of the source and breaks one
+ * guarantee. `find` occurs exactly once in the file. After a change of that line, or of the files of a part, change the
+ * fault here; deliberate-faults.ts reports every fault that no longer fits.
+ */
+export interface DeliberateFault {
+  readonly name: string;
+  /** What the service does wrong with this fault. */
+  readonly effect: string;
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+  /** The tests that concern the fault: parts of the paths of test files, as for `npm test -- PATH`. */
+  readonly part: readonly string[];
+}
+
+export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
+  // ── Accepting a message ──
+  {
+    name: 'sync-skipped',
+    effect: 'a commit of the embedded store is answered before it is on the disk',
+    file: 'src/store/sqlite/thread.ts',
+    find: 'connection.exec(`PRAGMA cache_size = -${cacheKib}`)',
+    replace: 'connection.exec(`PRAGMA cache_size = -${cacheKib}; PRAGMA synchronous = NORMAL`)',
+    part: ['test/unit/store/thread', 'test/faults/sync'],
+  },
+  {
+    name: 'failed-commit-answered-201',
+    effect: 'a client receives 201 for a message whose commit failed',
+    file: 'src/http/send-mail.ts',
+    find: "refuseAdmitted(exchange, 'not-committed', null, headers);",
+    replace: 'responseWriter.sendCreated(exchange.res, exchange.key.name, headers);',
+    part: ['test/unit/http/send-mail'],
+  },
+  {
+    name: 'unknown-commit-taken-for-success',
+    effect: 'a commit that the synchronous standby may not have received counts as committed',
+    file: 'src/store/postgres/connection.ts',
+    find: 'if (cancelledWaitCount !== cancelledWaitCountBefore) throw',
+    replace: 'if (cancelledWaitCount < cancelledWaitCountBefore) throw',
+    part: ['test/unit/store/postgres-base', 'test/faults/standby'],
+  },
+  {
+    name: 'half-of-an-operation-committed',
+    effect: 'the writes of a failed operation are committed with the other operations of its group',
+    file: 'src/store/sqlite/thread.ts',
+    find: "if (!reply.ok && database.isTransaction) database.exec('ROLLBACK TO operation');",
+    replace: '',
+    part: ['test/unit/store/thread', 'test/unit/store/group-commit'],
+  },
+  {
+    name: 'suppressed-recipient-accepted',
+    effect: 'a message to a suppressed recipient is queued',
+    file: 'src/store/rules/messages.ts',
+    find: 'message.suppressedBy !== null || lookups.isSuppressed(message);',
+    replace: 'message.suppressedBy !== null;',
+    part: ['test/unit/store/rules-messages'],
+  },
+  {
+    name: 'service-list-ignored',
+    effect: 'PostgreSQL accepts a message to a recipient whom the list of the whole service suppresses',
+    file: 'src/store/postgres/accept.ts',
+    find: ' || context.suppressedKeys.has(`0 ${recipient}`),',
+    replace: ',',
+    part: ['test/contract/trust'],
+  },
+  {
+    name: 'other-payload-replayed',
+    effect: 'an idempotency key that is reused for another message is answered with the first message',
+    file: 'src/store/rules/messages.ts',
+    find: 'return earlierMessage.fingerprint === idempotency.fingerprint',
+    replace: "return earlierMessage.fingerprint !== ''",
+    part: ['test/unit/store/rules-messages'],
+  },
+  {
+    name: 'idempotency-race',
+    effect: 'two requests with the same idempotency key at the same time on two nodes create two messages',
+    file: 'src/store/postgres/accept.ts',
+    find: 'if (writtenKeys.length !== keys.length)',
+    replace: 'if (writtenKeys.length > keys.length)',
+    part: ['test/unit/store/postgres-accept', 'test/unit/store/postgres-nodes'],
+  },
+  {
+    name: 'volume-counted-twice',
+    effect: 'each accepted message uses the volume of two messages',
+    file: 'src/model/account.ts',
+    find: 'counts.volumeUsed += 1;',
+    replace: 'counts.volumeUsed += 2;',
+    part: ['test/unit/model/', 'test/unit/store/rules-messages'],
+  },
+  {
+    name: 'rate-limit-off-by-one',
+    effect: 'an account may send one message more in a period than its rate limit allows',
+    file: 'src/model/account.ts',
+    find: 'counts.rateUsed >= rate.limit ?',
+    replace: 'counts.rateUsed > rate.limit ?',
+    part: ['test/unit/model/', 'test/unit/store/rules-messages'],
+  },
+  {
+    name: 'revoked-key-served-from-cache',
+    effect: 'a node accepts a revoked or expired key that is in its cache',
+    file: 'src/http/keys.ts',
+    find: ' || !isActive(entry.key, now)) return INVALID_LOOKUP;',
+    replace: ') return INVALID_LOOKUP;',
+    part: ['test/unit/http/keys'],
+  },
+
+  // ── Messages, states and the store ──
+  {
+    name: 'dot-stuffing-missing',
+    effect: 'a line that consists of one dot ends the message, and the rest is sent as commands',
+    file: 'src/transports/smtp/transport.ts',
+    find: 'const content = dotStuff(data);',
+    replace: 'const content = data;',
+    part: ['test/unit/transports/smtp'],
+  },
+  {
+    name: 'header-injected',
+    effect: 'a value with a line break adds a header field',
+    file: 'src/message/headers.ts',
+    find: 'if (codeUnit < 0x20 ? codeUnit !== 0x09 : codeUnit === 0x7f) {',
+    replace: 'if (codeUnit === 0x7f) {',
+    part: ['test/unit/message/headers', 'test/unit/message/compose'],
+  },
+  {
+    name: 'bare-line-feeds-signed',
+    effect: 'the body that is signed has bare line feeds, and the signature fails after a relay corrects them',
+    file: 'src/message/compose.ts',
+    find: 'if (addedOctets === 0) return',
+    replace: 'if (addedOctets >= 0) return',
+    part: ['test/unit/message/compose'],
+  },
+  {
+    name: 'transition-added',
+    effect: 'an operator can send a delivered message again under the same id',
+    file: 'src/model/message.ts',
+    find: "{ from: 'uncertain', to: 'queued', by: 'operator' },",
+    replace:
+      "{ from: 'uncertain', to: 'queued', by: 'operator' }, { from: 'delivered', to: 'queued', by: 'operator' },",
+    part: ['test/unit/model/states'],
+  },
+  {
+    name: 'body-erased-too-early',
+    effect: 'the body of a message that is still queued is erased',
+    file: 'src/store/sqlite/retention.ts',
+    find: 'WHERE b.seq <= ? AND m.ended_at <= ?',
+    replace: 'WHERE b.seq <= ? AND coalesce(m.ended_at, 0) <= ?',
+    part: ['test/contract/store'],
+  },
+  {
+    name: 'migration-repeated',
+    effect: 'an upgrade of the embedded store runs the last migration a second time',
+    file: 'src/store/sqlite/database.ts',
+    find: 'for (const name of files.slice(version)) {',
+    replace: 'for (const name of files.slice(Math.max(0, version - 1))) {',
+    part: ['test/unit/store/migrate', 'test/contract/upgrade'],
+  },
+  {
+    name: 'backup-unverified',
+    effect: 'a backup of a damaged database is reported as complete',
+    file: 'src/store/sqlite/backup.ts',
+    find: '      requireIntact(copy, name);',
+    replace: '',
+    part: ['test/unit/store/migrate', 'test/faults/damage'],
+  },
+
+  // ── Delivery ──
+  {
+    name: 'owner-unchecked-sqlite',
+    effect: 'a node settles a lease that another node has taken over',
+    file: 'src/store/sqlite/lease-ends.ts',
+    find: 'WHERE seq = ? AND owner = ? AND attempts = ?',
+    replace: 'WHERE seq = ? AND ? IS NOT NULL AND attempts = ?',
+    part: ['test/contract/store'],
+  },
+  {
+    name: 'owner-unchecked-postgres',
+    effect: 'a node settles a lease that another node has taken over',
+    file: 'src/store/postgres/lease-ends.ts',
+    find: 'WHERE w.id = s.id AND w.owner = s.owner AND w.attempts',
+    replace: 'WHERE w.id = s.id AND w.attempts',
+    part: ['test/contract/store'],
+  },
+  {
+    name: 'expired-lease-kept',
+    effect: 'the expired lease of a stopped node is never taken over, and its message is never sent',
+    file: 'src/store/sqlite/lease-ends.ts',
+    find: '(:dead OR due_at <= :now)',
+    replace: '(:dead AND due_at <= :now)',
+    part: ['test/contract/store', 'test/contract/nodes'],
+  },
+  {
+    name: 'lease-of-living-node-taken',
+    effect: 'a node takes over the lease of a node that is alive, and the message is sent twice',
+    file: 'src/store/postgres/lease-ends.ts',
+    find: 'n.alive_until > coalesce(',
+    replace: 'n.alive_until < coalesce(',
+    part: ['test/contract/nodes', 'test/unit/store/postgres-nodes'],
+  },
+  {
+    name: 'suppression-before-transmission-ignored',
+    effect: 'a message is sent although its recipient was suppressed after the lease began',
+    file: 'src/queue/attempt.ts',
+    find: "if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return NOT_ATTEMPTED;",
+    replace: 'if (mayReceive === false) return NOT_ATTEMPTED;',
+    part: ['test/unit/queue/'],
+  },
+  {
+    name: 'transmission-unmarked',
+    effect: 'with POSTRIDER_ON_UNCERTAIN=hold, a message may be sent twice after a crash',
+    file: 'src/queue/attempt.ts',
+    find: "const needsMark = policy.onUncertain === 'hold' &&",
+    replace: "const needsMark = policy.onUncertain !== 'hold' &&",
+    part: ['test/unit/queue/'],
+  },
+  {
+    name: 'unknown-failure-permanent',
+    effect: 'a reply that nobody understands bounces the message',
+    file: 'src/classify/classify.ts',
+    find: "return { kind: 'temporary', reason: 'unknown', scope: 'transport' };",
+    replace: "return { kind: 'permanent', reason: 'unknown', suppress: false };",
+    part: ['test/unit/classify/'],
+  },
+  {
+    name: 'starttls-downgraded',
+    effect: 'a transport that requires TLS sends in clear text to a server without STARTTLS',
+    file: 'src/transports/smtp/connection.ts',
+    find: "return failOpening(channel, 'starttls', 'configuration', text);",
+    replace: 'transcript.addRemark(text);',
+    part: ['test/unit/transports/smtp'],
+  },
+  {
+    name: 'dns-failure-as-no-record',
+    effect: 'a DNS server that fails makes a verified domain lose its records',
+    file: 'src/domains/dns.ts',
+    find: "if (code === 'ENOTFOUND' ||",
+    replace: "if (code === 'ESERVFAIL' || code === 'ENOTFOUND' ||",
+    part: ['test/unit/domains/dns'],
+  },
+
+  // ── Reports ──
+  {
+    name: 'report-of-another-message-applied',
+    effect: 'a report that contains the return paths of several messages is applied to one of them',
+    file: 'src/feedback/recipient.ts',
+    find: 'return id !== undefined && foundIds.size === 1 ? id : null;',
+    replace: 'return id ?? null;',
+    part: ['test/unit/feedback/recipient'],
+  },
+  {
+    name: 'event-of-another-recipient-applied',
+    effect: 'a provider event about another address bounces the message and suppresses its recipient',
+    file: 'src/model/feedback.ts',
+    find: "if (isProviderEvent && eventsAboutRecipient.length === 0) return { kind: 'other-recipient' };",
+    replace: '',
+    part: ['test/unit/model/feedback', 'test/unit/store/rules-feedback'],
+  },
+  {
+    name: 'return-path-unverified',
+    effect: 'a forged bounce to a made-up return path bounces a message',
+    file: 'src/message/return-path.ts',
+    find: 'if (octets === null || !timingSafeEqual(octets.subarray(MAC_INPUT_OCTETS), computeMac(key, octets))) return null;',
+    replace: 'if (octets === null) return null;',
+    part: ['test/unit/message/return-path', 'test/unit/feedback/recipient'],
+  },
+  {
+    name: 'sns-host-unchecked',
+    effect: 'a notification is accepted whose certificate is on another host of Amazon',
+    file: 'src/feedback/ses/sns-message.ts',
+    find: 'return url.hostname === host && text.startsWith(`https://${host}/`) ? url : null;',
+    replace: "return url.hostname.endsWith('.amazonaws.com') && host !== '' ? url : null;",
+    part: ['test/unit/feedback/ses/sns'],
+  },
+  {
+    name: 'provider-secret-unchecked',
+    effect: 'provider events are accepted with any password of the right length',
+    file: 'src/providers/authentication.ts',
+    find: '(value) => equalsInConstantTime(value, normalizedAuthorization))',
+    replace: '(value) => value.length === normalizedAuthorization.length)',
+    part: ['test/unit/providers/'],
+  },
+
+  // ── Webhooks ──
+  {
+    name: 'webhook-signature-without-time',
+    effect: 'the signature of a webhook does not cover its time, so that a recorded webhook can be sent again',
+    file: 'src/webhooks/signature.ts',
+    find: '.update(`${id}.${timestamp}.`)',
+    replace: '.update(`${id}.`)',
+    part: ['test/unit/webhooks/signature'],
+  },
+  {
+    name: 'second-address-unchecked',
+    effect: 'a webhook reaches a private address that is the second address of a public name',
+    file: 'src/webhooks/target.ts',
+    find: 'for (const address of lookup.values) {',
+    replace: 'for (const address of lookup.values.slice(0, 1)) {',
+    part: ['test/unit/webhooks/target'],
+  },
+
+  // ── Operators ──
+  {
+    name: 'session-without-page-secret',
+    effect: 'the cookie alone authenticates a session, which pages on other ports of the host also send',
+    file: 'src/operator/sessions.ts',
+    find: "isValid(cookie, now) && equalsInConstantTime(computeDigest(secret), cookie.split('.')[1] ?? ''),",
+    replace: "isValid(cookie, now) && secret !== '',",
+    part: ['test/unit/operator/'],
+  },
+  {
+    name: 'origin-unchecked',
+    effect: 'a page of another origin can make changes with the session of a browser',
+    file: 'src/operator/api.ts',
+    find: 'return !authentication.isBrowser || isSameOrigin(request) ? authentication : CROSS_ORIGIN_CHANGE;',
+    replace: 'return authentication;',
+    part: ['test/unit/operator/'],
+  },
+  {
+    name: 'read-only-token-makes-changes',
+    effect: 'a token that may only read can make changes',
+    file: 'src/operator/api.ts',
+    find: 'if (authentication.isReadOnly) return READ_ONLY_TOKEN;',
+    replace: '',
+    part: ['test/unit/operator/'],
+  },
+  {
+    name: 'change-without-audit-entry',
+    effect: 'the revocation of a key is not in the audit log',
+    file: 'src/operator/audited-store.ts',
+    find: 'revokeKey: (id, at) => store.revokeKey(id, at, createActor()),',
+    replace: 'revokeKey: (id, at) => store.revokeKey(id, at),',
+    part: ['test/unit/operations/every-operation', 'test/contract/audit'],
+  },
+  {
+    name: 'secret-in-log',
+    effect: 'passwords in URLs and API keys are logged',
+    file: 'src/observability/log.ts',
+    find: 'truncateText(maskSecrets(value))',
+    replace: 'truncateText(value)',
+    part: ['test/unit/observability/log'],
+  },
+  {
+    name: 'secret-in-configuration',
+    effect: 'the configuration that the page and the command show contains secrets',
+    file: 'src/config/table.ts',
+    find: 'whole: () => MASK,',
+    replace: 'whole: (text) => text,',
+    part: ['test/unit/config/'],
+  },
+  {
+    name: 'backup-readable-by-others',
+    effect: 'other users of the machine can read a new backup or export',
+    file: 'src/cli/new-file.ts',
+    find: "'wx', 0o600)",
+    replace: "'wx', 0o644)",
+    part: ['test/unit/cli/new-file'],
+  },
+  {
+    name: 'preview-not-sandboxed',
+    effect: 'scripts in the HTML of a message may run in the dashboard',
+    file: 'dashboard/src/parts/html-frame.tsx',
+    find: 'sandbox=""',
+    replace: 'sandbox="allow-scripts allow-same-origin"',
+    part: ['test/browser/message.test'],
+  },
+];
