@@ -22,23 +22,31 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/store/sqlite/thread.ts',
     find: 'connection.exec(`PRAGMA cache_size = -${cacheKib}`)',
     replace: 'connection.exec(`PRAGMA cache_size = -${cacheKib}; PRAGMA synchronous = NORMAL`)',
-    part: ['test/unit/store/thread', 'test/faults/sync'],
+    part: ['test/unit/store/thread'],
   },
   {
     name: 'failed-commit-answered-201',
     effect: 'a client receives 201 for a message whose commit failed',
     file: 'src/http/send-mail.ts',
     find: "refuseAdmitted(exchange, 'not-committed', null, headers);",
-    replace: 'responseWriter.sendCreated(exchange.res, exchange.key.name, headers);',
+    replace: "responseWriter.sendCreated(exchange.res, '01890000-0000-7000-8000-000000000000', headers);",
     part: ['test/unit/http/send-mail'],
   },
   {
-    name: 'unknown-commit-taken-for-success',
+    name: 'lost-commit-taken-for-success',
+    effect: 'a commit that did not reach PostgreSQL counts as committed',
+    file: 'src/store/postgres/database.ts',
+    find: "if (status !== 'committed') return",
+    replace: "if (status === 'unknown') return",
+    part: ['test/unit/store/postgres-base.test'],
+  },
+  {
+    name: 'commit-without-standby-taken-for-success',
     effect: 'a commit that the synchronous standby may not have received counts as committed',
     file: 'src/store/postgres/connection.ts',
     find: 'if (cancelledWaitCount !== cancelledWaitCountBefore) throw',
     replace: 'if (cancelledWaitCount < cancelledWaitCountBefore) throw',
-    part: ['test/unit/store/postgres-base', 'test/faults/standby'],
+    part: ['test/faults/standby'],
   },
   {
     name: 'half-of-an-operation-committed',
@@ -46,7 +54,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/store/sqlite/thread.ts',
     find: "if (!reply.ok && database.isTransaction) database.exec('ROLLBACK TO operation');",
     replace: '',
-    part: ['test/unit/store/thread', 'test/unit/store/group-commit'],
+    part: ['test/unit/store/thread'],
   },
   {
     name: 'suppressed-recipient-accepted',
@@ -86,7 +94,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/model/account.ts',
     find: 'counts.volumeUsed += 1;',
     replace: 'counts.volumeUsed += 2;',
-    part: ['test/unit/model/', 'test/unit/store/rules-messages'],
+    part: ['test/unit/model/account', 'test/unit/store/rules-messages'],
   },
   {
     name: 'rate-limit-off-by-one',
@@ -94,7 +102,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/model/account.ts',
     find: 'counts.rateUsed >= rate.limit ?',
     replace: 'counts.rateUsed > rate.limit ?',
-    part: ['test/unit/model/', 'test/unit/store/rules-messages'],
+    part: ['test/unit/model/account', 'test/unit/store/rules-messages'],
   },
   {
     name: 'revoked-key-served-from-cache',
@@ -161,7 +169,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/store/sqlite/backup.ts',
     find: '      requireIntact(copy, name);',
     replace: '',
-    part: ['test/unit/store/migrate', 'test/faults/damage'],
+    part: ['test/unit/store/migrate'],
   },
 
   // ── Delivery ──
@@ -203,7 +211,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/queue/attempt.ts',
     find: "if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return NOT_ATTEMPTED;",
     replace: 'if (mayReceive === false) return NOT_ATTEMPTED;',
-    part: ['test/unit/queue/'],
+    part: ['test/unit/queue/dispatcher'],
   },
   {
     name: 'transmission-unmarked',
@@ -211,7 +219,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/queue/attempt.ts',
     find: "const needsMark = policy.onUncertain === 'hold' &&",
     replace: "const needsMark = policy.onUncertain !== 'hold' &&",
-    part: ['test/unit/queue/'],
+    part: ['test/unit/queue/dispatcher'],
   },
   {
     name: 'unknown-failure-permanent',
@@ -305,7 +313,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/operator/sessions.ts',
     find: "isValid(cookie, now) && equalsInConstantTime(computeDigest(secret), cookie.split('.')[1] ?? ''),",
     replace: "isValid(cookie, now) && secret !== '',",
-    part: ['test/unit/operator/'],
+    part: ['test/unit/operator/sessions'],
   },
   {
     name: 'origin-unchecked',
@@ -313,7 +321,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/operator/api.ts',
     find: 'return !authentication.isBrowser || isSameOrigin(request) ? authentication : CROSS_ORIGIN_CHANGE;',
     replace: 'return authentication;',
-    part: ['test/unit/operator/'],
+    part: ['test/unit/operator/guessing'],
   },
   {
     name: 'read-only-token-makes-changes',
@@ -321,7 +329,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/operator/api.ts',
     find: 'if (authentication.isReadOnly) return READ_ONLY_TOKEN;',
     replace: '',
-    part: ['test/unit/operator/'],
+    part: ['test/unit/operator/guessing'],
   },
   {
     name: 'change-without-audit-entry',

@@ -24,8 +24,6 @@ import { DELIBERATE_FAULTS, type DeliberateFault } from './deliberate-faults-lis
 
 /** The files of a fault of the dashboard must be built before the tests use them. */
 const DASHBOARD_BUILD = 'dashboard/dist';
-/** A fault may make a test wait for a condition that never holds, so the limits are shorter than in vitest.config.ts. */
-const LIMITS = ['--testTimeout=120000', '--hookTimeout=120000', '--expect.poll.timeout=30000'];
 
 /** `caught`: a test failed. `missed`: all tests passed. `invalid`: the tests did not run. */
 export interface FaultResult {
@@ -98,7 +96,7 @@ export async function createFaultyCopy(faults: readonly DeliberateFault[]): Prom
     const outputFile = join(folder, 'report.json');
     rmSync(outputFile, { force: true });
     const reporter = ['--reporter=json', `--outputFile.json=${outputFile}`];
-    const args = ['run', '--project=sqlite', '--bail=1', ...reporter, ...LIMITS, ...new Set(filters)];
+    const args = ['run', '--project=sqlite', '--bail=1', ...reporter, ...new Set(filters)];
     const testProcess = spawn(process.execPath, ['node_modules/vitest/vitest.mjs', ...args], {
       cwd: copy,
       detached: true,
@@ -161,19 +159,25 @@ export async function createFaultyCopy(faults: readonly DeliberateFault[]): Prom
 interface Report {
   readonly testResults: readonly {
     readonly name: string;
-    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+    readonly assertionResults: readonly {
+      readonly status: string;
+      readonly fullName: string;
+      readonly failureMessages: readonly string[];
+    }[];
   }[];
 }
 
 /**
- * Returns the file and the name of the first failed test, or null. A file that cannot be loaded is no failed test,
+ * Returns the file, the name and the error of the first failed test, or null. A file that cannot be loaded is no failed test,
  * because only a program that still runs shows that a test catches its fault.
  */
 function findFailedTest(reportText: string, root: string): string | null {
   const { testResults } = JSON.parse(reportText) as Report;
   for (const { name, assertionResults } of testResults) {
     const failedTest = assertionResults.find(({ status }) => status === 'failed');
-    if (failedTest !== undefined) return `${relative(root, name)}: ${failedTest.fullName.trim()}`;
+    if (failedTest === undefined) continue;
+    const [error = ''] = failedTest.failureMessages[0]?.split('\n') ?? [];
+    return `${relative(root, name)}: ${failedTest.fullName.trim()} (${error.slice(0, 100)})`;
   }
   return null;
 }

@@ -278,6 +278,17 @@ test('a read-only token can read the API and metrics, but cannot make changes', 
     expect([path, (await sendRequest(path, { headers, body: {} })).status]).toEqual([path, 403]);
 });
 
+test('a session can make changes only from a page of the listener', async () => {
+  const { ask: sendRequest, port } = await startListener();
+  const url = `http://127.0.0.1:${port}`;
+  const session = await beginSession(url, { password: PASSWORD });
+  const requestChange = async (headers: Record<string, string>) =>
+    (await sendRequest('/api/v1/accounts', { headers: { ...session, ...headers }, body: {} })).status;
+  for (const headers of [{}, { Origin: 'null' }, { Origin: 'https://elsewhere.example' }])
+    expect([headers, await requestChange(headers)]).toEqual([headers, 403]);
+  expect(await requestChange({ Origin: url })).not.toBe(403);
+});
+
 test('wrong passwords behind a trusted proxy count for the client that the proxy reports', async () => {
   const { ask } = await startListener();
   const sendWrongPassword = (from: string, client: string) =>

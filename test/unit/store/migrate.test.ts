@@ -134,6 +134,17 @@ test('the error message for an unusable lock file does not mention another servi
   }
 });
 
+test('a backup of a damaged database is refused', async () => {
+  const folder = createTemporaryFolder();
+  const [path, draft] = [join(folder, 'postrider.db'), join(folder, 'draft')];
+  openDatabase(path).close();
+  const bytes = readFileSync(path);
+  // The last page belongs to a table or an index, which SQLite does not read while it copies the pages.
+  writeFileSync(path, bytes.fill(0xff, bytes.length - 8_192));
+  writeFileSync(draft, '');
+  await expect(backupDatabase(path, draft, 'the backup', () => undefined)).rejects.toThrow(/^the backup is damaged/);
+});
+
 test('a backup of a database that is open under another name is refused', async () => {
   const folder = createTemporaryFolder();
   const [formerPath, newPath] = [join(folder, 'before.db'), join(folder, 'after.db')];

@@ -7,8 +7,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { acquireServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
-import { openGuardedDatabase } from '../../../src/store/sqlite/thread.ts';
+import { createEngine, openGuardedDatabase } from '../../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 
 const worker = new URL('./dying-worker.ts', import.meta.url);
 
@@ -34,6 +35,27 @@ test('the connection of a thread syncs every commit', () => {
   });
   onTestFinished(guardedDatabase.close);
   expect(connections.map((connection) => connection.prepare('PRAGMA synchronous').get())).toEqual([{ synchronous: 2 }]);
+});
+
+test('a failed write is rolled back completely, and the other writes of its group are committed', () => {
+  const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
+  onTestFinished(() => database.close());
+  const { operations, run } = createEngine(database);
+  operations.createAccount('shop', NO_LIMITS, 1);
+  const [storedMessage, newMessage, otherMessage] = [createMessage(), createMessage(), createMessage()];
+  operations.accept([storedMessage]);
+  const replies = run([
+    { number: 1, name: 'accept', args: [[newMessage, storedMessage]] },
+    { number: 2, name: 'accept', args: [[otherMessage]] },
+  ]);
+  expect(replies.map(({ number, ok }) => [number, ok])).toEqual([
+    [1, false],
+    [2, true],
+  ]);
+  expect([newMessage, otherMessage].map(({ id }) => operations.findMessage(id)?.id)).toEqual([
+    undefined,
+    otherMessage.id,
+  ]);
 });
 
 test('the end of the writer thread is reported, every call rejects, and closing releases the lock', async () => {
