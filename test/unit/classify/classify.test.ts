@@ -6,6 +6,7 @@ import { classify, findRule, raisesAlarm } from '../../../src/classify/classify.
 import { RULES } from '../../../src/classify/rules.ts';
 import type { Outcome, Reply, Stage } from '../../../src/model/outcome.ts';
 import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';
+import { selectCaseCount } from '../../rig/sample.ts';
 
 const STAGES: readonly Stage[] = ['connect', 'greeting', 'ehlo', 'starttls', 'auth', 'mail', 'rcpt', 'data', 'content'];
 
@@ -96,7 +97,7 @@ describe('the classification', () => {
         const isPermanentCode = (code >= 500 && code < 560) || code === 571;
         if (!isPermanentCode) expect(classify(reply).kind).not.toBe('bounced');
       }),
-      { numRuns: 3_000 },
+      { numRuns: selectCaseCount(100, 3_000) },
     );
   });
 
@@ -107,7 +108,7 @@ describe('the classification', () => {
           expect(classify(reply).kind).not.toBe('bounced');
         }
       }),
-      { numRuns: 3_000 },
+      { numRuns: selectCaseCount(100, 3_000) },
     );
   });
 
@@ -119,7 +120,7 @@ describe('the classification', () => {
         expect(reply.enhanced ?? '').not.toMatch(/^5\.7\./);
         expect(['rcpt', 'content']).toContain(reply.stage);
       }),
-      { numRuns: 5_000 },
+      { numRuns: selectCaseCount(100, 5_000) },
     );
   });
 
@@ -139,7 +140,7 @@ describe('the classification', () => {
         const outcome = classify({ ...reply, text: `${phrase} ${reply.text}` });
         expect(outcome.kind === 'bounced' && outcome.suppress).toBe(false);
       }),
-      { numRuns: 3_000 },
+      { numRuns: selectCaseCount(100, 3_000) },
     );
   });
 

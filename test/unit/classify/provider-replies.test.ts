@@ -45,37 +45,6 @@ test.each(REPLY_ROWS)(
   },
 );
 
-test.each([
-  ['ses', 'content 454 Throttling failure: Maximum sending rate exceeded', throttledDeferral, 'message'],
-  ['ses', 'content 454 Throttling failure: Daily message quota exceeded', throttledDeferral, 'transport'],
-  ['ses', 'content 554 Message rejected: Email address is not verified.', authDeferral, 'message'],
-  ['ses', 'content 554 Configuration set does not exist.', authDeferral, 'message'],
-  ['ses', 'content 554 Message rejected: Sending paused for this account.', authDeferral, 'transport'],
-  ['sendgrid', 'auth 451 Authentication failed: Maximum credits exceeded', throttledDeferral, 'transport'],
-  ['postal', 'content 530 From/Sender name is not valid', authDeferral, 'message'],
-  ['postal', 'rcpt 530 Authentication required', authDeferral, 'transport'],
-  ['mailtrap', 'mail 550 5.7.1 Sending from domain b.example is not allowed', authDeferral, 'message'],
-  [
-    'mailgun',
-    'content 421 Domain b.example is not allowed to send: recipient limit exceeded',
-    throttledDeferral,
-    'transport',
-  ],
-] as const)(
-  'the outcome of the reply of the relay of %s has the expected category, and the scope for the circuit breaker: %s',
-  (name, sample, expected, scope) => {
-    const outcome = classify(parseSample(sample), listRules(name));
-    expect(outcome).toMatchObject({ kind: expected.kind, scope });
-    expect(classifyOutcome(outcome)?.category).toBe(expected.category);
-  },
-);
-
-test('the rules of a relay do not apply to the replies of other servers', () => {
-  const reply = parseSample('content 530 From/Sender name is not valid');
-  expect(classify(reply)).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
-  expect(classify(reply, listRules('ses'))).toEqual(classify(reply));
-});
-
 test('an address that contains the phrase of a rule does not match the rule', () => {
   const rules = listRules('ses');
   const text = 'rcpt 550 5.1.1 <"configuration set does not exist"@b.example>: user unknown';

@@ -67,16 +67,6 @@ test('the provider of a domain is null until DNS answers; the answer is used for
   expect(queries).toEqual(['example.com', 'example.com']);
 });
 
-test('a stored answer is used without a DNS query for 24 h, and an older stored answer is replaced', async () => {
-  const { clock, providers, storedEntries, queries } = createRig();
-  storedEntries.set('new.example', { domain: 'new.example', provider: 'yahoo', lookedUpAt: START - 23 * HOUR_MS });
-  storedEntries.set('old.example', { domain: 'old.example', provider: 'yahoo', lookedUpAt: START - 25 * HOUR_MS });
-  for (const domain of ['new.example', 'old.example']) providers.find(domain, 1);
-  await clock.advance(1_000);
-  expect(['new.example', 'old.example'].map((domain) => providers.find(domain, 1))).toEqual(['yahoo', 'google']);
-  expect(queries).toEqual(['old.example']);
-});
-
 test.each([
   ['a null MX', 'none', { kind: 'found', values: [{ priority: 0, exchange: '' }] }, { kind: 'none' }],
   ['neither MX nor address', 'none', { kind: 'none' }, { kind: 'none' }],
@@ -129,26 +119,4 @@ test('120,000 random domains cause at most ten lookups per second after a burst,
   expect(state.maxRunning).toBeLessThanOrEqual(8);
   expect(providers.find('customer.example', 1)).toBe('google');
   expect(queriedAtSecond).toBeLessThanOrEqual(33);
-});
-
-test('without a resolver no DNS query is made, and the stored results of earlier lookups are returned', async () => {
-  const { clock, providers, storedEntries } = createRig({ withDns: false });
-  storedEntries.set('example.com', { domain: 'example.com', provider: 'apple', lookedUpAt: START - HOUR_MS });
-  for (const domain of ['example.com', 'example.net']) providers.find(domain, 1);
-  await clock.advance(1_000);
-  expect(['example.com', 'example.net', 'simulator.postrider.test'].map((domain) => providers.find(domain, 1))).toEqual(
-    ['apple', 'unknown', 'simulator'],
-  );
-});
-
-test('a failure of the store causes one error report, and the lookup is completed after the failure', async () => {
-  const { clock, providers, state, faults } = createRig();
-  state.storeFault = new Error('the database does not answer');
-  providers.find('example.com', 1);
-  await clock.advance(10_000);
-  expect(faults).toHaveLength(1);
-  state.storeFault = null;
-  await clock.advance(1_000);
-  expect(providers.find('example.com', 1)).toBe('google');
-  await providers.stop();
 });

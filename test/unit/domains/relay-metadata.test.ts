@@ -120,15 +120,6 @@ test.each(PROVIDERS.flatMap(({ name, relay: profile }) => (profile === null ? []
   },
 );
 
-test('a message to a relay without a known provider has no metadata header fields', async () => {
-  expect(listExtensionFields((await sendMessage('')).fields)).toEqual([]);
-});
-
-test('the parameters of the transport URL are added as header fields', async () => {
-  expect((await sendMessage('?provider=postmark&stream=receipts')).fields).toContain('X-PM-Message-Stream: receipts');
-  expect((await sendMessage('?provider=ses&configuration-set=news')).fields).toContain('X-SES-CONFIGURATION-SET: news');
-});
-
 test('the configuration set of the account takes precedence over that of the transport URL, and only Amazon SES receives a configuration set', async () => {
   const listConfigurationSetFields = async (query: string) =>
     (await sendMessage(query, 'account-set')).fields.filter((field) => /configuration-set/i.test(field));
@@ -138,11 +129,4 @@ test('the configuration set of the account takes precedence over that of the tra
   expect(await listConfigurationSetFields('?provider=ses')).toEqual(['X-SES-CONFIGURATION-SET: account-set']);
   expect(await listConfigurationSetFields('?provider=postmark')).toEqual([]);
   expect(await listConfigurationSetFields('')).toEqual([]);
-});
-
-test('the metadata header fields are composed before the message is signed', async () => {
-  const { fields } = await sendMessage('?provider=postmark');
-  const fieldNames = fields.map((field) => field.slice(0, field.indexOf(':')).toLowerCase());
-  expect(fieldNames[0]).toBe('dkim-signature');
-  expect(fieldNames.indexOf('x-pm-metadata-postrider-id')).toBeGreaterThan(fieldNames.indexOf('message-id'));
 });

@@ -94,9 +94,4 @@ describe('the state of a return path', () => {
     // The documentation of Mailgun does not state whether Mailgun keeps the envelope sender.
     expect(readState({ POSTRIDER_TRANSPORT: 'smtp://smtp.mailgun.org' })).toBe('used');
   });
-
-  test('is `no-listener` if the public name of the listener is not set', () => {
-    const setup = getSendingSetup(loadSettings({ POSTRIDER_TRANSPORT: 'smtp://mail.host.example' }, null));
-    expect(describeReturnPath({ name: PATH_NAME, isVerified: true }, setup).state).toBe('no-listener');
-  });
 });

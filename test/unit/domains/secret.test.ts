@@ -1,5 +1,5 @@
 /** Tests the secret of the installation and the data sealed with it. */
-import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -51,22 +51,6 @@ describe('the secret file', () => {
       expect(readFileSync(path, 'utf8')).toBe(content);
     },
   );
-
-  it.each(['upper-case digits', 'a line end'])('can be created by the operator with %s', (form) => {
-    const path = join(createTemporaryFolder(), 'secret');
-    writeFileSync(path, form === 'upper-case digits' ? HEX.toUpperCase() : `${HEX}\r\n`, { mode: 0o600 });
-    expect(loadOrCreateSecret(path)).toEqual(Buffer.from(HEX, 'hex'));
-  });
-
-  it('leaves no temporary file if it cannot be created, and the error names the setting', () => {
-    const folder = createTemporaryFolder();
-    expect(() => loadOrCreateSecret(join(folder, 'absent', 'secret'))).toThrow(/ENOENT.*set POSTRIDER_SECRET/);
-    mkdirSync(join(folder, 'secret'), { mode: 0o700 });
-    expect(() => loadOrCreateSecret(join(folder, 'secret'))).toThrow(SecretError);
-    symlinkSync(join(folder, 'nowhere'), join(folder, 'link'));
-    expect(() => loadOrCreateSecret(join(folder, 'link'))).toThrow(SecretError);
-    expect(readdirSync(folder).sort()).toEqual(['link', 'secret']);
-  });
 });
 
 function getErrorMessage(run: () => unknown): string {

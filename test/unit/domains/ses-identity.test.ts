@@ -55,13 +55,6 @@ describe('the identity of a domain', () => {
     });
   });
 
-  test('is created with keys of the provider if the operator selects Easy DKIM', async () => {
-    const { fake, identities } = await startFixture();
-    const identity = await ensureIdentity(identities, createDomain([]), 'easy', openKey);
-    expect(identity.origin).toBe('AWS_SES');
-    expect(fake.identities.get('a.example')?.privateKey).toBeNull();
-  });
-
   test.each<[string, Partial<Identity>, readonly string[], string | null]>([
     [
       'a previous key of Postrider is replaced by the current signing key',
@@ -88,13 +81,6 @@ describe('the identity of a domain', () => {
     await ensureIdentity(identities, createDomain(publishedSelectors), 'own', openKey);
     expect(fake.identities.get('a.example')?.selector).toBe(expectedSelector);
     expect(fake.requests.some((line) => line.startsWith('PUT'))).toBe(expectedSelector !== null);
-  });
-
-  test('is returned unchanged if another program creates the identity at the same time', async () => {
-    const { fake, identities } = await startFixture({ tokens: ['theirs'] });
-    const { origin, tokens } = await identities.createIdentity('a.example', openKey(CURRENT_SELECTOR, ''));
-    expect([origin, tokens]).toEqual(['EXTERNAL', ['theirs']]);
-    expect(fake.requests.some((line) => line.startsWith('POST'))).toBe(true);
   });
 
   test('is read with its custom MAIL FROM domain and the zone of its keys', async () => {
@@ -152,12 +138,6 @@ describe('the checks of an identity', () => {
     expect(listChecks(identityState)).toEqual([expect.stringMatching(line)]);
   });
 
-  test('have the result unknown, and not missing, if the provider could not be reached', () => {
-    expect(listChecks(null, 'ECONNREFUSED')).toEqual([
-      'unknown verified: Amazon SES could not be reached (ECONNREFUSED), so the status is unknown; check the credentials and the network',
-    ]);
-  });
-
   test.each([
     ['SUCCESS', 'found'],
     ['FAILED', 'wrong'],
@@ -180,18 +160,4 @@ describe('the checks of an identity', () => {
       ]);
     },
   );
-
-  test('the records of Easy DKIM refer to the zone that the provider reports', () => {
-    const identityState = createIdentity({
-      origin: 'AWS_SES',
-      tokens: ['t1'],
-      keyZone: 'dkim.af-south-1.amazonses.com',
-    });
-    expect(createIdentityRecords('a.example', 'af-south-1', identityState)[0]).toEqual({
-      purpose: 'provider',
-      type: 'CNAME',
-      name: 't1._domainkey.a.example',
-      value: 't1.dkim.af-south-1.amazonses.com',
-    });
-  });
 });

@@ -1,7 +1,6 @@
 /** Tests the client of the account-level suppression list of Amazon SES. */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { parseTransport } from '../../../src/config/transport-url.ts';
-import { getSesApiSetting, openSesSuppressionList } from '../../../src/domains/ses-suppression-list.ts';
+import { openSesSuppressionList } from '../../../src/domains/ses-suppression-list.ts';
 import { CREDENTIALS, createAccountAnswer, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
 
 beforeEach(() => {
@@ -64,25 +63,4 @@ describe('a failure has a code and a remedy', () => {
     expect(result).toMatchObject({ kind: 'failed', failure: { code } });
     if (result.kind === 'failed') expect(result.failure.remedy).not.toBe('');
   });
-
-  test('an unknown region', async () => {
-    for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION']) vi.stubEnv(name, undefined);
-    for (const name of ['HOME', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent');
-    const list = await openSesSuppressionList({ region: null, endpoint: null });
-    onTestFinished(() => list.close());
-    expect(await list.readPage(null)).toMatchObject({ kind: 'failed', failure: { code: 'no-region' } });
-  });
-});
-
-test.each([
-  ['ses://eu-west-1', { region: 'eu-west-1', endpoint: null }],
-  ['smtp://u:p@email-smtp.us-east-2.amazonaws.com:587', { region: 'us-east-2', endpoint: null }],
-  ['smtp://u:p@email-smtp-fips.us-east-2.amazonaws.com:587', { region: 'us-east-2', endpoint: null }],
-  ['smtp://u:p@vpce-1.email-smtp.eu-west-1.vpce.amazonaws.com:587', { region: 'eu-west-1', endpoint: null }],
-  ['smtp://u:p@proxy.example.com:587?provider=ses', { region: null, endpoint: null }],
-  ['smtp://u:p@smtp.postmarkapp.com:587', null],
-  ['capture:', null],
-])('the region of the API is derived from the transport %s', (text, setting) => {
-  const transport = parseTransport(text);
-  expect(transport.ok ? getSesApiSetting(transport.value) : transport).toEqual(setting);
 });

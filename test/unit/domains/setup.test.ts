@@ -1,11 +1,9 @@
 /** Tests that the secret is checked against the stored keys before it is used. */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { loadSettings } from '../../../src/config/load.ts';
-import { parseDatabase } from '../../../src/config/table.ts';
+import { expect, test } from 'vitest';
 import { deriveKey, loadOrCreateSecret, seal } from '../../../src/domains/secret.ts';
-import { checkSecret, getSecretWarning, loadSealingKey } from '../../../src/domains/setup.ts';
+import { checkSecret } from '../../../src/domains/setup.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
@@ -31,17 +29,6 @@ test('a lost secret is not replaced while keys are sealed with it, and the error
   expect(existsSync(path)).toBe(false);
 });
 
-test('if the folder of the secret file cannot be created, loading the secret fails immediately, and the error names the setting', () => {
-  const folder = process.cwd();
-  onTestFinished(() => process.chdir(folder));
-  process.chdir('/proc');
-  const parseResult = parseDatabase('postgres://me@db.example/mail');
-  if (!parseResult.ok) throw new Error(parseResult.fault);
-  expect(() => loadSealingKey({ secret: null, database: parseResult.value })).toThrow(
-    /cannot be created \(\w+\); set POSTRIDER_SECRET/,
-  );
-});
-
 test('the error for a wrong secret names the file or the setting that contains the secret', async () => {
   const { path, database, store } = createInstallation();
   await expect(checkSecret({ secret: 'ab'.repeat(32), database }, store)).rejects.toThrow(
@@ -50,16 +37,6 @@ test('the error for a wrong secret names the file or the setting that contains t
   rmSync(path);
   loadOrCreateSecret(path);
   await expect(checkSecret({ secret: null, database }, store)).rejects.toThrow(`the secret file ${path} is not`);
-});
-
-test('a secret file causes a warning if several nodes can share the database', () => {
-  const { database } = createInstallation();
-  const { database: sharedDatabase } = loadSettings({ POSTRIDER_DATABASE: 'postgres://u:p@db.example/d' }, null);
-  expect(getSecretWarning({ secret: null, database: sharedDatabase })).toMatch(
-    /^POSTRIDER_SECRET is not set, .*data\/secret/,
-  );
-  expect(getSecretWarning({ secret: 'ab'.repeat(32), database: sharedDatabase })).toBeNull();
-  expect(getSecretWarning({ secret: null, database })).toBeNull();
 });
 
 test('without stored keys any secret is accepted, and no file is created', async () => {

@@ -74,17 +74,6 @@ describe('a DKIM record', () => {
     expect(result.detail).toContain(detail);
   });
 
-  it('is wrong if the selector has more than one record', () => {
-    expect(checkDkim(DKIM_VALUE, [DKIM_VALUE, DKIM_VALUE])).toMatchObject({ found: 'wrong' });
-  });
-
-  it('with t=y is found, with a note', () => {
-    expect(checkDkim(DKIM_VALUE, [`v=DKIM1; t=y:s; p=${PUBLIC_KEY}`])).toMatchObject({
-      found: 'found',
-      detail: expect.stringContaining('t=y'),
-    });
-  });
-
   it('is found through DNS if it is split into strings and behind an alias', async () => {
     expect(
       await checkRecord(DKIM, {
@@ -107,15 +96,6 @@ describe('a DKIM record', () => {
         detail: `the lookup failed (${reason}), so the status is unknown`,
       });
     }
-  });
-
-  it('under a name that contains the domain twice is reported as missing, with the remedy', async () => {
-    const doubledName = `${DKIM.name}.example.test`;
-    expect(await checkRecord(DKIM, { [doubledName]: { TXT: [DKIM_VALUE] } })).toMatchObject({
-      found: 'missing',
-      detail: `the record is at ${doubledName}; enter only the name s1._domainkey at your DNS host`,
-    });
-    expect(await checkRecord(DKIM, { [doubledName]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'missing' });
   });
 });
 
@@ -156,13 +136,6 @@ describe('an SPF record', () => {
       seen: ['v=spf1 -all', 'v=spf1 mx -all'],
       detail: '2 SPF records, which is an error; combine them into one',
     });
-  });
-
-  it('that does not include the relay is found, with a note', () => {
-    const expected = 'v=spf1 include:amazonses.com ~all';
-    expect(checkSpf(expected, ['v=spf1 +include:amazonses.com -all']).detail).toBe('found');
-    const result = checkSpf(expected, ['v=spf1 mx -all']);
-    expect(result).toMatchObject({ found: 'found', detail: expect.stringContaining('include:amazonses.com') });
   });
 
   it('is missing if no text is an SPF record, and unknown if the lookup fails', async () => {
@@ -332,18 +305,5 @@ describe('a check of many records', () => {
     expect(checks.map((record) => record.name)).toEqual(records.map((record) => record.name));
     expect(maxOpenLookupCount).toBe(4);
     expect(await checkRecords([], countingResolver)).toEqual([]);
-  });
-
-  it('truncates the answers of DNS and removes control characters', async () => {
-    const zone = {
-      [DKIM.name]: {
-        TXT: [`\u001b[31m\u202e${'y'.repeat(5000)}`, ...Array.from({ length: 40 }, (_, index) => `t${index}`)],
-      },
-    };
-    const checkResult = await checkRecord(DKIM, zone);
-    expect(checkResult?.found).toBe('wrong');
-    expect(checkResult?.seen).toHaveLength(20);
-    for (const text of [...(checkResult?.seen ?? []), checkResult?.detail ?? ''])
-      expect(text).toMatch(/^[^\p{Cc}\p{Cf}]{0,1000}$/u);
   });
 });

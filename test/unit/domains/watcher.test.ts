@@ -152,19 +152,3 @@ test('domains whose DNS never answers are checked at increasing intervals, and d
   expect(checkCount).toBeGreaterThan(10);
   expect(checkCount).toBeLessThan(40);
 });
-
-test('an error for one domain does not prevent the check of another domain in the same round', async () => {
-  const watcher = startWatcher([createDomain('a.example', { id: 1 }), createDomain('b.example', { id: 2 })]);
-  watcher.failWith(new Error('DNS is unavailable'));
-  await watcher.clock.advance(1);
-  expect(watcher.checkedDomains).toEqual(['a.example', 'b.example']);
-  expect(watcher.failures).toHaveLength(2);
-});
-
-test('a stale result publishes no event', async () => {
-  const watcher = startWatcher([createDomain('new.example')], 'lost');
-  watcher.makeStale();
-  await watcher.clock.advance(1);
-  expect(watcher.checkedDomains).toEqual(['new.example']);
-  expect(watcher.events).toEqual([]);
-});

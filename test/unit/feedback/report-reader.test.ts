@@ -2,6 +2,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { createReportReader, MAX_PENDING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';
+import { createThreadReader } from '../../../src/feedback/thread-reader.ts';
+import type { FeedbackEvent } from '../../../src/model/feedback.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const HOSTILE_THREAD = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
@@ -43,10 +45,23 @@ test('a report whose parsing exceeds the timeout is refused as too expensive, an
   expect(faults).toEqual([]);
 });
 
-test('a report that exhausts the memory of the thread is too expensive, and the next report is read', async () => {
-  const { reader, faults } = createRig();
-  expect(await reader.read(Buffer.from('exhaust'))).toEqual({ kind: 'too-expensive' });
-  expect(await reader.read(BOUNCE)).toMatchObject({ kind: 'read', events: [{ kind: 'bounce' }] });
+test('a job that exhausts the memory of its thread is too expensive, and the next job is read', async () => {
+  const faults: string[] = [];
+  const reader = createThreadReader<Uint8Array, readonly FeedbackEvent[]>({
+    clock: systemClock,
+    prepareThread: () => undefined,
+    onError: (_, error) => faults.push(String(error)),
+    module: HOSTILE_THREAD,
+    name: 'postrider-test',
+    operation: 'test',
+    timeoutMs: 600_000,
+    maxOldGenerationSizeMb: 32,
+    maxPending: MAX_PENDING,
+    failedValue: [],
+  });
+  onTestFinished(() => reader.close());
+  expect(await reader.read(Buffer.from('exhaust'), 1)).toEqual({ kind: 'too-expensive' });
+  expect(await reader.read(BOUNCE, 1)).toMatchObject({ kind: 'read', value: [{ kind: 'bounce' }] });
   expect(faults).toHaveLength(1);
 });
 

@@ -5,12 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { createFeedbackIntake } from '../../../src/feedback/intake.ts';
 import { createReportReader, type ReportReader } from '../../../src/feedback/report-reader.ts';
-import {
-  MAX_BUFFERED_BYTES,
-  PEER_MESSAGE_RATE,
-  PEER_ROLE_MESSAGE_RATE,
-  TOTAL_ROLE_MESSAGE_RATE,
-} from '../../../src/feedback/smtp-limits.ts';
+import { PEER_ROLE_MESSAGE_RATE } from '../../../src/feedback/smtp-limits.ts';
 import {
   COMMANDS_TIMEOUT_MS,
   createSmtpListener,
@@ -52,6 +47,11 @@ interface Rig {
   readonly getReadCount: () => number;
   readonly close: () => Promise<void>;
 }
+
+/** Stands for the thread that reads reports, in tests about other parts. */
+const UNREAD_REPORTS: Pick<ReportReader, 'read'> = {
+  read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }),
+};
 
 async function startRig(
   record: (report: FeedbackReport) => Promise<FeedbackResult> = async () => ({
@@ -248,10 +248,19 @@ describe('the reply 250', () => {
   });
 
   test('the reply is 451 if the outcome of the message is not recorded', async () => {
-    const { openClient, refusals, close } = await startRig(async () => ({ kind: 'not-yet' }));
+    const clock = createVirtualClock(Date.now());
+    const { openClient, refusals, close } = await startRig(async () => ({ kind: 'not-yet' }), null, {
+      clock,
+      reader: UNREAD_REPORTS,
+    });
     const peer = await openClient();
     const pendingReply = peer.send('', createToken(), DSN);
-    await expect.poll(() => refusals.length).toBe(1);
+    await expect
+      .poll(async () => {
+        await clock.advance(1_000);
+        return refusals.length;
+      })
+      .toBe(1);
     expect(await pendingReply).toMatch(/^451 .*not recorded yet/);
     expect(refusals).toEqual(['not-settled']);
     await close();
@@ -335,14 +344,6 @@ describe('misuse', () => {
     expect(reports[0]?.raw.length).toBe(65_536);
   });
 
-  test('too many connections of one address are refused', async () => {
-    const { openClient, refusals } = await startRig();
-    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openClient()));
-    const excessClient = await openClient();
-    expect(await excessClient.command('MAIL FROM:<>')).toBe('closed');
-    expect(refusals).toEqual(['too-many-connections']);
-  });
-
   test('a connection that is reset while its refusal is written does not end the process', async () => {
     const uncaughtErrors: unknown[] = [];
     const onUncaught = (error: unknown): void => void uncaughtErrors.push(error);
@@ -367,68 +368,21 @@ describe('misuse', () => {
 });
 
 describe('limits of sessions', () => {
-  /** Opens a connection that sends nothing. */
-  async function openIdleConnection(port: number, localAddress: string): Promise<void> {
-    const socket = connectSocket({ port, host: '127.0.0.1', localAddress });
-    socket.on('error', () => undefined);
-    onTestFinished(() => void socket.destroy());
-    await new Promise<void>((resolve) => {
-      socket.once('data', () => resolve());
-      socket.once('close', () => resolve());
-    });
-  }
-
-  test('hundreds of idle connections do not prevent the delivery of a bounce', async () => {
-    const { port, openClient, reports, refusals } = await startRig();
-    const hostCount = 2 + MAX_SESSIONS.total / MAX_SESSIONS.perPeer;
-    for (let host = 1; host <= hostCount; host += 1)
-      await Promise.all(
-        Array.from({ length: MAX_SESSIONS.perPeer }, () => openIdleConnection(port, `127.0.0.${host + 10}`)),
-      );
-    const peer = await openClient('127.0.0.99');
-    expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
-    expect(reports).toHaveLength(1);
-    expect(new Set(refusals)).toEqual(new Set(['evicted']));
-  });
-
-  test('an idle session for the mailbox `abuse` is evicted, and a session for a return path is not', async () => {
-    const { openClient, reports, refusals } = await startRig();
-    const firstClient = await openClient('127.0.0.98');
-    for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await firstClient.command(line);
-    for (let host = 1; host <= MAX_SESSIONS.total / MAX_SESSIONS.perPeer; host += 1) {
-      await Promise.all(
-        Array.from({ length: MAX_SESSIONS.perPeer }, async () => {
-          const peer = await openClient(`127.0.0.${host + 10}`);
-          await peer.command('MAIL FROM:<>');
-          await peer.command(`RCPT TO:<abuse@${DOMAIN}>`);
-        }),
-      );
-    }
-    const peer = await openClient('127.0.0.99');
-    expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
-    firstClient.write(DSN);
-    expect(await firstClient.command('\r\n.')).toMatch(/^250 /);
-    expect(reports).toHaveLength(2);
-    expect(new Set(refusals)).toEqual(new Set(['evicted']));
-  });
-
   test('a session that sends too many recipients and no message is ended, and uses no token of the rate limit', async () => {
     const { openClient, reports, refusals } = await startRig();
-    for (let round = 0; round < 20; round += 1) {
-      const peer = await openClient();
-      await peer.command('MAIL FROM:<a@example.com>');
-      let answer = '';
-      let commands = 1;
-      while (!answer.startsWith('421') && commands <= 2 * MAX_ENVELOPE_COMMANDS) {
-        answer = await peer.command('RCPT TO:<postmaster>');
-        commands += 1;
-      }
-      expect(answer).toMatch(/^421 /);
-      expect(commands).toBe(MAX_ENVELOPE_COMMANDS + 1);
-      expect(await peer.readReply()).toBe('closed');
+    const peer = await openClient();
+    await peer.command('MAIL FROM:<a@example.com>');
+    let answer = '';
+    let commands = 1;
+    while (!answer.startsWith('421') && commands <= 2 * MAX_ENVELOPE_COMMANDS) {
+      answer = await peer.command('RCPT TO:<postmaster>');
+      commands += 1;
     }
-    expect(new Set(refusals)).toEqual(new Set(['too-many-commands']));
-    expect(20 * MAX_ENVELOPE_COMMANDS).toBeGreaterThan(TOTAL_ROLE_MESSAGE_RATE.burst);
+    expect(answer).toMatch(/^421 /);
+    expect(commands).toBe(MAX_ENVELOPE_COMMANDS + 1);
+    expect(await peer.readReply()).toBe('closed');
+    expect(refusals).toEqual(['too-many-commands']);
+    expect(MAX_ENVELOPE_COMMANDS).toBeGreaterThan(PEER_ROLE_MESSAGE_RATE.burst);
     const otherClient = await openClient();
     expect(await otherClient.send('a@example.com', 'postmaster', 'Subject: Hello\r\n\r\nHello')).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
@@ -447,14 +401,6 @@ describe('limits of sessions', () => {
       expect(refusals).toEqual(['too-many-commands']);
     },
   );
-
-  test('each message resets the limits on commands', async () => {
-    const { openClient, reports } = await startRig();
-    const peer = await openClient();
-    for (let n = 0; n < MAX_ENVELOPE_COMMANDS; n += 1)
-      expect(await peer.send('', createToken(), `X-N: ${n}\r\n${DSN}`)).toMatch(/^250 /);
-    expect(reports).toHaveLength(MAX_ENVELOPE_COMMANDS);
-  });
 
   test.each([
     ['no command', [], COMMANDS_TIMEOUT_MS],
@@ -483,30 +429,23 @@ describe('limits of sessions', () => {
     expect(refusals).toEqual(['evicted']);
   });
 
-  test.each([
-    ['abuse', () => `abuse@${DOMAIN}`, PEER_ROLE_MESSAGE_RATE.burst],
-    ['a return path', createToken, PEER_MESSAGE_RATE.burst],
-  ] as const)('a peer over its rate limit for %s gets 451, without effect on another peer', async (_, to, burst) => {
+  test('a peer over its rate limit gets 451, without effect on another peer', async () => {
+    const to = `abuse@${DOMAIN}`;
+    const { burst } = PEER_ROLE_MESSAGE_RATE;
     const clock = createVirtualClock(Date.now());
-    const { openClient, reports, refusals } = await startRig(undefined, null, {
-      clock,
-      reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
-    });
+    const { openClient, reports, refusals } = await startRig(undefined, null, { clock, reader: UNREAD_REPORTS });
     const peer = await openClient('127.0.0.11');
     const otherClient = await openClient('127.0.0.12');
-    for (let n = 0; n < burst; n += 1) expect(await peer.send('', to(), `X: ${n}\r\n\r\nx`)).toMatch(/^250 /);
-    expect(await peer.send('', to(), DSN)).toMatch(/^451 /);
-    expect(await otherClient.send('', to(), DSN)).toMatch(/^250 /);
+    for (let n = 0; n < burst; n += 1) expect(await peer.send('', to, `X: ${n}\r\n\r\nx`)).toMatch(/^250 /);
+    expect(await peer.send('', to, DSN)).toMatch(/^451 /);
+    expect(await otherClient.send('', to, DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(burst + 1);
     expect(refusals).toEqual(['too-fast']);
   });
 
   test('the rate limit is applied at DATA, so concurrent sessions cannot exceed it', async () => {
     const clock = createVirtualClock(Date.now());
-    const { openClient, reports } = await startRig(undefined, null, {
-      clock,
-      reader: { read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }) },
-    });
+    const { openClient, reports } = await startRig(undefined, null, { clock, reader: UNREAD_REPORTS });
     const [firstClient, otherClient] = [await openClient(), await openClient()];
     const abuseAddress = `abuse@${DOMAIN}`;
     for (let n = 1; n < PEER_ROLE_MESSAGE_RATE.burst; n += 1)
@@ -520,37 +459,6 @@ describe('limits of sessions', () => {
     }
     expect(replies).toEqual(['250', '451']);
     expect(reports).toHaveLength(PEER_ROLE_MESSAGE_RATE.burst);
-  });
-
-  test('buffered bytes of one peer are bounded, and further messages get 451', async () => {
-    const clock = createVirtualClock(Date.now());
-    const waitingReads: (() => void)[] = [];
-    const { openClient, refusals } = await startRig(undefined, null, {
-      clock,
-      reader: {
-        read: () =>
-          new Promise((resolve) =>
-            waitingReads.push(() => resolve({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] })),
-          ),
-      },
-    });
-    const megabyte = Buffer.from(`${'x'.repeat(1_022)}\r\n`.repeat(1_024));
-    const count = MAX_BUFFERED_BYTES.perPeer / megabyte.length;
-    const pendingReplies: Promise<string>[] = [];
-    for (let n = 0; n < count; n += 1) {
-      const peer = await openClient();
-      pendingReplies.push(peer.send('', createToken(), megabyte));
-      await expect.poll(() => waitingReads.length).toBe(n + 1);
-    }
-    const client = await openClient();
-    expect(await client.send('', createToken(), megabyte)).toMatch(/^451 /);
-    expect(refusals).toEqual(['too-busy']);
-    for (const completeRead of waitingReads.splice(0)) completeRead();
-    for (const answer of await Promise.all(pendingReplies)) expect(answer).toMatch(/^250 /);
-    const repeatedReply = client.send('', createToken(), megabyte);
-    await expect.poll(() => waitingReads.length).toBe(1);
-    waitingReads[0]?.();
-    expect(await repeatedReply).toMatch(/^250 /);
   });
 });
 
@@ -593,14 +501,6 @@ describe('a report that is too expensive to read', () => {
     expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
     expect(refusals).toEqual(['too-busy']);
   });
-
-  test('a message gets 451 when the thread cannot be started', async () => {
-    const module = new URL('./there-is-no-worker.ts', import.meta.url);
-    const { openClient, reports, refusals } = await startRig(undefined, null, { module });
-    const peer = await openClient();
-    expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
-    expect([refusals, reports]).toEqual([['store'], []]);
-  });
 });
 
 test('a session over TLS and its timeouts are removed when the session ends', async () => {
@@ -641,11 +541,6 @@ test('with a certificate the listener offers STARTTLS, and refuses bare line end
   peer.write('NOOP\n');
   expect(await peer.readReply()).toMatch(/^554 5\.6\.0/);
   expect(refusals).toEqual(['bare-line-end']);
-});
-
-test('without a certificate the listener does not offer STARTTLS', async () => {
-  const { openClient } = await startRig();
-  expect(await (await openClient()).command('EHLO peer.example')).not.toContain('STARTTLS');
 });
 
 describe('behind a proxy that sends the header of the PROXY protocol', () => {
@@ -714,29 +609,5 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
       })
       .toEqual(['proxy-header', 'proxy-header']);
     expect(await Promise.all(replies)).toEqual(['', '']);
-  });
-
-  test('the header from a peer that is not the trusted proxy is refused as an unknown command', async () => {
-    const { openClient, refusals } = await startRig(undefined, null, { trustedProxy: PROXY });
-    const peer = await openClient('127.0.0.8');
-    expect(await peer.command(createHeader('203.0.113.1').trim())).toMatch(/^500 /);
-    expect(refusals).toEqual([]);
-  });
-
-  test('a reset at any point of the header affects no other connection', async () => {
-    const { port, openClient } = await startRig(undefined, null, { trustedProxy: PROXY });
-    const header = createHeader('203.0.113.1');
-    await Promise.all(
-      Array.from({ length: header.length + 1 }, async (_, splitIndex) => {
-        const { promise, resolve } = Promise.withResolvers<void>();
-        const socket = connectSocket({ port, host: '127.0.0.1', localAddress: PROXY }, () =>
-          socket.write(header.slice(0, splitIndex), () => socket.resetAndDestroy()),
-        );
-        socket.on('error', () => undefined).on('close', () => resolve());
-        await promise;
-      }),
-    );
-    const peer = await openClient(PROXY, header);
-    expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
   });
 });

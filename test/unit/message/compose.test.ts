@@ -18,8 +18,9 @@ import {
   QUOTED_PRINTABLE_SLACK_BYTES,
 } from '../../../src/message/compose.ts';
 import { validateSubmission } from '../../../src/model/submission.ts';
+import { selectCaseCount } from '../../rig/sample.ts';
 import { addressText } from '../model/address-texts.ts';
-import { decodeBase64, decodeEncodedWords, decodeParts, decodeQuotedPrintable, splitPart } from './part-decoder.ts';
+import { decodeEncodedWords, decodeParts, decodeQuotedPrintable, splitPart } from './part-decoder.ts';
 
 const baseMessage: MessageSource = {
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
@@ -98,7 +99,7 @@ describe('a composed message', () => {
         const { plain, html } = decodeParts(data);
         expect(html ?? plain).toBe(withCrlf(message));
       }),
-      { numRuns: 3000 },
+      { numRuns: selectCaseCount(100, 3_000) },
     );
   });
 
@@ -118,7 +119,7 @@ describe('a composed message', () => {
         expect(parsedMessage.date).toBe('2025-07-08T18:40:05.000Z');
         expect(parsedMessage.messageId).toBe(`<${baseMessage.id}@example.org>`);
       }),
-      { numRuns: 1000 },
+      { numRuns: selectCaseCount(100, 1_000) },
     );
   });
 
@@ -142,18 +143,7 @@ describe('a composed message', () => {
           /^[\x20-\x7e]*$/.test(address.slice(0, address.lastIndexOf('@')));
         expect(smtputf8).toBe(!(hasAsciiLocalPart(from) && hasAsciiLocalPart(to)));
       }),
-      { numRuns: 1500 },
-    );
-  });
-
-  it('is the same, byte for byte, on every attempt', () => {
-    fc.assert(
-      fc.property(subject, message, (subject, message) => {
-        const firstMessage = compose({ ...baseMessage, subject, message });
-        const otherMessage = compose({ ...baseMessage, subject: `${message.length}`, message: `${message}\n用` });
-        expect(otherMessage.data.equals(firstMessage.data)).toBe(false);
-        expect(compose({ ...baseMessage, subject, message })).toEqual(firstMessage);
-      }),
+      { numRuns: selectCaseCount(100, 1_500) },
     );
   });
 
@@ -196,16 +186,6 @@ describe('a composed message', () => {
           const names = [...splitPart(compose(maliciousMessage).data.toString('latin1')).headers.keys()];
           expect(names).toEqual([...splitPart(plainMessage).headers.keys()]);
         }
-      }
-    }
-  });
-
-  it('of one mebibyte is decoded to the submitted message', () => {
-    for (const repeatedText of ['a', ' ', '\n', '=', 'é', '😀', '.\r\n', 'ab ', '<p>']) {
-      for (const prefix of ['', '<html>']) {
-        const longMessage = prefix + repeatedText.repeat((1024 * 1024) / repeatedText.length);
-        const { plain, html } = decodeParts(compose({ ...baseMessage, message: longMessage }).data);
-        expect((html ?? plain) === withCrlf(longMessage)).toBe(true);
       }
     }
   });
@@ -265,25 +245,8 @@ describe('quoted-printable', () => {
         expect(decodeQuotedPrintable(encodedText).toString('latin1')).toBe(normalizedOctets);
         expect(encodedText.length - (encodedText.lastIndexOf('\n') + 1)).toBeLessThanOrEqual(75);
       }),
-      { numRuns: 5000 },
+      { numRuns: selectCaseCount(100, 5_000) },
     );
-  });
-
-  it('is decoded to the same text for lines of any length and with any ending', () => {
-    for (let length = 70; length <= 155; length++) {
-      for (const ending of ['', ' ', '\t', '  ', '=', 'é', '\n', ' \n', '\t\r\n', ' \r', '😀x']) {
-        const text = 'a'.repeat(length) + ending;
-        const decodedText = decodeQuotedPrintable(toQuotedPrintable(Buffer.from(text))).toString();
-        expect(decodedText).toBe(text.replace(/\r\n|\r|\n/g, '\r\n'));
-      }
-    }
-    expect(toQuotedPrintable(Buffer.from(`${'a'.repeat(75)}\n`))).toBe(`${'a'.repeat(75)}\r\n`);
-  });
-
-  it('does not split a character between two lines', () => {
-    for (const line of toQuotedPrintable(Buffer.from('xé用😀'.repeat(100))).split('=\r\n')) {
-      expect(() => new TextDecoder('utf-8', { fatal: true }).decode(decodeQuotedPrintable(line))).not.toThrow();
-    }
   });
 
   it('stops if the output does not fit, and never writes past the end of the buffer', () => {
@@ -319,34 +282,5 @@ describe('the transfer encoding', () => {
     expect(encodeText('Привет, мир.\n'.repeat(50)).encoding).toBe('base64');
     expect(encodeText('='.repeat(5000)).encoding).toBe('base64');
     expect(encodeText('').bytes).toHaveLength(0);
-  });
-
-  it('is longer than base64 by at most 160 octets', () => {
-    fc.assert(
-      fc.property(fc.string({ unit: 'binary', maxLength: 600 }), (text) => {
-        const octets = Buffer.byteLength(text.replace(/\r\n|\r|\n/g, '\r\n'));
-        expect(encodeText(text).bytes.length).toBeLessThanOrEqual(getBase64Length(octets) + 160);
-      }),
-    );
-  });
-
-  it('is decoded to the same text at any size, and a later call does not change the result of an earlier call', () => {
-    for (const size of [1, 1000, 16_383, 16_384, 16_385, 50_000, 200_000]) {
-      for (const repeatedText of ['a', 'é', '用', '😀', 'x\n']) {
-        const text = repeatedText.repeat(size / repeatedText.length);
-        const firstText = encodeText(text);
-        encodeText('z'.repeat(20_000));
-        const body = firstText.bytes.toString('latin1');
-        const decodedText = firstText.encoding === 'base64' ? decodeBase64(body) : decodeQuotedPrintable(body);
-        expect(decodedText.toString() === text.replaceAll('\n', '\r\n')).toBe(true);
-      }
-    }
-  });
-
-  it('encodes a lone surrogate, which validation refuses, as U+FFFD', () => {
-    const { encoding, bytes } = encodeText('a\ud800b'.repeat(20));
-    const decodedText =
-      encoding === 'base64' ? decodeBase64(bytes.toString()) : decodeQuotedPrintable(bytes.toString());
-    expect(decodedText.toString()).toBe('a\ufffdb'.repeat(20));
   });
 });

@@ -1,6 +1,5 @@
 /**
- * Verifies DKIM signatures and canonical forms independently of Postrider: with mailauth, and with a literal
- * implementation of RFC 6376.
+ * Verifies DKIM signatures and canonical forms independently of Postrider, with mailauth.
  */
 import { createRequire } from 'node:module';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
@@ -56,28 +55,4 @@ export function hashBodyWithMailauth(body: Buffer): string {
   const hasher = new RelaxedHash('sha256', false);
   hasher.update(body);
   return hasher.digest('base64');
-}
-
-/** Returns the relaxed field by the steps of RFC 6376 section 3.4.2. */
-export function relaxFieldLiterally(field: string): string {
-  const colon = field.indexOf(':');
-  const value = field
-    .slice(colon + 1)
-    .replace(/\r\n(?=[ \t])/g, '')
-    .replace(/[ \t]+/g, ' ')
-    .replace(/^ | $/g, '');
-  return `${field
-    .slice(0, colon)
-    .toLowerCase()
-    .replace(/[ \t]+$/, '')}:${value}`;
-}
-
-/** Returns the relaxed body by the steps of RFC 6376 section 3.4.4. */
-export function relaxBodyLiterally(body: string): string {
-  const lines = body
-    .split('\r\n')
-    .map((line) => line.replace(/[ \t]+$/, '').replace(/[ \t]+/g, ' '))
-    .join('\r\n');
-  const trimmedLines = lines.replace(/(\r\n)+$/, '');
-  return trimmedLines === '' ? '' : `${trimmedLines}\r\n`;
 }

@@ -6,7 +6,6 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
-import { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { describe, expect, it } from 'vitest';
 import { compose, type ExtraHeader, type MessageSource } from '../../../src/message/compose.ts';
 import {
@@ -21,14 +20,9 @@ import {
   toRelaxedField,
 } from '../../../src/message/dkim.ts';
 import type { DkimAlgorithm } from '../../../src/model/domain.ts';
+import { selectCaseCount } from '../../rig/sample.ts';
 import { addressText } from '../model/address-texts.ts';
-import {
-  hashBodyWithMailauth,
-  relaxBodyLiterally,
-  relaxFieldLiterally,
-  relaxFieldWithMailauth,
-  verifySignatures,
-} from './dkim-verifier.ts';
+import { hashBodyWithMailauth, relaxFieldWithMailauth, verifySignatures } from './dkim-verifier.ts';
 
 const ACCEPTED_AT = Date.UTC(2026, 10, 21, 10, 20, 30, 999);
 const baseMessage: MessageSource = {
@@ -201,51 +195,7 @@ describe('a signature', () => {
           ['ed25519-sha256', 'pass', 'example.org'],
         ]);
       }),
-      { numRuns: 300 },
-    );
-  });
-
-  it('matches the mailauth signature byte for byte, including line folding, for the same header fields', async () => {
-    await fc.assert(
-      fc.asyncProperty(
-        subject,
-        message,
-        fc.integer({ min: 0, max: 4e12 }),
-        fc.constantFrom('example.org', 'a.very-long-name-of-a-sending-domain.that.goes-on.and-on.example.co.uk', 'x.y'),
-        fc.constantFrom('s', 'pr20261121k7xma', 'a-selector-of-the-greatest-length-that-one-label-may-have-in-dns'),
-        async (subject, message, signedAt, domain, selector) => {
-          const { data, bodyAt } = compose({ ...baseMessage, subject, message });
-          const list = ['From', 'To', 'Subject', 'Date', 'Message-ID', 'MIME-Version', 'Content-Type'];
-          const fields = splitFields(data.toString('latin1'))
-            .reverse()
-            .filter((field) => list.some((name) => name.toLowerCase() === field.name));
-          const signableMessage: SignableMessage = {
-            header: {
-              names: fields.map((field) => field.text.slice(0, field.text.indexOf(':'))),
-              text: fields.map((field) => `${relaxFieldLiterally(field.text)}\r\n`).join(''),
-            },
-            bodyHash: computeBodyHash(data, bodyAt),
-          };
-          for (const key of testKeys) {
-            const mailauthResult = await dkimSign(data, {
-              canonicalization: 'relaxed/relaxed',
-              signTime: new Date(signedAt),
-              headerList: list.join(':'),
-              signatureData: [
-                {
-                  signingDomain: domain,
-                  selector,
-                  privateKey: key.key.export({ format: 'pem', type: 'pkcs8' }).toString(),
-                },
-              ],
-            } as unknown as Parameters<typeof dkimSign>[1]);
-            expect(createSignatureField(signableMessage, { ...key, domain, selector }, signedAt)).toBe(
-              mailauthResult.signatures,
-            );
-          }
-        },
-      ),
-      { numRuns: 150 },
+      { numRuns: selectCaseCount(100, 300) },
     );
   });
 
@@ -304,14 +254,6 @@ describe('a signature', () => {
     }
   });
 
-  it('lists the occurrences of a repeated field from the last to the first', () => {
-    const data = Buffer.from('To: b@example.com\r\nFrom: a@example.org\r\nTo: c@example.com\r\n\r\n');
-    const { header } = prepareSignableMessage(data, data.length);
-    expect(header.text).toBe('from:a@example.org\r\nto:c@example.com\r\nto:b@example.com\r\n');
-    expect(header.names.slice(0, 5)).toEqual(['From', 'From', 'To', 'To', 'To']);
-    expect(header.names.filter((name) => name === 'Subject')).toHaveLength(1);
-  });
-
   it('covers each present field of the list of signed fields, and oversigns the fields that a replay could add', () => {
     const extraHeaders: readonly ExtraHeader[] = [
       { name: 'Feedback-ID', value: '1:2:3:postrider' },
@@ -341,27 +283,6 @@ describe('a signature', () => {
       .replace(/\r\nDate: [^\r]*/, '\r\nDate: Mon, 01 Jan 2029 00:00:00 +0000')
       .replace(/\r\nMessage-ID: [^\r]*/, '\r\nMessage-ID: <0100@email.amazonses.com>');
     expect(await verifyMessage(Buffer.from(rewrittenMessage, 'latin1'))).toEqual(PASSED_RESULTS);
-  });
-
-  it('remains valid if a relay changes folds, the case of field names, and white space', async () => {
-    const signedMessage = signMessage(compose({ ...baseMessage, subject: 'one two  three' })).toString('latin1');
-    const changedMessage = signedMessage
-      .replace('Subject: one two', 'SUBJECT:one\r\n\t two')
-      .replace('come again.', 'come   again. ')
-      .concat('\r\n\r\n');
-    expect(changedMessage).not.toBe(signedMessage);
-    expect(await verifyMessage(Buffer.from(changedMessage, 'latin1'))).toEqual(PASSED_RESULTS);
-  });
-
-  it('covers the octets of no-break spaces in field values without change', () => {
-    const fromValue = 'à\u00a0@example.org';
-    const { data, bodyAt } = {
-      data: Buffer.from(`From: ${fromValue}\r\n\r\nx\r\n`),
-      bodyAt: 6 + Buffer.byteLength(fromValue) + 4,
-    };
-    expect(Buffer.from(prepareSignableMessage(data, bodyAt).header.text, 'latin1').toString()).toBe(
-      `from:${fromValue}\r\n`,
-    );
   });
 });
 
@@ -393,7 +314,7 @@ describe('the signature of a changed message', () => {
           expect(results.some((result) => result.endsWith(' pass'))).toBe(false);
         },
       ),
-      { numRuns: 500 },
+      { numRuns: selectCaseCount(100, 500) },
     );
   });
 
@@ -425,18 +346,6 @@ describe('the signature of a changed message', () => {
       }
     },
   );
-
-  it('is invalid for both keys if octets are added after the body', async () => {
-    expect((await verifyMessage(Buffer.concat([signedMessage, Buffer.from('more\r\n')]))).join()).not.toContain('pass');
-  });
-
-  it('is invalid if it was created with other keys of the same size', async () => {
-    const otherKeys = [
-      { ...rsaKey, key: generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey },
-      { ...ed25519Key, key: generateKeyPairSync('ed25519').privateKey },
-    ];
-    expect((await verifyMessage(signMessage(compose(baseMessage), otherKeys))).join()).not.toContain('pass');
-  });
 });
 
 // The relaxed canonical forms are compared with the examples of RFC 6376, with a literal implementation of the RFC, and
@@ -478,52 +387,16 @@ describe('the relaxed body', () => {
     expect(canonicalizeBody(' C \r\nD \t E\r\n\r\n\r\n')).toBe(' C\r\nD E\r\n');
   });
 
-  it('is empty if the body consists of white space and line ends', () => {
-    for (const body of ['', '\r\n', '\r\n\r\n\r\n', ' ', ' \t', ' \r\n\t\r\n', '\t'])
-      expect(canonicalizeBody(body)).toBe('');
-  });
-
-  it('ends in one CRLF for any end of the body', () => {
-    for (const ending of ['', ' ', '\r\n', '\r\n\r\n', ' \r\n \r\n', '\t\r\n\r\n '])
-      expect(canonicalizeBody(`x${ending}`)).toBe('x\r\n');
-  });
-
-  it('does not change bare CR and LF, form feeds or no-break spaces, which are not white space in the RFC', () => {
-    expect(canonicalizeBody('a\rb\nc\x0bd\x0ce\xa0\xa0f\r\n')).toBe('a\rb\nc\x0bd\x0ce\xa0\xa0f\r\n');
-  });
-
-  it('equals the result of the literal implementation of the RFC, at any offset of the body in the message', () => {
-    fc.assert(
-      fc.property(octets, fc.constantFrom('', 'A: b\r\n\r\n', '  \r\n'), (body, prefix) => {
-        expect(canonicalizeBody(body, prefix)).toBe(relaxBodyLiterally(body));
-      }),
-      { numRuns: 5000 },
-    );
-  });
-
-  it('is a view of the message, not a copy, if the body is canonical except for empty lines at its end', () => {
-    const data = Buffer.from('A: b\r\n\r\nx y\r\n\r\n');
-    const body = toRelaxedBody(data, 8);
-    expect([body.buffer, body.byteOffset]).toEqual([data.buffer, data.byteOffset + 8]);
-  });
-
   it('has the hash that mailauth computes', () => {
     fc.assert(
       fc.property(octets, (body) => {
         const bytes = Buffer.from(`x${body}\r\n`, 'latin1');
         expect(computeBodyHash(bytes, 0)).toBe(hashBodyWithMailauth(bytes));
       }),
-      { numRuns: 2000 },
+      { numRuns: selectCaseCount(100, 2_000) },
     );
     const emptyBodyHash = createHash('sha256').update('').digest('base64');
     expect(computeBodyHash(Buffer.from('A: b\r\n\r\n'), 8)).toBe(emptyBodyHash);
-  });
-
-  it('of one mebibyte equals the result of the literal implementation', () => {
-    for (const unit of [' ', '\t', '\r\n', ' \r\n', 'a  b', 'a', ' a']) {
-      const body = unit.repeat((1024 * 1024) / unit.length);
-      expect(canonicalizeBody(body) === relaxBodyLiterally(body)).toBe(true);
-    }
   });
 });
 
@@ -534,31 +407,14 @@ describe('a relaxed field', () => {
     expect(relaxFields('A: X\r\nB : Y\t\r\n\tZ  ')).toEqual(['a:X', 'b:Y Z']);
   });
 
-  it('equals the result of the literal implementation of the RFC', () => {
-    fc.assert(
-      fc.property(name, fc.constantFrom('', ' ', '\t'), value, (name, whiteSpace, value) => {
-        const field = `${name}${whiteSpace}:${value}`;
-        expect(relaxFields(field)).toEqual([relaxFieldLiterally(field)]);
-      }),
-      { numRuns: 5000 },
-    );
-  });
-
   it('equals the output of mailauth', () => {
     fc.assert(
       fc.property(name, value, (name, value) => {
         const field = `${name}:${value}`;
         expect(relaxFields(field)).toEqual([relaxFieldWithMailauth(field)]);
       }),
-      { numRuns: 2000 },
+      { numRuns: selectCaseCount(100, 2_000) },
     );
-  });
-
-  it('preserves the UTF-8 of an internationalized address', () => {
-    const [field = ''] = relaxFields(
-      `From:  à\u3000ü@example.org`.replace(/[^ -~]/g, (character) => Buffer.from(character).toString('latin1')),
-    );
-    expect(Buffer.from(field, 'latin1').toString()).toBe('from:à\u3000ü@example.org');
   });
 });
 

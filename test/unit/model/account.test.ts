@@ -54,14 +54,6 @@ test('below 100 messages, absolute limits apply instead of rates', () => {
   expect(getStatusKind(50, 0, 2)).toBe('lock');
 });
 
-test('the reason for a lock contains the counts, the rate, the limit and the window', () => {
-  const status = determineReputationStatus({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
-  expect(status).toEqual({
-    kind: 'lock',
-    reason: '30 hard bounces of 200 messages in 7 days (15 %; the limit is 10 %)',
-  });
-});
-
 test('thresholds of an account replace the defaults, and an account with a threshold of 100 % is never locked', () => {
   expect(getStatusKind(1_000, 150, 0, { bounceRate: 0.2, complaintRate: 0.0015 })).toBe('warning');
   expect(getStatusKind(1_000, 1_000, 1_000, { bounceRate: 1, complaintRate: 1 })).toBe('good');

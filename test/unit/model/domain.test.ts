@@ -148,14 +148,6 @@ describe('an authenticated domain', () => {
     expect(evaluateChecks(authenticatedDomain, mixedChecks, 9000).status).toBe('authenticated');
   });
 
-  it('reports the event `lost` when the RSA record is missing, even if the lookup of the Ed25519 record failed', () => {
-    const mixedChecks = [
-      createDkimCheck(authenticatedDomain, 'pr20261121aaaae', 'unknown'),
-      createDkimCheck(authenticatedDomain, 'pr20261121aaaaa', 'missing'),
-    ];
-    expect(evaluateChecks(authenticatedDomain, mixedChecks, 9000).event).toBe('lost');
-  });
-
   it('recovers, and has a new full grace period if its records are missing after the recovery', () => {
     const failingDomain = applyCheck(authenticatedDomain, 'missing', 2000);
     const recovery = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'found'), 2000 + GRACE_MS + HOUR_MS);
@@ -166,11 +158,6 @@ describe('an authenticated domain', () => {
       2000 + GRACE_MS + 2 * HOUR_MS,
     );
     expect(maySend(applyCheck(domainAfterSecondLoss, 'missing', 2000 + GRACE_MS + 3 * HOUR_MS))).toBe(true);
-  });
-
-  it('has no event when a later check finds all its records', () => {
-    const evaluation = evaluateChecks(authenticatedDomain, createDkimChecks(authenticatedDomain, 'found'), 5000);
-    expect([evaluation.event, evaluation.authenticatedAt, evaluation.checkedAt]).toEqual([null, 1000, 5000]);
   });
 });
 
@@ -236,10 +223,6 @@ describe('a rotation', () => {
       'newa active',
       'newe active',
     ]);
-  });
-
-  it('does not begin while another rotation is in progress', () => {
-    expect(beginRotation(rotatingDomain, newKeys)).toEqual({ kind: 'in-progress', selectors: ['newa', 'newe'] });
   });
 
   it('can be cancelled, which restores the previous keys', () => {

@@ -1,5 +1,4 @@
 /** Tests that recorded changes follow the event definitions, and that these agree with the transition table. */
-import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { getReputationDelta, type ReputationDelta } from '../../../src/model/account.ts';
 import {
@@ -9,8 +8,6 @@ import {
   STATES,
   TRANSITIONS,
 } from '../../../src/model/message.ts';
-
-const STORE_FOLDER = new URL('../../../src/store/', import.meta.url);
 
 test('a recorded change has the verb and the state of its event', () => {
   const entry = { at: 1, by: 'node', detail: null, failure: null, attempt: null };
@@ -33,22 +30,6 @@ test('every recorded event results in a state of the transition table, and every
   for (const { state } of Object.values(RECORDED_EVENTS)) expect(reachedStates).toContain(state);
   const states = new Set<string>(Object.values(RECORDED_EVENTS).map(({ state }) => state));
   expect(STATES.filter((state) => !states.has(state))).toEqual(['sending']);
-});
-
-test('no store contains the verb of a history entry, because src/model defines all verbs', () => {
-  const files = ['sqlite/', 'postgres/'].flatMap((folder) =>
-    readdirSync(new URL(folder, STORE_FOLDER)).flatMap((file) => (file.endsWith('.ts') ? [folder + file] : [])),
-  );
-  const verbs = Object.values(RECORDED_EVENTS).map(({ verb }) => verb);
-  for (const file of files) {
-    const text = readFileSync(new URL(file, STORE_FOLDER), 'utf8');
-    expect(
-      verbs.filter(
-        (historyVerb) => text.includes(`verb: '${historyVerb}'`) || text.includes(`verb === '${historyVerb}'`),
-      ),
-      file,
-    ).toEqual([]);
-  }
 });
 
 test('over all changes of a message, the reputation counts the message, its bounce and its complaint at most once', () => {

@@ -51,15 +51,6 @@ describe('admission', () => {
     });
   });
 
-  it('reads only own members, so members in __proto__ and inherited members count as missing', () => {
-    const inheritedBody = JSON.parse(`{"__proto__":${JSON.stringify(validBody)}}`);
-    expect(getRefusal(inheritedBody)).toMatchObject({ code: 'missing-fields' });
-    expect(getRefusal(Object.create(validBody))).toMatchObject({ code: 'missing-fields' });
-    expect(getRefusal(JSON.parse('{"constructor":{"to":"a@b.co"}}'))).toMatchObject({ code: 'missing-fields' });
-    const bodyWithProto = JSON.parse(`{"__proto__":{"to":1},${JSON.stringify(validBody).slice(1)}`);
-    expect(validateSubmission(bodyWithProto).kind).toBe('valid');
-  });
-
   it('reports missing fields before wrong types, and wrong types before invalid content', () => {
     expect(getRefusal({ ...validBody, to: 1, from: '' })).toEqual({ code: 'missing-fields', fields: ['from'] });
     expect(getRefusal({ ...validBody, to: 1, from: 'unknown', subject: ['x'], message: false })).toEqual({
@@ -120,48 +111,6 @@ describe('admission', () => {
         fields: ['to', 'from'],
       });
     }
-  });
-
-  it('gives the same result for an address with a NUL as for an address without an @, with any other errors in the body', () => {
-    const fieldValue = fc.constantFrom<unknown>(
-      undefined,
-      null,
-      '',
-      1,
-      'none',
-      'a@b.example',
-      'a\0',
-      'a\nb',
-      'a\ud800',
-      's'.repeat(999),
-    );
-    fc.assert(
-      fc.property(
-        fc.constantFrom('to', 'from'),
-        fieldValue,
-        fieldValue,
-        fieldValue,
-        (field, otherAddress, two, three) => {
-          const otherField = field === 'to' ? 'from' : 'to';
-          const createBody = (address: string) => ({
-            [field]: address,
-            [otherField]: otherAddress,
-            subject: two,
-            message: three,
-          });
-          expect(validateSubmission(createBody('a\0@b.example'))).toEqual(validateSubmission(createBody('none')));
-        },
-      ),
-      { seed: 27, numRuns: 1_000 },
-    );
-  });
-
-  it('names the invalid addresses', () => {
-    expect(getRefusal({ ...validBody, to: 'x', from: 'y@z' })).toEqual({
-      code: 'invalid-address',
-      fields: ['to', 'from'],
-    });
-    expect(getRefusal({ ...validBody, from: 'A <a@b.co>' })).toEqual({ code: 'invalid-address', fields: ['from'] });
   });
 
   it('refuses line breaks and control characters except tab in the subject', () => {
@@ -246,16 +195,6 @@ test('message ids are strictly increasing for every sequence of clock readings',
   );
 });
 
-test('after 4096 ids in one millisecond, further ids have the time of the next millisecond, and all ids are increasing', () => {
-  const ids = createMessageIdGenerator(null, randomUUID);
-  const createdIds = Array.from({ length: 10_000 }, () => ids.next(NOW));
-  expect(areIncreasing(createdIds)).toBe(true);
-  expect(createdIds.map(getIdTimestamp).filter((ms) => ms === NOW)).toHaveLength(4_096);
-  expect(getIdTimestamp(createdIds.at(-1) ?? '')).toBe(NOW + 2);
-  // An id has the time of the clock as soon as this time is later than the time in the previous id.
-  expect(getIdTimestamp(ids.next(NOW + 10))).toBe(NOW + 10);
-});
-
 test('after a restart, ids are greater than the last stored id, even if the clock is set back and the counter is full', () => {
   const generatorBefore = createMessageIdGenerator(null, randomUUID);
   let lastId = '';
@@ -269,12 +208,6 @@ test('after a restart, ids are greater than the last stored id, even if the cloc
   ];
   expect(areIncreasing([lastId, ...createdIds])).toBe(true);
   expect(createdIds.every(isMessageId)).toBe(true);
-});
-
-test('the last 62 bits of an id are random', () => {
-  const ids = createMessageIdGenerator(null, randomUUID);
-  const randomParts = new Set(Array.from({ length: 1_000 }, () => ids.next(NOW).slice(19)));
-  expect(randomParts.size).toBe(1_000);
 });
 
 test.each([

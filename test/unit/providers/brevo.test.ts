@@ -1,29 +1,14 @@
 /** Tests the webhooks and the relay of Brevo. */
 import { describe, expect, it } from 'vitest';
 import { BREVO_EVENTS } from '../../../src/providers/brevo/events.ts';
-import { BREVO_RELAY } from '../../../src/providers/brevo/profile.ts';
-import {
-  BASIC_SECRETS,
-  createBasicAuthorization,
-  createFormatReader,
-  replaceMembers,
-  WRONG_AUTHORIZATIONS,
-} from '../../rig/event-format.ts';
+import { BASIC_SECRETS, createBasicAuthorization, createFormatReader, replaceMembers } from '../../rig/event-format.ts';
 
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
-const { readSample, readResult, read, readEvent, authenticate } = createFormatReader('brevo', BREVO_EVENTS);
+const { readSample, read, readEvent, authenticate } = createFormatReader('brevo', BREVO_EVENTS);
 const HARD_BOUNCE = readSample('hard-bounce.json');
 const BLOCKED_EVENT = readSample('blocked.json');
 
 describe('the authentication of Brevo', () => {
-  it.each(BASIC_SECRETS)('each of two pairs of user name and password is accepted', (secret) => {
-    expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
-  });
-
-  it.each(WRONG_AUTHORIZATIONS)('a request %s is refused', (_name, authorization) => {
-    expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
-  });
-
   it('both a bearer token and a pair of user name and password are accepted', () => {
     const secrets = [BASIC_SECRETS[0], 'Bearer 0123456789abcdef'];
     expect(authenticate(secrets, 'Bearer 0123456789abcdef')).toBe('authenticated');
@@ -60,33 +45,11 @@ describe('the events of Brevo', () => {
     );
   });
 
-  it('a broken member of a batch does not affect the other members', () => {
-    const result = read([HARD_BOUNCE, null, 7, 'text', {}, { event: 3.5, email: 'a@example.org' }, BLOCKED_EVENT]);
-    expect(result.events.map(({ type }) => type)).toEqual(['hard_bounce', 'blocked']);
-    expect(result).toMatchObject({ ignored: 1, broken: 4 });
-  });
-
-  it('1,000 events of one body are read', () => {
-    const members = Array.from({ length: 1_000 }, (_, at) =>
-      replaceMembers(HARD_BOUNCE, { ts_epoch: 1793896434907 + at }),
-    );
-    expect(new Set(read(members).events.map(({ key }) => key)).size).toBe(1_000);
-  });
-
   it.each([
     ['text of JSON', `{"postrider-id":"${MESSAGE_ID}","other":1}`],
     ['an object', { 'postrider-id': MESSAGE_ID }],
   ])('the message is found if X-Mailin-custom is %s', (_name, custom) => {
     expect(readEvent(replaceMembers(HARD_BOUNCE, { 'X-Mailin-custom': custom })).messageId).toBe(MESSAGE_ID);
-  });
-
-  it.each([
-    ['the text of another program', 'some_custom_header'],
-    ['the JSON of another program', '{"order":"1"}'],
-    ['JSON without the id of a message', '{"postrider-id":"1"}'],
-    ['absent', undefined],
-  ])('no message is found if X-Mailin-custom is %s', (_name, custom) => {
-    expect(readEvent(replaceMembers(HARD_BOUNCE, { 'X-Mailin-custom': custom })).messageId).toBeNull();
   });
 
   it('the message is found in a Message-ID of Postrider', () => {
@@ -126,39 +89,7 @@ describe('the events of Brevo', () => {
     });
   });
 
-  it.each(['spam', 'bounce', 'server is down', undefined])(
-    'a deferred event with the reason “%s” is read as a deferral',
-    (reason) => {
-      expect(readEvent(replaceMembers(readSample('deferred.json'), { reason })).fact.kind).toBe('deferred');
-    },
-  );
-
-  it.each(['list_addition', 'sms', 'constructor', ''])('a request with the unknown type “%s” has no event', (event) => {
-    expect(read(replaceMembers(HARD_BOUNCE, { event })).events).toEqual([]);
-  });
-
-  it('an event without a recipient names no recipient', () => {
-    expect(readEvent(replaceMembers(HARD_BOUNCE, { email: undefined })).recipient).toBeNull();
-    expect(readEvent(replaceMembers(HARD_BOUNCE, { email: [] })).recipient).toBeNull();
-  });
-
-  it.each([
-    ['text', 'event'],
-    ['a number', 7],
-    ['null', null],
-  ])('a body that is %s is not in the format', (_name, body) => {
-    expect(readResult(body).kind).toBe('broken');
-  });
-
   it('if the store fails, the response is 429, because Brevo discards an event after any other failure status', () => {
     expect(BREVO_EVENTS.storeFailureStatus).toBe(429);
-  });
-});
-
-describe('the relay of Brevo', () => {
-  it('the message id is in X-Mailin-custom, in the form in which the events contain it', () => {
-    const [field] = BREVO_RELAY.metadata(MESSAGE_ID, {});
-    expect(field).toEqual({ name: 'X-Mailin-custom', value: `{"postrider-id":"${MESSAGE_ID}"}` });
-    expect(readEvent(replaceMembers(HARD_BOUNCE, { 'X-Mailin-custom': field?.value })).messageId).toBe(MESSAGE_ID);
   });
 });

@@ -9,6 +9,7 @@ import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '.
 import { UNREADABLE_RECIPIENT } from '../../../src/providers/event.ts';
 import type { Provider } from '../../../src/providers/provider.ts';
 import { findProviderByHost, PROVIDERS } from '../../../src/providers/providers.ts';
+import { IS_LONG_RUN } from '../../rig/sample.ts';
 
 const SAMPLE_ID = '01990000-0000-7000-8000-000000000001';
 const SAMPLE_RECIPIENT = 'recipient@example.com';
@@ -110,6 +111,10 @@ function insertMember(name: string, body: Buffer, member: string): Buffer {
 for (const provider of PROVIDERS) {
   const { relay, events } = provider;
   if (events !== null) {
+    /** The rows whose samples are changed: by default one row for each meaning. */
+    const changedRows = events.table.filter(
+      ({ meaning }, at) => IS_LONG_RUN || events.table.findIndex((row) => row.meaning === meaning) === at,
+    );
     describe(`events of ${provider.title}`, () => {
       it.each(events.table)('a sample of “$type” means $meaning', ({ meaning, sample }) => {
         const result = readBody(provider, sample, readSample(provider, sample));
@@ -141,7 +146,7 @@ for (const provider of PROVIDERS) {
       });
 
       it('reading a damaged sample never throws and never results in another recipient or message', () => {
-        for (const { sample } of events.table) {
+        for (const { sample } of changedRows) {
           for (const changedBody of listDamagedBodies(sample, readSample(provider, sample))) {
             const result = readBody(provider, sample, changedBody);
             if (result.kind !== 'events') continue;
@@ -160,7 +165,7 @@ for (const provider of PROVIDERS) {
           if (result.kind !== 'events') return result;
           return { ...result, events: result.events.map(({ key: _, ...members }) => members) };
         };
-        for (const { sample } of events.table) {
+        for (const { sample } of changedRows) {
           const body = readSample(provider, sample);
           for (const changedBody of changeJson(sample, body, listWrapped))
             expect(readFacts(sample, changedBody), changedBody.toString()).toEqual(readFacts(sample, body));
@@ -175,7 +180,7 @@ for (const provider of PROVIDERS) {
         // A field of a form is always a single text.
         const isField = (sample: string) =>
           sample.endsWith('.form') && readSample(provider, sample).includes(`=${encodeURIComponent(SAMPLE_RECIPIENT)}`);
-        for (const { sample } of events.table.filter((row) => !isField(row.sample)))
+        for (const { sample } of changedRows.filter((row) => !isField(row.sample)))
           for (const recipient of recipients)
             for (const changedBody of changeJson(sample, readSample(provider, sample), replaceRecipient(recipient))) {
               const result = readBody(provider, sample, changedBody);
@@ -187,7 +192,7 @@ for (const provider of PROVIDERS) {
 
       it('a sample with a deeply nested member or a member named __proto__ is read without an exception', () => {
         const nestedArrays = '['.repeat(200_000) + ']'.repeat(200_000);
-        for (const { sample } of events.table) {
+        for (const { sample } of changedRows.slice(0, IS_LONG_RUN ? undefined : 1)) {
           for (const member of [`"nested":${nestedArrays}`, '"__proto__":{"toString":1}']) {
             const changedBody = insertMember(sample, readSample(provider, sample), member);
             expect(readBody(provider, sample, changedBody).kind).toMatch(/^(?:events|broken)$/);

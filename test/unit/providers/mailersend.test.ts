@@ -8,8 +8,6 @@ import { MAILERSEND } from '../../../src/providers/mailersend/mailersend.ts';
 const SECRET = 'signing-secret-001';
 const TEST_SECRET = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
 const BODY = '{"type":"activity.sent","url":"https:\\/\\/example.org\\/","data":{"subject":"Prüfung"}}';
-const TEST_BODY =
-  '{"type":"webhook.test","message":"This is a ping test message","created_at":"2026-03-27T07:24:20.577080Z"}';
 
 const { events, relay } = MAILERSEND;
 if (events === null || relay === null) throw new Error('MailerSend has no events or no relay');
@@ -55,23 +53,6 @@ describe('the signature of MailerSend', () => {
     ['the published signing secret of the URL test', createRequest(sign(TEST_SECRET, BODY))],
   ])('is refused with %s', (_name, request) => {
     expect(authenticate(request, 0).kind).toBe('refused');
-  });
-});
-
-describe('the request with which MailerSend tests the URL', () => {
-  it('is recognized by its type and the published signing secret', () => {
-    expect(events.isEndpointTest?.(createRequest(sign(TEST_SECRET, TEST_BODY), TEST_BODY))).toBe(true);
-  });
-
-  const largeBody = TEST_BODY.replace('ping', 'x'.repeat(5_000));
-  it.each<[string, ProviderRequest]>([
-    ['another secret', createRequest(sign(SECRET, TEST_BODY), TEST_BODY)],
-    ['another type', createRequest(sign(TEST_SECRET, BODY))],
-    ['a body that is not JSON', createRequest(sign(TEST_SECRET, 'x'), 'x')],
-    ['a large body', createRequest(sign(TEST_SECRET, largeBody), largeBody)],
-    ['no signature', createRequest(undefined, TEST_BODY)],
-  ])('is not recognized with %s', (_name, request) => {
-    expect(events.isEndpointTest?.(request)).toBe(false);
   });
 });
 
@@ -127,22 +108,5 @@ describe('an event of MailerSend', () => {
     expect(readEvent({ type: 'activity.soft_bounced', data: { ...data, meta } })?.fact.diagnosis.diagnostic).toBe(
       diagnostic,
     );
-  });
-
-  it.each([[[]], [{ data }], [{ type: 'activity.delivered' }]])('%j is broken', (body) => {
-    expect(events?.read(createRequest(undefined, JSON.stringify(body))).kind).toBe('broken');
-  });
-});
-
-describe('the reply of the relay of MailerSend', () => {
-  it.each([
-    ['Message queued as 61eec2dc16ae8b627a4b87e7', '61eec2dc16ae8b627a4b87e7'],
-    ['250 Message queued as 61eec2dc16ae8b627a4b87e7\r\n', '61eec2dc16ae8b627a4b87e7'],
-    ['2.0.0 message queued as a1 in 3 ms', 'a1'],
-    ['Message queued as ', null],
-    ['Ok', null],
-    [`Message queued as ${'x'.repeat(300)}`, null],
-  ])('%j names the message %j', (reply, reference) => {
-    expect(relay.findReference?.(reply)).toBe(reference);
   });
 });

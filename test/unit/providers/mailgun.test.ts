@@ -1,6 +1,4 @@
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Authenticate } from '../../../src/providers/authentication.ts';
 import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
@@ -9,11 +7,9 @@ import { MAILGUN } from '../../../src/providers/mailgun/mailgun.ts';
 const NOW = Date.parse('2026-11-10T12:00:00Z');
 const DAY_MS = 24 * 3_600_000;
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
-const OTHER_ID = '01990000-0000-7000-8000-000000000002';
 const RECIPIENT = 'recipient@example.com';
 const TOKEN = '7'.repeat(50);
 const [KEY, OTHER_KEY] = ['key-of-the-account', 'key-of-the-parent-account'];
-const SAMPLES = join(import.meta.dirname, '../../../src/providers/mailgun/samples');
 
 const { events: format } = MAILGUN;
 if (format === null) throw new Error('Mailgun has no events');
@@ -196,17 +192,6 @@ describe('events of Mailgun', () => {
     });
   });
 
-  it.each([
-    ['no event', {}],
-    ['an event of an ignored type', { event: 'opened' }],
-    ['an event of an unknown type', { event: 'constructor' }],
-    ['event data that is not an object', [{ event: 'delivered' }]],
-  ])('the token of a request with %s is recorded', (_name, event) => {
-    const result = readEvents(createJsonRequest(createSignature(), event));
-    expect(result).toMatchObject({ events: [], recordedKeys: [TOKEN] });
-    expect(result.ignored + result.broken).toBe(1);
-  });
-
   it('the token of a form with an event of an ignored type is recorded', () => {
     const request = createFormRequest(
       signFields([
@@ -320,23 +305,6 @@ describe('legacy webhooks of Mailgun', () => {
     expect(getOnlyEvent(readEvents(createFormRequest(signFields(event)))).messageId).toBe(MESSAGE_ID);
   });
 
-  it.each([
-    '[',
-    '7',
-    '[[]]',
-    '{"X-Mailgun-Variables":1}',
-    '[["X-Mailgun-Variables"]]',
-    '[["Message-Id",7]]',
-    '['.repeat(300),
-  ])('the header “%s” names no message', (headers) => {
-    const fields: Fields = [
-      ['event', 'complained'],
-      ['recipient', RECIPIENT],
-      ['message-headers', headers],
-    ];
-    expect(getOnlyEvent(readEvents(createFormRequest(signFields(fields)))).messageId).toBeNull();
-  });
-
   it.each<[string, string, EventMeaning]>([
     ['hardfail', '550', 'hard'],
     ['hardfail', '605', 'provider-suppressed'],
@@ -353,25 +321,6 @@ describe('legacy webhooks of Mailgun', () => {
     expect(getMeaning(getOnlyEvent(readEvents(createFormRequest(signFields(fields)))))).toBe(meaning);
   });
 
-  it('reading a damaged form never throws and never results in another recipient or message', () => {
-    const body = readFileSync(join(SAMPLES, 'legacy-bounced.form')).toString();
-    const parts = body.split('&');
-    const bodies = [
-      ...Array.from({ length: body.length }, (_, length) => body.slice(0, length)),
-      ...parts.map((part) => parts.filter((other) => other !== part).join('&')),
-      ...parts.map((part) => body.replace(part, `${part.split('=')[0]}=%ff%zz`)),
-      ...parts.map((part) => `${body}&${part.split('=')[0]}=${OTHER_ID}`),
-    ];
-    for (const text of bodies) {
-      const result = format.read(createRequest(text, 'application/x-www-form-urlencoded'));
-      if (result.kind !== 'events') continue;
-      for (const { messageId, recipient } of result.events) {
-        expect([MESSAGE_ID, null]).toContain(messageId);
-        if (recipient?.includes('@') === true) expect(RECIPIENT.startsWith(recipient)).toBe(true);
-      }
-    }
-  });
-
   it('reading a damaged multipart form never throws', () => {
     const { body } = createMultipartRequest(signFields());
     for (let length = 0; length < body.length; length += 1) {
@@ -382,18 +331,5 @@ describe('legacy webhooks of Mailgun', () => {
       ])
         expect(format.read(createRequest(body.subarray(0, length), type)).kind).toMatch(/^(?:events|broken)$/);
     }
-  });
-
-  it('a form with 100,000 parts is read in bounded time', () => {
-    const request = createMultipartRequest(Array.from({ length: 100_000 }, () => ['a', '']));
-    expect(format.read(request).kind).toBe('broken');
-  });
-});
-
-describe('the relay of Mailgun', () => {
-  it('gets the message id as a variable', () => {
-    expect(MAILGUN.relay?.metadata(MESSAGE_ID, {})).toEqual([
-      { name: 'X-Mailgun-Variables', value: `{"postrider-id":"${MESSAGE_ID}"}` },
-    ]);
   });
 });

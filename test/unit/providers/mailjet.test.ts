@@ -1,29 +1,14 @@
 /** Tests the events and the relay of Mailjet. */
 import { describe, expect, it } from 'vitest';
 import { MAILJET_EVENTS } from '../../../src/providers/mailjet/events.ts';
-import { MAILJET_RELAY } from '../../../src/providers/mailjet/profile.ts';
-import {
-  BASIC_SECRETS,
-  createBasicAuthorization,
-  createFormatReader,
-  replaceMembers,
-  WRONG_AUTHORIZATIONS,
-} from '../../rig/event-format.ts';
+import { createFormatReader, replaceMembers } from '../../rig/event-format.ts';
 
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
-const { readSample, readResult, read, readEvent, authenticate } = createFormatReader('mailjet', MAILJET_EVENTS);
+const { readSample, read, readEvent } = createFormatReader('mailjet', MAILJET_EVENTS);
 const HARD_BOUNCE = readSample('bounce-hard.json');
 const BLOCKED_EVENT = readSample('blocked-preblocked.json');
 
 describe('the authentication of Mailjet', () => {
-  it.each(BASIC_SECRETS)('each of two pairs of user name and password is accepted', (secret) => {
-    expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
-  });
-
-  it.each(WRONG_AUTHORIZATIONS)('a request %s is refused', (_name, authorization) => {
-    expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
-  });
-
   it('a bearer token is not accepted as a secret', () => {
     expect(MAILJET_EVENTS.createAuthenticator(['Bearer 0123456789abcdef']).ok).toBe(false);
   });
@@ -50,21 +35,6 @@ describe('the events of Mailjet', () => {
     const { events } = read([spam, sent]);
     expect(events).toEqual([readEvent(spam), readEvent(sent)]);
     expect(new Set(read([sent, spam]).events)).toEqual(new Set(events));
-  });
-
-  it('a broken member of grouped events does not affect the other members', () => {
-    const result = read([HARD_BOUNCE, null, 7, 'text', {}, { event: [] }, readSample('open.json'), BLOCKED_EVENT]);
-    expect(result.events.map(({ type }) => type)).toEqual(['bounce', 'blocked']);
-    expect(result).toMatchObject({ ignored: 1, broken: 5 });
-  });
-
-  it('1,000 events of one body are read', () => {
-    const members = Array.from({ length: 1_000 }, (_, at) => replaceMembers(HARD_BOUNCE, { time: 1793896434 + at }));
-    expect(new Set(read(members).events.map(({ key }) => key)).size).toBe(1_000);
-  });
-
-  it('an empty array has no event', () => {
-    expect(read([])).toMatchObject({ events: [], ignored: 0, broken: 0 });
   });
 
   it.each([
@@ -104,23 +74,6 @@ describe('the events of Mailjet', () => {
     },
   );
 
-  it.each(['an error that is not documented', 'constructor', undefined, null])(
-    'a message blocked with the error %j suppresses no recipient',
-    (error) => {
-      expect(readEvent(replaceMembers(BLOCKED_EVENT, { error })).fact).toMatchObject({
-        kind: 'bounce',
-        failureClass: 'soft',
-      });
-    },
-  );
-
-  it.each([['helloworld'], [''], [7], [undefined], [`${MESSAGE_ID} `]])(
-    'the CustomID %j is not the id of a message',
-    (id) => {
-      expect(readEvent(replaceMembers(HARD_BOUNCE, { CustomID: id })).messageId).toBeNull();
-    },
-  );
-
   it.each([
     ['Message_GUID', {}, '1ab23cd4-e567-4901-a345-6789f0a1b2c3'],
     ['mj_message_id', { Message_GUID: undefined, mj_message_id: '19421777835146490' }, '19421777835146490'],
@@ -138,14 +91,6 @@ describe('the events of Mailjet', () => {
     expect(readEvent(replaceMembers(HARD_BOUNCE, { time })).at).toBe(expected);
   });
 
-  it.each([
-    ['a date', '2026-11-05'],
-    ['a huge number', 1e300],
-    ['absent', undefined],
-  ])('no time is read if it is %s', (_name, time) => {
-    expect(readEvent(replaceMembers(HARD_BOUNCE, { time })).at).toBeNull();
-  });
-
   it('an event in the oldest format, without MessageID, CustomID and Payload, is read', () => {
     const event = { event: 'sent', time: 1424873938, email: 'a@example.org', mj_message_id: '18858825588804172' };
     expect(readEvent(event)).toMatchObject({
@@ -153,21 +98,5 @@ describe('the events of Mailjet', () => {
       reference: '18858825588804172',
       fact: { kind: 'delivered' },
     });
-  });
-
-  it.each([
-    ['text', 'event'],
-    ['a number', 7],
-    ['null', null],
-  ])('a body that is %s is not in the format', (_name, body) => {
-    expect(readResult(body).kind).toBe('broken');
-  });
-});
-
-describe('the relay of Mailjet', () => {
-  it('the message id is in X-MJ-CustomID, in the form in which the events contain it', () => {
-    const [field] = MAILJET_RELAY.metadata(MESSAGE_ID, {});
-    expect(field).toEqual({ name: 'X-MJ-CustomID', value: MESSAGE_ID });
-    expect(readEvent(replaceMembers(HARD_BOUNCE, { CustomID: field?.value })).messageId).toBe(MESSAGE_ID);
   });
 });

@@ -5,7 +5,6 @@ import type { Authenticate } from '../../../src/providers/authentication.ts';
 import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
 import { MANDRILL } from '../../../src/providers/mandrill/mandrill.ts';
 
-const ID = '01990000-0000-7000-8000-000000000001';
 const KEY = 'webhook-key-001';
 const ENDPOINT_URL = 'https://events.example.org/events/mandrill';
 const EVENTS = '[{"event":"send","msg":{"subject":"Prüfung & mehr"}}]';
@@ -48,12 +47,6 @@ function readBatch(value: unknown): ReadResult {
   return result;
 }
 
-const createBounce = (name: string) => ({
-  event: 'hard_bounce',
-  ts: 1_762_360_434,
-  msg: { email: `${name}@example.com`, metadata: { 'postrider-id': ID }, diag: 'smtp;550 5.1.1 no' },
-});
-
 describe('the signature of Mandrill', () => {
   const authenticate = createAuthenticator(KEY);
 
@@ -65,10 +58,6 @@ describe('the signature of Mandrill', () => {
       expect(result).toMatchObject({ kind: 'refused', reason: expect.stringContaining('HMAC-SHA1') });
     },
   );
-
-  it('is accepted', () => {
-    expect(authenticate(createRequest(FIELDS, { signature: SIGNATURE }), 0)).toEqual({ kind: 'authenticated' });
-  });
 
   it('covers the fields in the order of their names', () => {
     const sortedFields: readonly [string, string][] = [['a', '1'], ...FIELDS, ['z', 'ä']];
@@ -112,54 +101,7 @@ describe('the signature of Mandrill', () => {
   });
 });
 
-describe('the request with which Mandrill tests the URL', () => {
-  const createTest = (key: string, text: string, url: string | null = ENDPOINT_URL) =>
-    createRequest([['mandrill_events', text]], {
-      signature: computeSignature(key, url ?? '', [['mandrill_events', text]]),
-      url,
-    });
-
-  it('is recognized by its empty list of events and the public key', () => {
-    expect(events.isEndpointTest?.(createTest('test-webhook', '[]'))).toBe(true);
-  });
-
-  it.each<[string, ProviderRequest]>([
-    ['another key', createTest(KEY, '[]')],
-    ['events', createTest('test-webhook', EVENTS)],
-    ['a large body', createTest('test-webhook', `[${' '.repeat(5_000)}]`)],
-    ['no URL', createTest('test-webhook', '[]', null)],
-    ['no signature', createRequest([['mandrill_events', '[]']])],
-  ])('is not recognized with %s', (_name, request) => {
-    expect(events.isEndpointTest?.(request)).toBe(false);
-  });
-});
-
 describe('a batch of Mandrill', () => {
-  it('has the events of its valid members if other members are not events', () => {
-    const result = readBatch([
-      createBounce('a'),
-      7,
-      createBounce('b'),
-      { event: 'spam' },
-      {},
-      { event: 'open', msg: {} },
-    ]);
-    expect(result).toMatchObject({
-      kind: 'events',
-      events: [{ recipient: 'a@example.com' }, { recipient: 'b@example.com' }],
-      ignored: 1,
-      broken: 3,
-    });
-  });
-
-  it('of 1,000 events is read completely, and the keys of the events do not depend on their order', () => {
-    const batch = Array.from({ length: 1_000 }, (_, index) => createBounce(`r${index}`));
-    const [first, second] = [batch, batch.toReversed()].map(readBatch);
-    if (first?.kind !== 'events' || second?.kind !== 'events') throw new Error('the batch is broken');
-    expect(new Set(first.events.map(({ key }) => key)).size).toBe(1_000);
-    expect(second.events.map(({ key }) => key)).toEqual(first.events.map(({ key }) => key).toReversed());
-  });
-
   it('has the diagnosis and the host of the last element of smtp_events', () => {
     const smtp_events = [
       { diag: '451 first', destination_ip: '192.0.2.1' },
@@ -176,13 +118,5 @@ describe('a batch of Mandrill', () => {
         },
       ],
     });
-  });
-
-  it.each([['[['], ['{}'], ['7'], ['null']])('%s is broken', (text) => {
-    expect(events?.read(createRequest([['mandrill_events', text]])).kind).toBe('broken');
-  });
-
-  it('without the field mandrill_events is broken', () => {
-    expect(events?.read(createRequest([['events', '[]']])).kind).toBe('broken');
   });
 });

@@ -45,10 +45,6 @@ describe('the signature of Resend', () => {
   const seconds = NOW / 1000;
   const authenticate = createAuthenticator(KEY);
 
-  it('is accepted', () => {
-    expect(authenticate(createRequest(createSignedHeaders(KEY, seconds)), NOW)).toEqual({ kind: 'authenticated' });
-  });
-
   it('is accepted if one signature of the list is valid', () => {
     const validHeaders = createSignedHeaders(KEY, seconds);
     const list = `v1a,AAAA v1,${'A'.repeat(43)}= ${validHeaders['svix-signature']} v2,x`;
@@ -90,12 +86,6 @@ describe('the signature of Resend', () => {
     expect(authenticate(request, NOW).kind).toBe('refused');
   });
 
-  it('is refused with a timestamp that is not a number', () => {
-    const signature = createHmac('sha256', KEY).update('msg_1.now.').update(BODY).digest('base64');
-    const headers = { 'svix-id': 'msg_1', 'svix-timestamp': 'now', 'svix-signature': `v1,${signature}` };
-    expect(authenticate(createRequest(headers), NOW).kind).toBe('refused');
-  });
-
   it.each(['abcdefghijklmnopqrstuvwxyz', 'whsec_', 'whsec_!!!!', 'whsec_c2hvcnQ='])('%s is not a secret', (text) => {
     expect(events?.createAuthenticator([text]).ok).toBe(false);
   });
@@ -123,16 +113,6 @@ describe('an event of Resend', () => {
     });
   });
 
-  it('names its recipient even if `to` is a text instead of an array, and an event with several recipients is ignored', () => {
-    expect(readEvents(createBounce({ to: 'recipient@example.com' })).events[0]?.recipient).toBe(
-      'recipient@example.com',
-    );
-    expect(readEvents(createBounce({ to: ['recipient@example.com', 'other@example.com'] }))).toMatchObject({
-      events: [],
-      ignored: 1,
-    });
-  });
-
   it('uses the reply of the receiving server as the diagnosis, or the description if there is no reply', () => {
     const getDiagnostic = (data: object) =>
       readEvents(createBounce({ bounce: data })).events[0]?.fact.diagnosis.diagnostic;
@@ -153,11 +133,4 @@ describe('an event of Resend', () => {
       Date.UTC(2026, 10, 5, 16, 33, 54, 126),
     );
   });
-
-  it.each([[[]], [{ data: {} }], [{ type: 'email.bounced' }], [{ type: 'email.bounced', data: [] }]])(
-    '%j is broken',
-    (body) => {
-      expect(events?.read(createRequest({}, Buffer.from(JSON.stringify(body)))).kind).toBe('broken');
-    },
-  );
 });

@@ -71,10 +71,6 @@ describe('authentication of SendGrid', () => {
   const body = JSON.stringify([{ event: 'delivered', email: RECIPIENT }]);
   const authenticate = createAuthenticator(getSecret(KEYS));
 
-  it('a request with a valid signature is authenticated', () => {
-    expect(authenticate(createSignedRequest(body, KEYS), NOW).kind).toBe('authenticated');
-  });
-
   it('line ends and non-ASCII bytes of the body are part of the signed content', () => {
     const formattedBody = '[\r\n{"event":"delivered","reason":"größe"}]\r\n';
     expect(authenticate(createSignedRequest(formattedBody, KEYS), NOW).kind).toBe('authenticated');
@@ -156,14 +152,6 @@ describe('events of SendGrid', () => {
     });
   });
 
-  it('a time that is a text is read', () => {
-    expect(readOne({ event: 'delivered', timestamp: '1794242034' }).at).toBe(1_794_242_034_000);
-  });
-
-  it('a delivery has the reply of the receiving server', () => {
-    expect(readOne({ event: 'delivered', response: '250 OK' }).fact.diagnosis.diagnostic).toBe('250 OK');
-  });
-
   it.each<[Record<string, unknown>, EventMeaning]>([
     [{ event: 'bounce' }, 'by-text'],
     [{ event: 'bounce', type: 'other' }, 'by-text'],
@@ -197,11 +185,6 @@ describe('events of SendGrid', () => {
     expect(readOne({ event: 'bounce', type: 'bounce', ...members }).messageId).toBe(MESSAGE_ID);
   });
 
-  it('an event about a message of another program names no message of Postrider', () => {
-    const members = { 'postrider-id': undefined, 'smtp-id': '<14c5d75ce93.dfd.64b469@ismtpd-555>' };
-    expect(readOne({ event: 'bounce', type: 'bounce', ...members }).messageId).toBeNull();
-  });
-
   it.each<[string, Record<string, unknown>]>([
     ['no id', { sg_event_id: undefined }],
     ['an empty id', { sg_event_id: '' }],
@@ -216,33 +199,4 @@ describe('events of SendGrid', () => {
       expect(second?.key).not.toBe(first?.key);
     },
   );
-
-  it('a batch with broken members has the events of its other members', () => {
-    const event = { email: RECIPIENT, event: 'delivered', 'postrider-id': MESSAGE_ID };
-    const result = readEvents([null, event, 'text', [event], {}, { event: '' }, { event: 'open' }, event]);
-    expect(result).toMatchObject({ broken: 5, ignored: 1 });
-    expect(result.events).toHaveLength(2);
-  });
-
-  it('an empty array has no events', () => {
-    expect(readEvents([])).toMatchObject({ events: [], ignored: 0, broken: 0 });
-  });
-
-  it('a batch of 1,000 events is read in its order', () => {
-    const batch = Array.from({ length: 1_000 }, (_, at) => ({
-      ...{ email: `r${at}@example.com`, event: at % 2 === 0 ? 'delivered' : 'bounce', type: 'bounce' },
-      ...{ sg_event_id: `event-${at}`, 'postrider-id': MESSAGE_ID, timestamp: 1_794_242_034 + at },
-    }));
-    const { events } = readEvents(batch);
-    expect(events.map(({ recipient }) => recipient)).toEqual(batch.map(({ email }) => email));
-    expect(new Set(events.map(({ key }) => key)).size).toBe(1_000);
-  });
-});
-
-describe('the relay of SendGrid', () => {
-  it('gets the message id as a unique argument', () => {
-    expect(SENDGRID.relay?.metadata(MESSAGE_ID, {})).toEqual([
-      { name: 'X-SMTPAPI', value: `{"unique_args":{"postrider-id":"${MESSAGE_ID}"}}` },
-    ]);
-  });
 });

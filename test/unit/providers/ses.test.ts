@@ -3,8 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { findProviderByHost } from '../../../src/providers/providers.ts';
 import { SES_RELAY } from '../../../src/providers/ses/profile.ts';
 
-const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
-
 describe('the relay profile of Amazon SES', () => {
   it.each([
     'email-smtp.eu-west-1.amazonaws.com',
@@ -23,15 +21,6 @@ describe('the relay profile of Amazon SES', () => {
     'email-smtp.a.b.amazonaws.com',
   ])('the host %s is not recognized', (host) => {
     expect(findProviderByHost(host)).toBeNull();
-  });
-
-  it('the metadata contains a message tag and, if it is configured, the configuration set', () => {
-    const tag = { name: 'X-SES-MESSAGE-TAGS', value: `postrider-id=${MESSAGE_ID}` };
-    expect(SES_RELAY.metadata(MESSAGE_ID, {})).toEqual([tag]);
-    expect(SES_RELAY.metadata(MESSAGE_ID, { 'configuration-set': 'transactional' })).toEqual([
-      tag,
-      { name: 'X-SES-CONFIGURATION-SET', value: 'transactional' },
-    ]);
   });
 
   it('Date and Message-ID are not signed, because Amazon SES replaces them', () => {

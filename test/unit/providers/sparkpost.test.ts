@@ -2,17 +2,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/providers/json.ts';
 import { SPARKPOST_EVENTS } from '../../../src/providers/sparkpost/events.ts';
-import { SPARKPOST_RELAY } from '../../../src/providers/sparkpost/profile.ts';
-import {
-  BASIC_SECRETS,
-  createBasicAuthorization,
-  createFormatReader,
-  replaceMembers,
-  WRONG_AUTHORIZATIONS,
-} from '../../rig/event-format.ts';
+import { createFormatReader, replaceMembers } from '../../rig/event-format.ts';
 
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
-const { readSample, readResult, read, readEvent, authenticate } = createFormatReader('sparkpost', SPARKPOST_EVENTS);
+const { readSample, read, readEvent } = createFormatReader('sparkpost', SPARKPOST_EVENTS);
 
 /** Returns the batch member in a sample file. `members` replace members of its event. */
 function createMember(sample: string, members: Json = {}): Json {
@@ -24,16 +17,6 @@ function createMember(sample: string, members: Json = {}): Json {
 function readBounce(members: Json, sample = 'bounce-10.json') {
   return readEvent([createMember(sample, members)]).fact;
 }
-
-describe('the authentication of SparkPost', () => {
-  it.each(BASIC_SECRETS)('each of two pairs of user name and password is accepted', (secret) => {
-    expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
-  });
-
-  it.each(WRONG_AUTHORIZATIONS)('a request %s is refused', (_name, authorization) => {
-    expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
-  });
-});
 
 describe('the events of SparkPost', () => {
   it('a bounce has the message, the recipient, the time, the reply and the host', () => {
@@ -120,18 +103,6 @@ describe('the events of SparkPost', () => {
     expect(second.events[1]?.key).toBe(first.events[0]?.key);
   });
 
-  it('the letter case of the recipient is preserved', () => {
-    const names = { raw_rcpt_to: 'Recipient@example.com', rcpt_to: 'recipient@example.com' };
-    expect(readEvent([createMember('bounce-10.json', names)]).recipient).toBe('Recipient@example.com');
-    const event = createMember('bounce-10.json', { ...names, raw_rcpt_to: undefined });
-    expect(readEvent([event]).recipient).toBe('recipient@example.com');
-  });
-
-  it('an event about a message of another program names no message of Postrider', () => {
-    for (const meta of [{}, { order: '1' }, undefined, null, 'text', { 'postrider-id': 'other' }])
-      expect(readEvent([createMember('bounce-10.json', { rcpt_meta: meta })]).messageId).toBeNull();
-  });
-
   it.each([
     ['text', '1793896434', 1793896434000],
     ['a number', 1793896434, 1793896434000],
@@ -140,57 +111,11 @@ describe('the events of SparkPost', () => {
     expect(readEvent([createMember('bounce-10.json', { timestamp })]).at).toBe(expected);
   });
 
-  it.each([
-    ['a huge number', 1e300],
-    ['absent', undefined],
-  ])('no time is read if it is %s', (_name, timestamp) => {
-    expect(readEvent([createMember('bounce-10.json', { timestamp })]).at).toBeNull();
-  });
-
-  it('a broken member of a batch does not affect the other members', () => {
-    const brokenMembers = [
-      null,
-      7,
-      {},
-      { msys: null },
-      { msys: { message_event: [] } },
-      { msys: { message_event: {} } },
-    ];
-    const result = read([
-      createMember('bounce-10.json'),
-      ...brokenMembers,
-      { msys: {} },
-      createMember('delivery.json'),
-    ]);
-    expect(result.events.map(({ type }) => type)).toEqual(['bounce/10', 'delivery']);
-    expect(result).toMatchObject({ ignored: 1, broken: brokenMembers.length });
-  });
-
-  it('1,000 events of one body are read', () => {
-    const members = Array.from({ length: 1_000 }, (_, at) => createMember('bounce-10.json', { event_id: `id-${at}` }));
-    expect(new Set(read(members).events.map(({ key }) => key)).size).toBe(1_000);
-  });
-
   it('the request that tests the webhook is valid and has no event', () => {
     expect(read([{ msys: {} }])).toMatchObject({ events: [], broken: 0 });
   });
 
   it('a single event that is not in an array is read', () => {
     expect(readEvent(createMember('delivery.json')).fact.kind).toBe('delivered');
-  });
-
-  it.each([
-    ['text', 'msys'],
-    ['a number', 7],
-    ['null', null],
-  ])('a body that is %s is not in the format', (_name, body) => {
-    expect(readResult(body).kind).toBe('broken');
-  });
-});
-
-describe('the relay of SparkPost', () => {
-  it('the message id is in the metadata of X-MSYS-API', () => {
-    const value = `{"metadata":{"postrider-id":"${MESSAGE_ID}"}}`;
-    expect(SPARKPOST_RELAY.metadata(MESSAGE_ID, {})).toEqual([{ name: 'X-MSYS-API', value }]);
   });
 });

@@ -78,13 +78,6 @@ test('accounts are served round-robin, so that one message does not wait behind 
   expect(readyQueue.size).toBe(997);
 });
 
-test('an empty queue returns nothing and can be filled again', () => {
-  const readyQueue = createReadyQueue();
-  expect([readyQueue.dequeue(), readyQueue.size, readyQueue.dequeueAll()]).toEqual([undefined, 0, []]);
-  readyQueue.enqueue(createLeasedMessage(1, 'a'));
-  expect([readyQueue.dequeue()?.id, readyQueue.dequeue(), readyQueue.size]).toEqual(['a', undefined, 0]);
-});
-
 test('no message is lost or returned twice, the messages of each account keep their order, and the queue size is correct', () => {
   const steps = fc.array(fc.oneof(fc.integer({ min: 1, max: 4 }), fc.constant('dequeue' as const)), {
     maxLength: 2_000,
@@ -121,14 +114,6 @@ test('no message is lost or returned twice, the messages of each account keep th
   );
 });
 
-test('a long queue has the same order after it is compacted', () => {
-  const readyQueue = createReadyQueue();
-  for (let n = 0; n < 2_000; n += 1) readyQueue.enqueue(createLeasedMessage(1, String(n)));
-  expect(readyQueue.dequeueAll().map(({ id }) => Number(id))).toEqual(
-    Array.from({ length: 2_000 }, (_, index) => index),
-  );
-});
-
 const DISPATCHER_MODES = Object.keys(MODE_TRANSITIONS) as DispatcherMode[];
 
 /** The transitions that lead from `starting` to each mode. */
@@ -161,16 +146,6 @@ test('the mode of a dispatcher allows the transitions of the table; every other 
     'running → draining',
     'draining → stopped',
   ]);
-});
-
-test('a dispatcher starts once, and does not start after it has drained', async () => {
-  const { dispatcher, clock } = createQueueRig();
-  dispatcher.start();
-  expect(() => dispatcher.start()).toThrow('no transition from running to running');
-  const drain = dispatcher.drain(1_000);
-  await clock.advance(0);
-  await drain;
-  expect(() => dispatcher.start()).toThrow('no transition from stopped to running');
 });
 
 test('before its start a dispatcher claims no message, returns no lease, and drains at once', async () => {

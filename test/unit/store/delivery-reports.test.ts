@@ -43,14 +43,3 @@ test.each([
   expect(database.prepare('SELECT count(*) AS row_count FROM feedback').get()).toEqual({ row_count: rowCount });
   expect(store.listLastFeedback()).toEqual([{ source: 'postmark', at: AT + 1_000 }]);
 });
-
-test('the time of a delivery event is stored if the transaction of an earlier attempt to record it was rolled back', () => {
-  const { database, store, messages } = createStoreWithDeliveredMessages(1);
-  const report = createDeliveryEvent(messages[0]?.id ?? '', AT, false);
-  database.exec('BEGIN');
-  expect(store.recordFeedback([report])).toMatchObject([{ kind: 'confirmed' }]);
-  database.exec('ROLLBACK');
-  expect(store.listLastFeedback()).toEqual([]);
-  expect(store.recordFeedback([report])).toMatchObject([{ kind: 'confirmed' }]);
-  expect(store.listLastFeedback()).toEqual([{ source: 'postmark', at: AT }]);
-});

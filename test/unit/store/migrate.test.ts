@@ -1,9 +1,8 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/error.ts';
-import { backupDatabase } from '../../../src/store/sqlite/backup.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { acquireServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
@@ -12,10 +11,6 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS } from '../../rig/messages.ts';
 
 const NEWEST_VERSION = readdirSync(new URL('../../../src/store/sqlite/migrations/', import.meta.url)).length;
-
-function readSchema(database: DatabaseSync): unknown[] {
-  return database.prepare('SELECT type, name, sql FROM sqlite_schema ORDER BY name').all();
-}
 
 const readVersion = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get()?.user_version;
 
@@ -36,23 +31,6 @@ test('the lock file of a service is readable only by its owner, because every us
   expect(() => acquireServeLock(path)).toThrow(StoreError);
   unlock();
   acquireServeLock(path)();
-});
-
-test('opening a database for the second time changes nothing', () => {
-  const path = join(createTemporaryFolder(), 'postrider.db');
-  const firstDatabase = openDatabase(path);
-  createEngine(firstDatabase).operations.createAccount('shop', NO_LIMITS, 1);
-  const schema = readSchema(firstDatabase);
-  firstDatabase.close();
-  const reopenedDatabase = openDatabase(path);
-  onTestFinished(() => reopenedDatabase.close());
-  expect(readSchema(reopenedDatabase)).toEqual(schema);
-  expect(readVersion(reopenedDatabase)).toBe(NEWEST_VERSION);
-  expect(
-    createEngine(reopenedDatabase)
-      .operations.listAccounts()
-      .map(({ name }) => name),
-  ).toEqual(['shop']);
 });
 
 test('a second process opens a database while the first process has it open', () => {
@@ -143,17 +121,4 @@ test('a backup of a damaged database is refused', async () => {
   writeFileSync(path, bytes.fill(0xff, bytes.length - 8_192));
   writeFileSync(draft, '');
   await expect(backupDatabase(path, draft, 'the backup', () => undefined)).rejects.toThrow(/^the backup is damaged/);
-});
-
-test('a backup of a database that is open under another name is refused', async () => {
-  const folder = createTemporaryFolder();
-  const [formerPath, newPath] = [join(folder, 'before.db'), join(folder, 'after.db')];
-  const openedDatabase = openDatabase(formerPath);
-  onTestFinished(() => openedDatabase.close());
-  renameSync(formerPath, newPath);
-  writeFileSync(join(folder, 'draft'), '');
-  await expect(backupDatabase(newPath, join(folder, 'draft'), 'the backup', () => undefined)).rejects.toThrow(
-    /has .*after\.db open under another name/,
-  );
-  expect(readdirSync(folder)).not.toContain('after.db-wal');
 });

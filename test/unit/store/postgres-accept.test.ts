@@ -85,18 +85,3 @@ test('if another node stores a message with the same idempotency key after the l
   expect((await store.findMessage(otherMessage.id))?.state).toBe('queued');
   expect((await store.listAccounts())[0]?.volumeUsed).toBe(2);
 });
-
-test('a batch of refused messages writes nothing', async () => {
-  const { store, accept, statementNames } = await openInterceptedStore(async () => undefined);
-  await store.createAccount(
-    'default',
-    { ...NO_LIMITS, volume: 1, rate: { limit: 9, periodMs: 3_600_000 } },
-    Date.now(),
-  );
-  const now = Date.now();
-  await accept([createMessage({ acceptedAt: now })]);
-  statementNames.length = 0;
-  const results = await accept([createMessage({ acceptedAt: now }), createMessage({ acceptedAt: now })]);
-  expect(results.map(({ kind }) => kind)).toEqual(['refused', 'refused']);
-  expect(statementNames.filter((name) => name.includes('write') || name.includes('append'))).toEqual([]);
-});

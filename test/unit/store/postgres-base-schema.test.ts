@@ -53,14 +53,6 @@ test('if many nodes start together on an empty database, the schema is created o
   expect(results.flat().map(({ kind }) => kind)).toEqual(stores.map(() => 'accepted'));
 });
 
-test('a start does not change a current schema', async () => {
-  const url = await createTemporaryDatabase();
-  await migrate(createPoolFor(url));
-  const rowsBefore = await readRows(url, 'SELECT xmin::text, * FROM postrider');
-  await migrate(createPoolFor(url));
-  expect(await readRows(url, 'SELECT xmin::text, * FROM postrider')).toEqual(rowsBefore);
-});
-
 test('a failing migration changes nothing, and reports the failure in one line', async () => {
   const url = await createTemporaryDatabase();
   await migrate(createPoolFor(url));

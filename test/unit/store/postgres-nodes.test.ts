@@ -7,7 +7,7 @@ import type { FeedbackReport } from '../../../src/model/feedback.ts';
 import type { AcceptResult, NewMessage } from '../../../src/model/message.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../../rig/messages.ts';
+import { createMessage, createSettlement, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
@@ -48,16 +48,6 @@ const countKind = (results: readonly AcceptResult[], kind: AcceptResult['kind'])
   results.filter((answer) => answer.kind === kind).length;
 const createLease = (owner: string) => ({ owner, until: Date.now() + 600_000 });
 
-/** Opens a connection that holds the locks of the statement until the test ends. */
-async function lockRows(url: string, statement: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  onTestFinished(() => client.end());
-  await client.query('BEGIN');
-  await client.query(statement);
-  return client;
-}
-
 describe('acceptance on several nodes at once', () => {
   test('counts the exact volume across all nodes, excluding refused messages', async () => {
     const installation = await startInstallation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
@@ -83,31 +73,6 @@ describe('acceptance on several nodes at once', () => {
     expect(laterResult?.kind).toBe('accepted');
   });
 
-  test('counts the messages of an account without limits exactly and does not lock the account', async () => {
-    const installation = await startInstallation(NO_LIMITS);
-    await lockRows(installation.url, 'SELECT * FROM account FOR NO KEY UPDATE');
-    const batches = Array.from({ length: 12 }, () => [createMessage(), createMessage()]);
-    expect(countKind(await acceptEverywhere(installation, batches), 'accepted')).toBe(24);
-    expect((await installation.firstNode.listAccounts())[0]?.volumeUsed).toBe(24);
-  });
-
-  test('applies a new limit exactly, starting with the first batch that reads the limit', async () => {
-    const installation = await startInstallation(NO_LIMITS);
-    const limit = installation.firstNode.setAccount(
-      'account-1',
-      { rate: { limit: 40, periodMs: 3_600_000 } },
-      Date.now(),
-    );
-    const createBatches = () => Array.from({ length: 20 }, () => Array.from({ length: 4 }, () => createMessage()));
-    const resultsBefore = await acceptEverywhere(installation, createBatches());
-    await limit;
-    const resultsAfter = await acceptEverywhere(installation, createBatches());
-    const acceptedAnswers = [...resultsBefore, ...resultsAfter].filter(
-      (answer) => answer.kind === 'accepted' && answer.limits.rate !== null,
-    );
-    expect(acceptedAnswers).toHaveLength(40);
-  });
-
   test('accepts one message per idempotency key, even if several nodes receive the key at the same time', async () => {
     const installation = await startInstallation(NO_LIMITS);
     const createKeyedMessage = (key: string, fingerprint: string) =>
@@ -129,19 +94,6 @@ describe('acceptance on several nodes at once', () => {
     expect(await acceptEverywhere(installation, [[createKeyedMessage('a', 'other')]])).toEqual([
       { kind: 'idempotency-conflict' },
     ]);
-  });
-
-  test('if one idempotency key is sent with two payloads at once, one message is accepted, and messages with the other payload conflict', async () => {
-    const installation = await startInstallation(NO_LIMITS);
-    const batches = Array.from({ length: 12 }, (_, index) => [
-      createMessage({ idempotency: { key: 'k', fingerprint: index % 2 === 0 ? 'x' : 'y' } }),
-    ]);
-    const answers = await acceptEverywhere(installation, batches);
-    expect([
-      countKind(answers, 'accepted'),
-      countKind(answers, 'replayed'),
-      countKind(answers, 'idempotency-conflict'),
-    ]).toEqual([1, 5, 6]);
   });
 
   test('a batch submitted again after its answer was lost is neither stored nor counted twice', async () => {
@@ -185,27 +137,6 @@ describe('claiming on several nodes at once', () => {
     expect(leasedIds).toHaveLength(900);
     expect(new Set(leasedIds)).toEqual(new Set(messages.map(({ id }) => id)));
   });
-
-  test('a claim skips rows that another node is leasing and does not wait for them', async () => {
-    const { url, firstNode } = await startInstallation(NO_LIMITS);
-    const messages = Array.from({ length: 10 }, () => createMessage());
-    await firstNode.accept(messages);
-    const lockedIds = messages.slice(0, 6).map(({ id }) => id);
-    const otherConnection = await lockRows(
-      url,
-      `SELECT * FROM queue WHERE id IN ('${lockedIds.join("','")}') FOR UPDATE`,
-    );
-    const claimResult = await firstNode.claim(CLAIM_LIMITS, createLease('n'), Date.now() + 1);
-    expect(claimResult.messages.map(({ id }) => id).sort()).toEqual(
-      messages
-        .slice(6)
-        .map(({ id }) => id)
-        .sort(),
-    );
-    await otherConnection.query('ROLLBACK');
-    const remainingMessages = await firstNode.claim(CLAIM_LIMITS, createLease('n'), Date.now() + 1);
-    expect(remainingMessages.messages.map(({ id }) => id).sort()).toEqual(lockedIds.sort());
-  });
 });
 
 describe('the end of leases on several nodes at once', () => {
@@ -239,26 +170,6 @@ describe('the end of leases on several nodes at once', () => {
       { value: { emails: 100, bounces: 20 } },
       { value: { emails: 100, bounces: 20 } },
     ]);
-  });
-
-  test('leases of a dead node are recovered once, even if several nodes try to recover them', async () => {
-    const installation = await startInstallation(NO_LIMITS);
-    const messages = Array.from({ length: 300 }, () => createMessage({ lease: createLease('dead') }));
-    await installation.firstNode.accept(messages);
-    const recoveredCounts = await Promise.all(
-      installation.nodes.map((node, n) =>
-        node.recover({
-          now: Date.now(),
-          includeAllLeases: false,
-          includeDeadNodes: true,
-          onUncertain: 'resend',
-          node: `node-${n}`,
-        }),
-      ),
-    );
-    expect(recoveredCounts.reduce((sum, n) => sum + n, 0)).toBe(300);
-    const histories = await Promise.all(messages.slice(0, 50).map(({ id }) => installation.firstNode.findMessage(id)));
-    for (const history of histories) expect(history?.events.map(({ verb }) => verb)).toEqual(['accepted', 'recovered']);
   });
 
   test('exactly one of a settlement and a recovery of the same lease succeeds', async () => {
@@ -310,24 +221,6 @@ test('a token bucket grants all nodes together no more tokens than it contains',
     }
   }
   expect([...grantedByAccount.values()]).toEqual([100, 100]);
-});
-
-test('messages from several nodes whose ids contain the same time are all stored, and are found in order', async () => {
-  const installation = await startInstallation(NO_LIMITS);
-  const baseTime = Date.now() - 60_000;
-  const ids = Array.from({ length: 60 }, () => createMessageIdAt(baseTime));
-  await acceptEverywhere(
-    installation,
-    ids.map((id) => [createMessage({ id, acceptedAt: baseTime })]),
-  );
-  const listedMessages = await installation.firstNode.listMessages({
-    accountId: 1,
-    state: 'queued',
-    to: null,
-    since: baseTime,
-    limit: 100,
-  });
-  expect(listedMessages.map(({ id }) => id)).toEqual(ids.toSorted().toReversed());
 });
 
 describe('feedback on several nodes at once', () => {

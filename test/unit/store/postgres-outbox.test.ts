@@ -1,5 +1,4 @@
 /** Tests the outbox of PostgreSQL while other transactions are open. */
-import { readdirSync } from 'node:fs';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';
@@ -10,12 +9,6 @@ import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-/** The number of the migration that creates the tables of webhooks. */
-const WEBHOOK_MIGRATION = Number(
-  readdirSync(new URL('../../../src/store/postgres/migrations/', import.meta.url))
-    .find((name) => name.endsWith('-webhook.sql'))
-    ?.slice(0, 4),
-);
 const SEED = '0123456789abcdef';
 const ENDPOINT = { url: 'https://hooks.example.com/', account: null, name: null, sealed: 'unused' };
 
@@ -165,16 +158,6 @@ test('if an earlier transaction does not end, a change fails with a one-line err
   ).resolves.toBeUndefined();
 });
 
-test('while an endpoint exists, an earlier version of the schema cannot be used', async () => {
-  const url = await createTemporaryDatabase();
-  const store = await openNode(url);
-  const client = await connectClient(url);
-  const readLeastVersion = async () => (await client.query('SELECT version, least FROM postrider')).rows[0];
-  expect((await readLeastVersion()).least).toBe(1);
-  await createWebhook(store);
-  expect((await readLeastVersion()).least).toBe(WEBHOOK_MIGRATION);
-});
-
 test('in a database that was restored from a dump, where transactions have smaller numbers, an endpoint receives events', async () => {
   const url = await createTemporaryDatabase();
   const store = await openNode(url);
@@ -186,23 +169,4 @@ test('in a database that was restored from a dump, where transactions have small
   await store.purgeDeliveries(0, 0, 10);
   await store.accept([createMessage()]);
   expect(await moveEvents(store)).toMatchObject({ events: 1, deliveries: 1 });
-});
-
-test('the stored start of an endpoint is set to 0 only after every earlier event has been moved from the outbox', async () => {
-  const url = await createTemporaryDatabase();
-  const store = await openNode(url);
-  await store.createAccount('default', NO_LIMITS, Date.now());
-  await createWebhook(store);
-  await store.accept([createMessage()]);
-  await store.createWebhook({ ...ENDPOINT, events: WEBHOOK_EVENT_TYPES }, Date.now());
-  const client = await connectClient(url);
-  // The start is not later than the oldest transaction of the server, which may belong to another test.
-  await client.query('UPDATE webhook SET start = (SELECT max(xid)::text::bigint + 1 FROM outbox) WHERE id = 2');
-  const readStarts = async () =>
-    (await client.query<{ start: string }>('SELECT start FROM webhook ORDER BY id')).rows.map(({ start }) => start);
-  await store.purgeDeliveries(0, 0, 10);
-  expect(await readStarts()).toEqual(['0', expect.not.stringMatching(/^0$/)]);
-  expect(await moveEvents(store)).toMatchObject({ events: 1, deliveries: 1 });
-  await store.purgeDeliveries(0, 0, 10);
-  expect(await readStarts()).toEqual(['0', '0']);
 });

@@ -110,15 +110,6 @@ test('messages without a matching partition are stored in the default partition,
   expect((await store.findMessage(message.id))?.message).toBe(message.message);
 });
 
-test('the creation of a partition waits only a short time for other transactions, and the next call creates it', async () => {
-  const { pool, client } = await openStoreAndPool();
-  await client.query('BEGIN');
-  await client.query('SELECT * FROM body_rest');
-  expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(false);
-  await client.query('ROLLBACK');
-  expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
-});
-
 test('accepting and reading messages does not wait while the creation of a partition waits', async () => {
   const { pool, client } = await openStoreAndPool();
   await client.query('BEGIN');
@@ -166,21 +157,4 @@ test('a partition of bodies is dropped only after the retention time of all its 
   expect(await dropExpiredBodies(pool, week)).toContain('body_20310515');
   expect(await listPartitions(client, 'body')).not.toContain('body_20310515');
   expect(await store.findMessage(lateMessage.id)).toMatchObject({ message: null, state: 'delivered' });
-});
-
-test('bodies are purged individually if other bodies of the same day are retained', async () => {
-  const { store, pool, client } = await openStoreAndPool();
-  await ensurePartitions(pool, MONTH_MIDDLE);
-  const lease = { owner: 'n', until: MONTH_MIDDLE };
-  const [endedMessage, queuedMessage] = [
-    createMessage({ acceptedAt: MONTH_MIDDLE, lease }),
-    createMessage({ acceptedAt: MONTH_MIDDLE, lease }),
-  ];
-  await store.accept([endedMessage, queuedMessage]);
-  const event = { at: MONTH_MIDDLE + 1, verb: 'delivered', by: 'n', detail: null, failure: null, attempt: null };
-  await store.settle([createSettlement({ ...endedMessage, attempts: 1, lease }, { event })]);
-  expect(await store.purgeBodiesAndKeys(MONTH_MIDDLE + 7 * DAY_MS, 0, 100)).toBe(1);
-  expect((await store.findMessage(endedMessage.id))?.message).toBeNull();
-  expect((await store.findMessage(queuedMessage.id))?.message).toBe(queuedMessage.message);
-  expect(await countRowsByPartition(client, 'body')).toEqual({ body_20310515: 1 });
 });

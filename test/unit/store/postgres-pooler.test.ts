@@ -119,21 +119,6 @@ test('a direct connection to another database is refused before anything is migr
   );
 });
 
-test('the schema that POSTRIDER_DATABASE names is used behind a pooler', async () => {
-  const { url } = await startPooledServer(await createTemporaryDatabase());
-  const withSchema = new URL(url);
-  withSchema.searchParams.set('schema', 'mail');
-  const store = await openStore(parsePostgresUrl(withSchema.href), { exclusive: true });
-  onTestFinished(() => store.close());
-  await store.createAccount('default', NO_LIMITS, 1);
-  expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'accepted' }]);
-  const pool = createPool({ setting: createPostgresSetting(url), application: 'postrider test', random: Math.random });
-  onTestFinished(() => pool.close());
-  const text =
-    "SELECT to_regclass('mail.mail_request') IS NOT NULL AND to_regclass('public.mail_request') IS NULL AS own";
-  expect(await pool.query({ name: 'test_schema', text }, [])).toEqual([{ own: true }]);
-});
-
 test('with prepared=yes statements stay prepared behind a pooler that tracks them, also after another node has changed a table', async () => {
   const database = await createTemporaryDatabase();
   const { pooler, url } = await startPooledServer(database, { prepared: 'track' });
@@ -163,11 +148,4 @@ test('with prepared=yes statements stay prepared behind a pooler that tracks the
   await acceptOnBoth();
   expect(pooler.getSwitchCount()).toBeGreaterThan(0);
   expect(pooler.refusedRequests).toEqual([]);
-});
-
-test('with prepared=yes, opening the store through a pooler that tracks no prepared statements fails with a one-line error', async () => {
-  const { url } = await startPooledServer(await createTemporaryDatabase(), { unsupportedRequest: 'forward' });
-  await expect(openStore(parsePostgresUrl(`${url}&prepared=yes`), { exclusive: true })).rejects.toThrow(
-    /^PostgreSQL \S+: the pooler does not track prepared statements\. Set max_prepared_statements in PgBouncer 1\.21 or later, or remove prepared=yes from POSTRIDER_DATABASE\.$/,
-  );
 });

@@ -7,7 +7,6 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { type Connection, connectToServer } from '../../../src/store/postgres/connection.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
-import { parseOptions } from '../../../src/store/postgres/server-settings.ts';
 import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
@@ -19,7 +18,10 @@ async function createUnsafeDatabase(): Promise<URL> {
   const url = new URL(await createTemporaryDatabase());
   const name = `careless_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   const adminUrl = url.href;
-  const settings = ['synchronous_commit = off', 'client_min_messages = error', 'statement_timeout = 0', 'jit = on'];
+  const settings = [
+    ...['synchronous_commit = off', 'client_min_messages = error', 'statement_timeout = 0', 'jit = on'],
+    ...['default_transaction_read_only = on', "lock_timeout = '5ms'", "idle_session_timeout = '8s'"],
+  ];
   await runStatement(
     adminUrl,
     `CREATE ROLE ${name} LOGIN PASSWORD 'careless'; ALTER DATABASE ${url.pathname.slice(1)} OWNER TO ${name};
@@ -63,6 +65,9 @@ async function readSettings(connection: Connection): Promise<Readonly<Record<str
     'idle_in_transaction_session_timeout',
     'plan_cache_mode',
     'jit',
+    'default_transaction_read_only',
+    'lock_timeout',
+    'idle_session_timeout',
   ];
   const text = `SELECT ${settingNames.map((name) => `current_setting('${name}') AS ${name}`).join(', ')}`;
   const [row = {}] = await connection.query({ name: '', text }, []);
@@ -76,6 +81,9 @@ const EXPECTED_SETTINGS = {
   idle_in_transaction_session_timeout: '7s',
   plan_cache_mode: 'force_generic_plan',
   jit: 'off',
+  default_transaction_read_only: 'off',
+  lock_timeout: '0',
+  idle_session_timeout: '0',
 };
 
 async function findFault(url: string): Promise<string> {
@@ -85,7 +93,7 @@ async function findFault(url: string): Promise<string> {
   );
 }
 
-test('a role with synchronous_commit=off and client_min_messages=error does not affect connections', async () => {
+test('the settings of a role do not affect connections', async () => {
   const url = await createUnsafeDatabase();
   expect(await readSettings(await openConnection(url.href))).toEqual(EXPECTED_SETTINGS);
 });
@@ -114,37 +122,6 @@ test('an operator’s options also apply behind a pooler that refuses startup op
   expect(await readSettings(connection)).toEqual(EXPECTED_SETTINGS);
   const text = `SELECT current_setting('work_mem') AS memory, current_setting('search_path') AS path`;
   expect(await connection.query({ name: '', text }, [])).toEqual([{ memory: '8MB', path: 'post, public' }]);
-});
-
-test('options that can be set only at the start of a connection are sent unchanged', async () => {
-  expect(parseOptions('-c jit_debugging_support=off -c a.b=c\\ d\\\\ -e --x-y.z=1 -c')).toEqual({
-    settings: [
-      { name: 'a.b', value: 'c d\\' },
-      { name: 'x_y.z', value: '1' },
-    ],
-    startupOptions: '-c jit_debugging_support=off -e -c',
-  });
-  const url = new URL(await createTemporaryDatabase());
-  url.searchParams.set('options', '-c ignore_system_indexes=on');
-  const connection = await openConnection(url.href);
-  const text = `SELECT current_setting('ignore_system_indexes') AS value`;
-  expect(await connection.query({ name: '', text }, [])).toEqual([{ value: 'on' }]);
-});
-
-test('a value that the server refuses is reported in one line', async () => {
-  const url = new URL(await createTemporaryDatabase());
-  url.searchParams.set('options', '-c work_mem=much');
-  expect(await findFault(url.href)).toMatch(
-    /^StoreError: PostgreSQL .*: the server refuses a setting of options= in POSTRIDER_DATABASE \(.*work_mem.*\)\. Correct it\.$/,
-  );
-});
-
-test('a server that does not apply SET is refused with a one-line error', async () => {
-  const url = await createUnsafeDatabase();
-  const proxy = await startPoolerProxy(Number(url.port), { options: 'drop', ignoresSet: true });
-  expect(await findFault(replacePort(url, proxy.port))).toMatch(
-    /^StoreError: PostgreSQL .*: the server does not apply synchronous_commit=on \(its value is off\)\. If a connection pooler is used, add pooler=transaction to POSTRIDER_DATABASE, or set the pooler to session pooling \(PgBouncer: pool_mode = session\)\.$/,
-  );
 });
 
 test('a connection whose settings were changed after they had been checked commits nothing', async () => {

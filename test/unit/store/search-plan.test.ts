@@ -2,8 +2,6 @@
 import { expect, test } from 'vitest';
 import { type IndexState, type StoredSegment, selectNextTask } from '../../../src/store/search/index-step.ts';
 
-const MINUTE_MS = 60_000;
-
 const createSegment = (
   number: number,
   first: number,
@@ -49,14 +47,6 @@ test('the newest messages are indexed first, then older messages, and an empty s
   expect(selectNextTask(createIndexState({ unindexedCount: 999 }))).toBeNull();
 });
 
-test('a segment is verified five minutes after it was built, or at once if the clock was set back', () => {
-  const newSegment = createSegment(1, 0, 100, { isVerified: false, builtAt: 10 * MINUTE_MS });
-  const findTask = (now: number) => selectNextTask(createIndexState({ segments: [newSegment], now }));
-  expect(findTask(14 * MINUTE_MS)).toBeNull();
-  expect(findTask(15 * MINUTE_MS)).toEqual({ kind: 'verify', segment: newSegment });
-  expect(findTask(0)).toEqual({ kind: 'verify', segment: newSegment });
-});
-
 test('small consecutive segments are merged if they are verified and together fill a large segment', () => {
   const smallSegments = Array.from({ length: 8 }, (_, index) =>
     createSegment(index, 700 - index * 100, 800 - index * 100),
@@ -78,13 +68,4 @@ test('small consecutive segments are merged if they are verified and together fi
   expect(
     selectNextTask(createIndexState({ segments: withLargeSegment, start: smallSegments[4]?.first ?? 0 })),
   ).toBeNull();
-});
-
-test('a replaced segment is purged when no search can still read it', () => {
-  const replacedSegment = createSegment(7, 0, 100, { replacedAt: MINUTE_MS });
-  expect(selectNextTask(createIndexState({ replacedSegments: [replacedSegment], now: MINUTE_MS + 59_999 }))).toBeNull();
-  expect(selectNextTask(createIndexState({ replacedSegments: [replacedSegment], now: 2 * MINUTE_MS }))).toEqual({
-    kind: 'purge',
-    segment: replacedSegment,
-  });
 });

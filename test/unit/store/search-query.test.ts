@@ -11,6 +11,7 @@ import {
   splitWords,
 } from '../../../src/store/search/query.ts';
 import { listTermRanges, listTerms } from '../../../src/store/search/segment.ts';
+import { selectCaseCount } from '../../rig/sample.ts';
 
 const createMessage = (overrides: Partial<SearchableMessage> = {}): SearchableMessage => ({
   id: '019c0000-0000-7000-8000-000000000000',
@@ -47,11 +48,6 @@ test.each([
   expect(splitWords(foldText(text))).toEqual(words);
 });
 
-test('a long word is truncated without splitting a character', () => {
-  const [word] = splitWords(`${'x'.repeat(39)}𝒜𝒜`.normalize('NFC'));
-  expect(word).toBe('x'.repeat(39));
-});
-
 test.each<readonly [string, Partial<SearchableMessage>, boolean]>([
   ['your rec', {}, true],
   ['rec your', {}, false],
@@ -68,11 +64,6 @@ test.each<readonly [string, Partial<SearchableMessage>, boolean]>([
   ['!! rita', {}, true],
 ])('the query %s against the message %j returns %s', (text, overrides, expected) => {
   expect(matchesCriteria(parseSearchText(text, ALL_FIELDS) ?? [], createMessage(overrides))).toBe(expected);
-});
-
-test('a search text without letters is distinguished from an empty search text', () => {
-  expect(parseSearchText(' ', ALL_FIELDS)).toEqual([]);
-  expect(parseSearchText('!? @', ALL_FIELDS)).toBeNull();
 });
 
 const text = fc.oneof(
@@ -117,6 +108,6 @@ test('every match has a term for each condition, so the index omits nothing', ()
         }
       },
     ),
-    { numRuns: 5_000 },
+    { numRuns: selectCaseCount(100, 5_000) },
   );
 });

@@ -10,6 +10,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { createEngine, openGuardedDatabase } from '../../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
+import { IS_LONG_RUN } from '../../rig/sample.ts';
 
 const worker = new URL('./dying-worker.ts', import.meta.url);
 
@@ -126,9 +127,10 @@ test('a closed store rejects every call, because a thread started later would pr
   await expect(store.readQueueStatistics()).rejects.toThrow('the store is closed');
 });
 
-test('no WebAssembly code is collected after a thread has started, because V8 13.6 can abort the process', async () => {
-  const module = new URL('../../../src/store/sqlite/store.ts', import.meta.url);
-  const code = `const { openSqliteStore } = await import('${module}');
+if (IS_LONG_RUN)
+  test('no WebAssembly code is collected after a thread has started, because V8 13.6 can abort the process', async () => {
+    const module = new URL('../../../src/store/sqlite/store.ts', import.meta.url);
+    const code = `const { openSqliteStore } = await import('${module}');
     for (const name of ['first', 'second', 'third']) {
       const store = await openSqliteStore({ path: process.argv[1] + name, exclusive: false });
       if (name === 'first') console.log('OPENED');
@@ -136,29 +138,30 @@ test('no WebAssembly code is collected after a thread has started, because V8 13
       await store.close();
     }
     console.log('CLOSED');`;
-  // Each unused function would start a collection, and V8 reports each collection.
-  const flags = ['--stress-wasm-code-gc', '--trace-wasm-code-gc', '--eval', code];
-  const folder = createTemporaryFolder();
-  const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--', join(folder, 'store-')]);
-  const outputSinceOpen = stdout.slice(stdout.indexOf('OPENED'));
-  expect(outputSinceOpen).toContain('CLOSED');
-  expect(outputSinceOpen).not.toContain('[wasm-gc] Triggering');
-});
+    // Each unused function would start a collection, and V8 reports each collection.
+    const flags = ['--stress-wasm-code-gc', '--trace-wasm-code-gc', '--eval', code];
+    const folder = createTemporaryFolder();
+    const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--', join(folder, 'store-')]);
+    const outputSinceOpen = stdout.slice(stdout.indexOf('OPENED'));
+    expect(outputSinceOpen).toContain('CLOSED');
+    expect(outputSinceOpen).not.toContain('[wasm-gc] Triggering');
+  });
 
-test('a limit of the main thread’s young generation does not apply to the store’s threads', async () => {
-  const client = new URL('../../../src/store/sqlite/store.ts', import.meta.url);
-  const thread = `import { getHeapStatistics } from 'node:v8';
+if (IS_LONG_RUN)
+  test('a limit of the main thread’s young generation does not apply to the store’s threads', async () => {
+    const client = new URL('../../../src/store/sqlite/store.ts', import.meta.url);
+    const thread = `import { getHeapStatistics } from 'node:v8';
     import { parentPort } from 'node:worker_threads';
     parentPort.postMessage({ failed: String(getHeapStatistics().heap_size_limit) });`;
-  const code = `const { startThread } = await import('${client}');
+    const code = `const { startThread } = await import('${client}');
     const module = new URL('data:text/javascript,' + ${JSON.stringify(encodeURIComponent(thread))});
     for (const maxYoungGenerationSizeMb of [8, 24, 48])
       await startThread(module, {}, { maxYoungGenerationSizeMb, maxOldGenerationSizeMb: 256 }).catch(({ message }) => console.log(message));`;
-  const readLimits = async (...flags: string[]) => {
-    const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--eval', code]);
-    return stdout.trim().split('\n');
-  };
-  const expectedLimits = await readLimits();
-  expect(new Set(expectedLimits).size).toBe(3);
-  expect(await readLimits('--max-semi-space-size=16')).toEqual(expectedLimits);
-});
+    const readLimits = async (...flags: string[]) => {
+      const { stdout } = await promisify(execFile)(process.execPath, [...flags, '--eval', code]);
+      return stdout.trim().split('\n');
+    };
+    const expectedLimits = await readLimits();
+    expect(new Set(expectedLimits).size).toBe(3);
+    expect(await readLimits('--max-semi-space-size=16')).toEqual(expectedLimits);
+  });

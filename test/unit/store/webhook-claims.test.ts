@@ -67,21 +67,6 @@ describe.each([
     return { store, run };
   }
 
-  test('leases an event as missing if its message is no longer stored, and every other event with its message', async () => {
-    const { store, run } = await createStore();
-    await store.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());
-    const [removed, kept] = [createMessage(), createMessage()];
-    await store.accept([removed, kept]);
-    const now = Date.now();
-    await store.fanOutEvents(now, SEED, 100, 0);
-    await run(`DELETE FROM mail_request WHERE id = '${removed.id}'`);
-    const { deliveries } = await store.claimDeliveries({ ...CLAIM_LIMITS, after: 0 }, 'node', now + 1_000, now);
-    expect(deliveries.map(({ event }) => event).toSorted((a, b) => (a.kind < b.kind ? -1 : 1))).toMatchObject([
-      { kind: 'message', id: kept.id },
-      { kind: 'missing', type: 'message.accepted' },
-    ]);
-  });
-
   test('moves an event for 10,000 endpoints in one step, and the next events in further steps', async () => {
     const { store, run } = await createStore();
     await store.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());

@@ -1,7 +1,6 @@
 /** Tests the rules of the inbox in the transport `capture:`: the outcome of each answer, and the end of a delay. */
 import { describe, expect, test } from 'vitest';
 import type { InboxRuleAnswer, InboxRuleRequest } from '../../../src/model/inbox-rule.ts';
-import type { Attempt } from '../../../src/model/outcome.ts';
 import { withInboxRules } from '../../../src/transports/capture/rules.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
@@ -86,33 +85,6 @@ describe('a rule of the inbox', () => {
     expect(markCount).toBe(1);
     const failedMark = () => Promise.reject(new Error('the lease was lost'));
     expect((await transport.attempt(createOutgoingMessage(), failedMark)).outcome.kind).toBe('deferred');
-  });
-
-  test('with a delay captures the message after the delay', async () => {
-    const { transport, clock, captured } = createRig({ kind: 'delay', delayMs: 30_000 });
-    let attempt: Attempt | null = null;
-    void transport.attempt(createOutgoingMessage(), null).then((ended) => {
-      attempt = ended;
-    });
-    await clock.advance(29_999);
-    expect([attempt, captured.length]).toEqual([null, 0]);
-    await clock.advance(1);
-    expect(attempt).toMatchObject({ outcome: CAPTURED_OUTCOME, startedAt: NOW, tookMs: 30_000 });
-    expect(captured).toHaveLength(1);
-  });
-
-  test('with a delay ends its attempts when the transport is closed, and captures nothing afterwards', async () => {
-    const { transport, clock, captured } = createRig({ kind: 'delay', delayMs: 30_000 });
-    const runningAttempt = transport.attempt(createOutgoingMessage(), null);
-    await clock.advance(1);
-    await transport.close(1_000);
-    const laterAttempt = transport.attempt(createOutgoingMessage(), null);
-    expect((await Promise.all([runningAttempt, laterAttempt])).map(({ outcome }) => outcome.kind)).toEqual([
-      'deferred',
-      'deferred',
-    ]);
-    await clock.advance(60_000);
-    expect(captured).toEqual([]);
   });
 
   test('that cannot be read defers the message and leaves the circuit breaker closed', async () => {

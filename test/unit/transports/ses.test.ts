@@ -78,28 +78,6 @@ describe('a message', () => {
       scope: 'transport',
     });
   });
-
-  test('connections are reused', async () => {
-    const { fake, transport } = await startFixture();
-    for (let n = 0; n < 20; n += 1) await transport.attempt(createOutgoingMessage(`Subject: ${n}\r\n\r\n`), null);
-    expect(fake.receivedMessages).toHaveLength(20);
-    // There is one connection for the messages and one for the account request.
-    expect(fake.connectionCount).toBeLessThanOrEqual(2);
-  });
-});
-
-test('an attempt that fails because of a bug rejects only for its caller', async () => {
-  const unhandledErrors: unknown[] = [];
-  const onUnhandled = (error: unknown) => void unhandledErrors.push(error);
-  process.prependListener('unhandledRejection', onUnhandled);
-  onTestFinished(() => void process.removeListener('unhandledRejection', onUnhandled));
-  const { transport } = await startFixture();
-  const brokenMessage = { ...createOutgoingMessage(''), envelope: undefined } as unknown as ReturnType<
-    typeof createOutgoingMessage
-  >;
-  await expect(transport.attempt(brokenMessage, null)).rejects.toThrow(TypeError);
-  await new Promise((resolve) => setImmediate(resolve));
-  expect(unhandledErrors).toEqual([]);
 });
 
 describe('the response of the provider', () => {
@@ -164,35 +142,6 @@ describe('the response of the provider', () => {
     expect(JSON.stringify(attempt)).not.toContain('session-token-of-fake');
   });
 
-  test('an address that needs SMTPUTF8 bounces, and nothing is sent', async () => {
-    const { fake, transport } = await startFixture();
-    const attempt = await transport.attempt(
-      createOutgoingMessage(undefined, { to: 'jörg@b.example', smtputf8: true }),
-      null,
-    );
-    expect(attempt.outcome).toMatchObject({ kind: 'bounced', reason: 'smtputf8', suppress: false });
-    expect(attempt.transcript).toEqual(['* an address needs SMTPUTF8, which Amazon SES does not support']);
-    expect(fake.requests).toEqual([]);
-  });
-
-  test('if the connection to every address of a host fails, the error text names each address', () => {
-    const errors = [new Error('connect ETIMEDOUT 192.0.2.1:443'), new Error('connect ECONNREFUSED ::1:443')];
-    expect(toSesError(new AggregateError(errors)).message).toBe(
-      'connect ETIMEDOUT 192.0.2.1:443; connect ECONNREFUSED ::1:443',
-    );
-  });
-
-  test('a peer that does not exist defers the message with scope transport, and nothing is sent', async () => {
-    const transport = createSesTransport(
-      { region: 'eu-west-1', endpoint: 'http://127.0.0.1:1', configurationSet: null },
-      { clock: systemClock },
-    );
-    onTestFinished(() => transport.close(100));
-    const attempt = await transport.attempt(createOutgoingMessage(), null);
-    expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
-    expect(attempt.remote).toBeNull();
-  });
-
   test('missing credentials defer the message with the reason configuration', async () => {
     const fake = await startSesFake();
     onTestFinished(() => fake.close());
@@ -208,27 +157,6 @@ describe('the response of the provider', () => {
     expect(outcome.reply.text).toContain('credentials');
     expect(fake.receivedMessages).toEqual([]);
   });
-
-  test.each([
-    [
-      'MessageRejected',
-      'Email address is not verified. The following identities failed the check: configuration-set@b.example',
-    ],
-    [
-      'MessageRejected',
-      'Email address is not verified. The following identities failed the check: "a configuration set"@b.example',
-    ],
-    ['BadRequestException', 'Illegal address configurationset@b.example'],
-    [
-      'AccessDeniedException',
-      'not authorized on resource arn:aws:ses:eu-west-1:123456789012:identity/configuration-set.example',
-    ],
-  ])(
-    '%s with an address that contains the words of a configuration set does not concern a configuration set: %s',
-    (name, message) => {
-      expect(classifySesError({ name, message, status: 400, wasSent: true }).kind).not.toBe('configuration-set');
-    },
-  );
 
   test('each sample matches its rule', () => {
     for (const { samples, meaning, description } of SES_RULES) {
@@ -266,20 +194,6 @@ describe('the send rate', () => {
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.transcript.filter((line) => line.startsWith('S: TooManyRequests'))).toHaveLength(2);
     expect(fake.receivedMessages).toHaveLength(1);
-  });
-
-  test('a message that stays throttled is deferred with scope message', async () => {
-    const { fake, transport } = await startFixture();
-    fake.send = () => createErrorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.');
-    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
-    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'message' });
-  });
-
-  test('an exhausted daily quota defers the message with scope transport', async () => {
-    const { fake, transport } = await startFixture();
-    fake.send = () => createErrorAnswer(429, 'TooManyRequestsException', 'Daily message quota exceeded.');
-    const { outcome } = await transport.attempt(createOutgoingMessage(), null);
-    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'throttled', scope: 'transport' });
   });
 
   test('the rate of the account sets the concurrency, and a rate that cannot be read is reported once and does not prevent delivery', async () => {
@@ -339,17 +253,6 @@ describe('the send rate', () => {
     expect(rateLimiter.currentRate).toBe(10);
     rateLimiter.close();
     expect(await rateLimiter.acquire()).toBe(false);
-  });
-});
-
-describe('close', () => {
-  test('close waits for a stalled provider until its time limit, and the attempt is unanswered', async () => {
-    const { fake, transport } = await startFixture();
-    fake.send = () => 'stall';
-    const runningAttempt = transport.attempt(createOutgoingMessage(), null);
-    await expect.poll(() => fake.requests.filter((line) => line.startsWith('POST')).length).toBe(1);
-    await transport.close(50);
-    expect((await runningAttempt).outcome.kind).toBe('unanswered');
   });
 });
 

@@ -65,29 +65,4 @@ describe('simulator addresses', () => {
     });
     expect(transport.answerLocally?.(createOutgoingMessage().envelope.to)).toBeNull();
   });
-
-  test('the reply to an unknown simulator address lists the known simulator addresses', async () => {
-    const { outcome } = await createTransport().transport.attempt(createMessage('unknown'), null);
-    for (const name of ['success', 'bounce', 'defer', 'complaint', 'suppressed'])
-      expect(outcome.reply.text).toContain(name);
-  });
-
-  test('beforeCompletion is called once for an accepted message, and a rejection defers the message', async () => {
-    const { transport } = createTransport();
-    let callCount = 0;
-    await transport.attempt(createMessage('success'), () => {
-      callCount += 1;
-      return Promise.resolve();
-    });
-    expect(callCount).toBe(1);
-    const refusedAttempt = await transport.attempt(createMessage('success'), () => Promise.reject(new Error('lost')));
-    expect(refusedAttempt.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
-  });
-
-  test('messages to addresses outside the simulator domain are forwarded to the transport', async () => {
-    const { transport, reachedMessages } = createTransport();
-    expect(transport.concurrency).toBe(7);
-    expect((await transport.attempt(createOutgoingMessage(), null)).remote).toBe('inner');
-    expect(reachedMessages).toHaveLength(1);
-  });
 });

@@ -22,7 +22,7 @@ const MESSAGE = {
   hasHardFailure: false,
   hasReportedBounce: false,
 } as const;
-const RUN_OPTIONS = { seed: 20261123, numRuns: selectCaseCount(30, 4_000) };
+const RUN_OPTIONS = { seed: 20261123, numRuns: selectCaseCount(10, 4_000) };
 /**
  * The providers whose signature is in the body or covers the form fields of the body. A changed body can be
  * unauthenticated.

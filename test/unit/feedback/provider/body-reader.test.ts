@@ -57,25 +57,3 @@ test('the thread returns the reports of a body in the same order as the main thr
   expect(counts).toEqual({ kind: 'reports', keyReports: [], ignored: 1, broken: 1 });
   expect(faults).toEqual([]);
 });
-
-test('a body that is not in the format of the provider is broken', async () => {
-  const { reader } = createReader();
-  expect(await reader.read(createRequest('7'), BODY_CONTEXT, null)).toMatchObject({
-    kind: 'read',
-    value: { kind: 'broken' },
-  });
-});
-
-test('the event loop runs while the thread reads a body of 10 MB', async () => {
-  const { reader } = createReader();
-  await reader.read(createRequest(formatEvents(1)), BODY_CONTEXT, null);
-  const request = createRequest(`[${'{"a":1},'.repeat(1_200_000).slice(0, -1)}]`);
-  let tickCount = 0;
-  const timer = setInterval(() => {
-    tickCount += 1;
-  }, 5);
-  const result = await reader.read(request, BODY_CONTEXT, null);
-  clearInterval(timer);
-  expect(result.kind).toBe('read');
-  expect(tickCount).toBeGreaterThan(5);
-});

@@ -4,6 +4,7 @@ import { RULES } from '../../../../src/classify/rules.ts';
 import { CATEGORY_PHRASES, CAUSE_RULES } from '../../../../src/feedback/read/causes.ts';
 import { classifyFailure, withFailureClass } from '../../../../src/feedback/read/classify-failure.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../../../src/model/failure.ts';
+import { selectCaseCount } from '../../../rig/sample.ts';
 
 const TEMPORARY_FAILURE = { permanent: false, failure: { class: 'soft' } };
 const BLOCK_FAILURE = { permanent: true, failure: { class: 'block' } };
@@ -123,7 +124,7 @@ describe('the class and the category', () => {
           expect(['mailbox-unknown', 'mailbox-disabled', 'domain']).toContain(failure.category);
         if (!permanent) expect(failure.class).toBe('soft');
       }),
-      { numRuns: 2_000 },
+      { numRuns: selectCaseCount(100, 2_000) },
     );
   });
 

@@ -57,36 +57,6 @@ test('both formats of one event have the same key', () => {
   }
 });
 
-test('a deeply nested event is read without failure', () => {
-  for (const name of ['bounce', 'delivery', 'mail']) {
-    const text = `{"eventType":"Delivery","mail":{"messageId":"a"},"${name}":{"x":${'['.repeat(60_000)}${']'.repeat(60_000)}}}`;
-    expect(['feedback', 'unknown']).toContain(readSesEvent(text).kind);
-  }
-});
-
-test('a bounce has the same event and evidence in both formats', () => {
-  for (const typeMember of ['eventType', 'notificationType'] as const) {
-    const event = readSample('Bounce', 'ses-1', RECIPIENT, { timestamp: 't' }, typeMember);
-    expect(event).toMatchObject({
-      kind: 'feedback',
-      reference: 'ses-1',
-      events: [
-        {
-          kind: 'bounce',
-          permanent: true,
-          failure: { class: 'hard' },
-          recipient: RECIPIENT,
-          evidence: {
-            status: '5.1.1',
-            diagnostic: '550 5.1.1 user unknown',
-            reportingHost: 'a1.smtp-out.eu-west-1.amazonses.com',
-          },
-        },
-      ],
-    });
-  }
-});
-
 test.each(['Suppressed', 'OnAccountSuppressionList'])(
   'a permanent bounce of sub-type %s is about the suppression list of the provider',
   (subType) => {
@@ -146,17 +116,6 @@ test.each([
 
 test.each(['Send', 'Open', 'Click', 'Subscription'])('an event of type %s is ignored', (type) => {
   expect(readSample(type, 'ses-1', RECIPIENT)).toEqual({ kind: 'ignored' });
-});
-
-test('copies of an event have the same key, and different events have different keys', () => {
-  const keys = [
-    readSample('Bounce', 'ses-1', RECIPIENT),
-    readSample('Bounce', 'ses-1', RECIPIENT),
-    readSample('Complaint', 'ses-1', RECIPIENT),
-    readSample('Bounce', 'ses-2', RECIPIENT),
-  ].map((event) => event.kind === 'feedback' && event.key);
-  expect(keys[0]).toBe(keys[1]);
-  expect(new Set(keys).size).toBe(3);
 });
 
 test.each([

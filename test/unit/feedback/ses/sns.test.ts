@@ -3,16 +3,14 @@ import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { request as requestTls } from 'node:https';
-import { connect } from 'node:net';
 import { TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
-import { type Authority, CERT_URL, createSesEvent, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
+import { type Authority, CERT_URL, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
 import {
   type Authorities,
   createAuthorities,
   createBounceNotification,
-  createServerFetch,
   createSnsRig,
   toKeyPair,
 } from '../../../rig/sns-receiver.ts';
@@ -85,14 +83,6 @@ describe('a message of SNS', () => {
     expect((await post(createSnsMessage(signer.key, createAgedMessage(55)))).status).toBe(200);
     expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, false, true]);
   });
-
-  test('about an opened message gets 200 and has no effect', async () => {
-    const { post, reports } = await createRig();
-    expect(
-      (await post(createSnsMessage(signer.key, { Message: createSesEvent('Open', 'ses-1', 'a@b.example') }))).status,
-    ).toBe(200);
-    expect(reports).toEqual([]);
-  });
 });
 
 describe('a subscription', () => {
@@ -136,24 +126,6 @@ describe('a subscription', () => {
     expect([fetchedUrls, refusals]).toEqual([[], ['sns-forged']]);
   });
 
-  test('is not confirmed at the target of a redirect', async () => {
-    const requestedPaths: (string | undefined)[] = [];
-    const fetchFromServer = await createServerFetch((incoming, response) => {
-      requestedPaths.push(incoming.url);
-      if (incoming.url === new URL(CERT_URL).pathname) response.end(signer.cert);
-      else response.writeHead(302, { location: '/elsewhere' }).end();
-    });
-    const { post } = await createRig({ get: fetchFromServer });
-    expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
-    expect(requestedPaths).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
-  });
-
-  test('whose confirmation fails gets a 503', async () => {
-    const { post, refusals } = await createRig({ responses: { [SUBSCRIBE_URL]: 500 } });
-    expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
-    expect(refusals).toEqual(['sns-confirmation']);
-  });
-
   test('that is deleted causes an event', async () => {
     const { post, subscriptions } = await createRig();
     expect((await post(createSnsMessage(signer.key, { Type: 'UnsubscribeConfirmation' }))).status).toBe(200);
@@ -172,49 +144,6 @@ describe('an HTTP client', () => {
     outgoingRequest.destroy();
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
     expect([faults, refusals, reports.length]).toEqual([[], [], 1]);
-  });
-
-  test('that sends invalid HTTP or too large a header gets a one-line response and a closed connection', async () => {
-    const { url, refusals } = await createRig();
-    const sendRaw = async (text: string) => {
-      const socket = connect(Number(new URL(url).port), '127.0.0.1');
-      const chunks: Buffer[] = [];
-      socket.on('data', (chunk: Buffer) => chunks.push(chunk));
-      socket.on('error', () => undefined);
-      socket.write(text);
-      await once(socket, 'close');
-      return Buffer.concat(chunks).toString();
-    };
-    const answer = await sendRaw('EHLO there\r\n\r\n');
-    expect([answer.startsWith('HTTP/1.1 400 '), answer.split('\r\n\r\n')[1]]).toEqual([
-      true,
-      '{"result":"error","message":"the request is not valid HTTP"}\n',
-    ]);
-    expect(await sendRaw(`POST /ses HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(20_000)}\r\n\r\n`)).toContain(
-      'HTTP/1.1 431 ',
-    );
-    expect(refusals).toEqual(['http-broken', 'http-broken']);
-  });
-
-  test('with raw message delivery gets a response that names the setting', async () => {
-    const { url, reports } = await createRig();
-    const answer = await fetch(`${url}/ses`, {
-      method: 'POST',
-      headers: { 'x-amz-sns-rawmessage': 'true' },
-      body: createSesEvent('Bounce', 'ses-1', 'rita@example.com'),
-    });
-    expect([answer.status, await answer.text()]).toEqual([
-      400,
-      expect.stringContaining('disable raw message delivery'),
-    ]);
-    expect(reports).toEqual([]);
-  });
-
-  test('gets 404 for an unknown path and 405 for a method other than POST', async () => {
-    const { post } = await createRig();
-    expect((await post('', '/')).status).toBe(404);
-    const getResponse = await post('', '/ses', 'GET');
-    expect([getResponse.status, getResponse.headers.get('allow')]).toEqual([405, 'POST']);
   });
 
   test('with a body above the limit of SNS is refused before the body is complete', async () => {

@@ -154,27 +154,6 @@ test('no event is lost when the queue fails, disconnects, loses deletions and re
   expect(faults[0]).toMatch(/^sqs: /);
 });
 
-test('a request without a response is aborted after its timeout and repeated', async () => {
-  const { queue, faults, start } = await createRig({ isBackoffShort: true });
-  queue.stallNextRequests(4);
-  await start();
-  await expect.poll(() => faults.length).toBeGreaterThanOrEqual(4);
-  expect(faults[0]).toBe('sqs: Error: the queue did not respond within 35 s');
-  await expect.poll(() => queue.requestCount).toBeGreaterThan(4);
-});
-
-test('while the store fails, the poller does not receive all messages of the queue', async () => {
-  const { queue, reports, start, close } = await createRig({
-    recordReport: () => Promise.reject(new Error('disk full')),
-  });
-  for (let n = 0; n < 200; n += 1) queue.send(createBounce(`ses-${n}`));
-  await start();
-  await expect.poll(() => reports.length).toBeGreaterThanOrEqual(40);
-  await close();
-  expect(reports.length).toBeLessThanOrEqual(80);
-  expect(queue.remainingCount).toBe(200);
-});
-
 test.each([
   ['sqs.eu-west-1.amazonaws.com', 'eu-west-1'],
   ['sqs.cn-north-1.amazonaws.com.cn', 'cn-north-1'],
@@ -186,13 +165,4 @@ test.each([
   ['localhost', null],
 ])('the region of a queue at %s is %s', (host, region) => {
   expect(findQueueRegion(host)).toBe(region);
-});
-
-test('close aborts waiting requests', async () => {
-  const { queue, close, start } = await createRig();
-  await start();
-  await expect.poll(() => queue.pendingReceiveCount).toBe(4);
-  await close();
-  await expect.poll(() => queue.pendingReceiveCount).toBe(0);
-  expect(queue.emptyAnswerCount).toBe(0);
 });
