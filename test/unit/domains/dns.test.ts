@@ -63,19 +63,6 @@ describe('a lookup', () => {
     expect(await resolver.lookUpTxt('dangling.test')).toEqual({ kind: 'none' });
   });
 
-  it('returns mail exchanges, addresses and reverse names in lower case without the trailing dot', async () => {
-    expect(await resolver.lookUpMx('one.test')).toEqual({
-      kind: 'found',
-      values: [{ priority: 10, exchange: 'mx.other.test' }],
-    });
-    expect(await resolver.lookUpMx('nullmx.test')).toEqual({ kind: 'found', values: [{ priority: 0, exchange: '' }] });
-    expect(await resolver.lookUpAddresses('one.test')).toEqual({ kind: 'found', values: ['192.0.2.1', '2001:db8::5'] });
-    expect(await resolver.lookUpAddresses('only4.test')).toEqual({ kind: 'found', values: ['192.0.2.9'] });
-    expect(await resolver.lookUpHostNames('192.0.2.1')).toEqual({ kind: 'found', values: ['mail.example.test'] });
-    expect(await resolver.lookUpHostNames('192.0.2.2')).toEqual({ kind: 'none' });
-    expect(await resolver.lookUpHostNames('no address')).toMatchObject({ kind: 'failed' });
-  });
-
   it('has the result none if the name does not exist or has no record of the requested type', async () => {
     for (const name of ['absent.test', 'only4.test']) {
       expect(await resolver.lookUpTxt(name)).toEqual({ kind: 'none' });

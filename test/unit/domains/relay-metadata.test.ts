@@ -1,10 +1,9 @@
 /**
- * Tests the header fields by which a provider identifies a message, over real SMTP sessions: the provider of the
- * transport URL determines the fields of the received message.
+ * Tests the header fields by which a provider identifies a message: the provider of the transport URL
+ * determines the fields.
  */
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import { formatDkimRecord } from '../../../src/domains/dkim-record.ts';
 import { createKeys } from '../../../src/domains/keys.ts';
@@ -13,9 +12,7 @@ import { createPrepare, DomainCache } from '../../../src/domains/signing.ts';
 import { getDkimRecordName } from '../../../src/model/domain.ts';
 import type { LeasedMessage } from '../../../src/model/message.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
-import { openTransport } from '../../../src/transports/open.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { type RealSmtpServer, startSmtpServer } from '../../rig/smtp-server.ts';
 import { verifySignatures } from '../message/dkim-verifier.ts';
 import { createSendingDomain } from './sending-domain.ts';
 
@@ -31,22 +28,16 @@ const MESSAGE: LeasedMessage = {
   lease: { owner: 'node', until: 1 },
 };
 
-let relay: RealSmtpServer;
-beforeAll(async () => {
-  relay = await startSmtpServer();
-});
-afterAll(() => relay.close());
-
 /**
- * Sends `MESSAGE` with one active key. `query` contains the parameters of the transport URL. `configurationSet` is the
+ * Prepares `MESSAGE` for sending with one active key. `query` contains the parameters of the transport URL. `configurationSet` is the
  * configuration set of the account.
  */
-async function sendMessage(query: string, configurationSet: string | null = null) {
+async function prepareMessage(query: string, configurationSet: string | null = null) {
   const folder = createTemporaryFolder();
   const settings = loadSettings(
     {
       POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`,
-      POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}${query}`,
+      POSTRIDER_TRANSPORT: `smtp://127.0.0.1:2525${query}`,
     },
     null,
   );
@@ -75,19 +66,11 @@ async function sendMessage(query: string, configurationSet: string | null = null
     findConfigurationSet: (accountId) => (accountId === MESSAGE.accountId ? configurationSet : null),
     onError: () => undefined,
   });
-  const { transport } = openTransport(settings.transport, {
-    clock: systemClock,
-    inboxPath: folder,
-    consumeInboxRule: async () => null,
-  });
-  const receivedCount = relay.receivedMessages.length;
-  const { outcome } = await transport.attempt(await prepare(MESSAGE), null);
-  await transport.close(1_000);
-  const data = relay.receivedMessages.at(receivedCount)?.data ?? Buffer.alloc(0);
+  const { data } = await prepare(MESSAGE);
   const records = Object.fromEntries(
     keys.map((key) => [getDkimRecordName('example.org', key.selector), formatDkimRecord(key)]),
   );
-  return { outcome, fields: listFields(data), signatures: await verifySignatures(data, records) };
+  return { fields: listFields(data), signatures: await verifySignatures(data, records) };
 }
 
 function listFields(data: Buffer): readonly string[] {
@@ -103,8 +86,7 @@ const listExtensionFields = (fields: readonly string[]) => fields.filter((field)
 test.each(PROVIDERS.flatMap(({ name, relay: profile }) => (profile === null ? [] : [[name, profile] as const])))(
   'a message to the relay of %s has exactly the metadata header fields of this provider, and its signature is valid',
   async (name, profile) => {
-    const { outcome, fields, signatures } = await sendMessage(`?provider=${name}`);
-    expect(outcome.kind).toBe('delivered');
+    const { fields, signatures } = await prepareMessage(`?provider=${name}`);
     expect(listExtensionFields(fields)).toEqual(
       profile.metadata(MESSAGE.id, {}).map((field) => `${field.name}: ${field.value}`),
     );
@@ -122,7 +104,7 @@ test.each(PROVIDERS.flatMap(({ name, relay: profile }) => (profile === null ? []
 
 test('the configuration set of the account takes precedence over that of the transport URL, and only Amazon SES receives a configuration set', async () => {
   const listConfigurationSetFields = async (query: string) =>
-    (await sendMessage(query, 'account-set')).fields.filter((field) => /configuration-set/i.test(field));
+    (await prepareMessage(query, 'account-set')).fields.filter((field) => /configuration-set/i.test(field));
   expect(await listConfigurationSetFields('?provider=ses&configuration-set=news')).toEqual([
     'X-SES-CONFIGURATION-SET: account-set',
   ]);

@@ -5,40 +5,14 @@ import { deriveKey, seal } from '../../../src/domains/secret.ts';
 import { createPrepare, createSigner, DomainCache, type SigningKey } from '../../../src/domains/signing.ts';
 import { compose } from '../../../src/message/compose.ts';
 import { createReturnPathToken } from '../../../src/message/return-path.ts';
-import { type DkimKey, GRACE_PERIOD_MS, getDkimRecordName, type SendingDomain } from '../../../src/model/domain.ts';
+import { GRACE_PERIOD_MS, getDkimRecordName, type SendingDomain } from '../../../src/model/domain.ts';
 import type { LeasedMessage } from '../../../src/model/message.ts';
 import { verifySignatures } from '../message/dkim-verifier.ts';
-import { createSendingDomain } from './sending-domain.ts';
+import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
 const NOW = Date.UTC(2026, 0, 5);
-const createKey = (algorithm: DkimKey['algorithm'], state: DkimKey['state']): DkimKey => ({
-  selector: `${algorithm}-${state}`,
-  algorithm,
-  publicKey: '',
-  sealed: '',
-  state,
-  createdAt: NOW,
-  activatedAt: null,
-  retireAt: null,
-});
-
-function createDomain(name: string, changes: Partial<SendingDomain> = {}): SendingDomain {
-  const times = { createdAt: NOW, checkedAt: NOW, authenticatedAt: NOW, failingSince: null };
-  const status = 'authenticated';
-  return {
-    id: 1,
-    revision: 1,
-    accountId: 1,
-    name,
-    subdomains: false,
-    returnPath: null,
-    status,
-    published: [],
-    keys: [],
-    ...times,
-    ...changes,
-  };
-}
+const createDomain = (name: string, changes: Partial<SendingDomain> = {}): SendingDomain =>
+  createSendingDomain({ name, status: 'authenticated', checkedAt: NOW, authenticatedAt: NOW, keys: [], ...changes });
 
 function createCache(...domains: SendingDomain[]) {
   const cache = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
@@ -68,7 +42,11 @@ test('a subdomain is authenticated only if its parent domain allows subdomains, 
 });
 
 test('a pending domain is not authenticated, and a failing domain is authenticated until its records have been missing for 72 hours', () => {
-  const failingStatus = { status: 'failing', failingSince: NOW, keys: [createKey('rsa', 'active')] } as const;
+  const failingStatus = {
+    status: 'failing',
+    failingSince: NOW,
+    keys: [createDkimKey({ selector: 'rsa-active' })],
+  } as const;
   const { cache } = createCache(
     createDomain('new.example', { status: 'pending', authenticatedAt: null }),
     createDomain('old.example', { ...failingStatus, checkedAt: NOW + GRACE_PERIOD_MS - 1 }),

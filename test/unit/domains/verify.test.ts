@@ -1,5 +1,5 @@
 /** Tests the checks of published records with a real resolver and a DNS server that can simulate faults. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { checkDkim } from '../../../src/domains/dkim-record.ts';
 import { checkDmarc } from '../../../src/domains/dmarc-record.ts';
 import { createResolver, type Lookup, type Resolver } from '../../../src/domains/dns.ts';
@@ -73,30 +73,6 @@ describe('a DKIM record', () => {
     expect(result.found).toBe('wrong');
     expect(result.detail).toContain(detail);
   });
-
-  it('is found through DNS if it is split into strings and behind an alias', async () => {
-    expect(
-      await checkRecord(DKIM, {
-        [DKIM.name]: { CNAME: 'k.other.test' },
-        'k.other.test': { TXT: [[DKIM_VALUE.slice(0, 20), DKIM_VALUE.slice(20)]] },
-      }),
-    ).toEqual({ ...DKIM, found: 'found', seen: [DKIM_VALUE], detail: 'found' });
-  });
-
-  it('is missing if DNS has no record, and unknown if the lookup fails', async () => {
-    expect(await checkRecord(DKIM, {})).toMatchObject({ found: 'missing', seen: [] });
-    expect(await checkRecord(DKIM, { [DKIM.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
-    for (const [fault, reason] of [
-      ['timeout', 'timeout'],
-      ['SERVFAIL', 'SERVFAIL'],
-      ['REFUSED', 'refused'],
-    ] as const) {
-      expect(await checkRecord(DKIM, { [DKIM.name]: { fault } })).toMatchObject({
-        found: 'unknown',
-        detail: `the lookup failed (${reason}), so the status is unknown`,
-      });
-    }
-  });
 });
 
 describe('an SPF record', () => {
@@ -128,23 +104,6 @@ describe('an SPF record', () => {
     expect(result).toMatchObject({ found: 'wrong' });
     expect(result.detail).toContain(detail);
   });
-
-  it('is wrong if the name has more than one SPF record', async () => {
-    const zone = { 'example.test': { TXT: ['v=spf1 -all', 'v=spf1 mx -all', 'other'] } };
-    expect(await checkRecord(SPF, zone)).toMatchObject({
-      found: 'wrong',
-      seen: ['v=spf1 -all', 'v=spf1 mx -all'],
-      detail: '2 SPF records, which is an error; combine them into one',
-    });
-  });
-
-  it('is missing if no text is an SPF record, and unknown if the lookup fails', async () => {
-    expect(await checkRecord(SPF, { 'example.test': { TXT: ['google-site-verification=x'] } })).toMatchObject({
-      found: 'missing',
-      seen: [],
-    });
-    expect(await checkRecord(SPF, { 'example.test': { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
-  });
 });
 
 describe('a DMARC record', () => {
@@ -167,76 +126,112 @@ describe('a DMARC record', () => {
     expect(result.found).toBe('wrong');
     expect(result.detail).toContain(detail);
   });
-
-  const subdomainRecord: DnsRecord = { ...DMARC, name: '_dmarc.mail.shop.example.test' };
-
-  it('of the organizational domain applies to a subdomain without its own record', async () => {
-    const parentZone = { '_dmarc.example.test': { TXT: ['v=DMARC1; p=reject'] } };
-    expect(await checkRecord(subdomainRecord, parentZone)).toMatchObject({
-      found: 'found',
-      seen: ['v=DMARC1; p=reject'],
-      detail: 'at _dmarc.example.test: found',
-    });
-    expect(await checkRecord(subdomainRecord, { '_dmarc.example.test': { TXT: ['v=DMARC1'] } })).toMatchObject({
-      found: 'wrong',
-    });
-    const ownZone = { [subdomainRecord.name]: { TXT: ['v=DMARC1; p=none'] } };
-    expect(await checkRecord(subdomainRecord, { ...parentZone, ...ownZone })).toMatchObject({
-      found: 'found',
-      seen: ['v=DMARC1; p=none'],
-    });
-  });
-
-  it('of a subdomain is missing if neither the subdomain nor the organizational domain has one, and unknown if either lookup fails', async () => {
-    expect(await checkRecord(subdomainRecord, {})).toMatchObject({ found: 'missing' });
-    expect(await checkRecord(DMARC, {})).toMatchObject({ found: 'missing' });
-    expect(await checkRecord(subdomainRecord, { '_dmarc.example.test': { fault: 'timeout' } })).toMatchObject({
-      found: 'unknown',
-    });
-    expect(await checkRecord(subdomainRecord, { [subdomainRecord.name]: { fault: 'REFUSED' } })).toMatchObject({
-      found: 'unknown',
-    });
-  });
 });
 
-describe('MX and CNAME records', () => {
-  it('are found if they name the expected host, with any priority and in any letter case', async () => {
-    expect(
-      await checkRecord(MX, {
-        [MX.name]: {
-          MX: [
-            [5, 'a.other.test'],
-            [7, 'MX.Example.test'],
-          ],
-        },
-      }),
-    ).toMatchObject({
-      found: 'found',
-      seen: expect.arrayContaining(['7 mx.example.test']),
-    });
-    expect(await checkRecord(CNAME, { [CNAME.name]: { CNAME: 'T.dkim.SES.test' } })).toMatchObject({ found: 'found' });
-  });
+const SUBDOMAIN: DnsRecord = { ...DMARC, name: '_dmarc.mail.shop.example.test' };
+const REJECT = { TXT: ['v=DMARC1; p=reject'] };
+const ROUTED = { [RETURN_PATH.name]: { MX: [[20, 'mail.other.test']] } } as const;
 
-  it('of the return path of the installation are found if each host that they name has an address', async () => {
-    const host = { 'mail.other.test': { A: ['192.0.2.1'] } };
-    const { name } = RETURN_PATH;
-    const foundResult = { found: 'found', detail: 'messages are routed to mail.other.test' };
-    expect(await checkRecord(RETURN_PATH, { ...host, [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject(
-      foundResult,
-    );
-    expect(await checkRecord(RETURN_PATH, { [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject({
+test.each<[string, DnsRecord, Zone, object]>([
+  [
+    'DKIM record, split into strings and behind an alias,',
+    DKIM,
+    {
+      [DKIM.name]: { CNAME: 'k.other.test' },
+      'k.other.test': { TXT: [[DKIM_VALUE.slice(0, 20), DKIM_VALUE.slice(20)]] },
+    },
+    { ...DKIM, found: 'found', seen: [DKIM_VALUE], detail: 'found' },
+  ],
+  ['DKIM record without a name', DKIM, {}, { found: 'missing', seen: [] }],
+  ['DKIM record without a text', DKIM, { [DKIM.name]: { A: ['192.0.2.1'] } }, { found: 'missing' }],
+  ...(['timeout', 'SERVFAIL', 'REFUSED'] as const).map((fault): [string, DnsRecord, Zone, object] => [
+    `DKIM record after ${fault}`,
+    DKIM,
+    { [DKIM.name]: { fault } },
+    { found: 'unknown', detail: expect.stringMatching(/^the lookup failed \(.+\), so the status is unknown$/) },
+  ]),
+  [
+    'name with two SPF records',
+    SPF,
+    { [SPF.name]: { TXT: ['v=spf1 -all', 'v=spf1 mx -all', 'other'] } },
+    {
+      ...{ found: 'wrong', seen: ['v=spf1 -all', 'v=spf1 mx -all'] },
+      detail: '2 SPF records, which is an error; combine them into one',
+    },
+  ],
+  ['name with other texts than SPF', SPF, { [SPF.name]: { TXT: ['site=x'] } }, { found: 'missing', seen: [] }],
+  ['SPF record after SERVFAIL', SPF, { [SPF.name]: { fault: 'SERVFAIL' } }, { found: 'unknown' }],
+  [
+    'DMARC record of the organizational domain',
+    SUBDOMAIN,
+    { [DMARC.name]: REJECT },
+    { found: 'found', seen: ['v=DMARC1; p=reject'], detail: 'at _dmarc.example.test: found' },
+  ],
+  [
+    'invalid DMARC record of the organizational domain',
+    SUBDOMAIN,
+    { [DMARC.name]: { TXT: ['v=DMARC1'] } },
+    { found: 'wrong' },
+  ],
+  [
+    'DMARC record of a subdomain and its organizational domain',
+    SUBDOMAIN,
+    { [DMARC.name]: REJECT, [SUBDOMAIN.name]: { TXT: ['v=DMARC1; p=none'] } },
+    { found: 'found', seen: ['v=DMARC1; p=none'] },
+  ],
+  ['DMARC record of neither domain', SUBDOMAIN, {}, { found: 'missing' }],
+  ['DMARC record of a domain', DMARC, {}, { found: 'missing' }],
+  ['DMARC record after a timeout above', SUBDOMAIN, { [DMARC.name]: { fault: 'timeout' } }, { found: 'unknown' }],
+  ['DMARC record after a refusal', SUBDOMAIN, { [SUBDOMAIN.name]: { fault: 'REFUSED' } }, { found: 'unknown' }],
+  [
+    'MX record with any priority, in any letter case,',
+    MX,
+    {
+      [MX.name]: {
+        MX: [
+          [5, 'a.other.test'],
+          [7, 'MX.Example.test'],
+        ],
+      },
+    },
+    { found: 'found', seen: expect.arrayContaining(['7 mx.example.test']) },
+  ],
+  [
+    'MX record of another host',
+    MX,
+    { [MX.name]: { MX: [[10, 'other.test']] } },
+    {
       found: 'wrong',
-    });
-    expect(await checkRecord(RETURN_PATH, { [name]: { MX: [[0, '']] } })).toMatchObject({ found: 'wrong' });
-    expect(await checkRecord(RETURN_PATH, { [name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
-    expect(await checkRecord(RETURN_PATH, { [name]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
-    const unknownZone = {
-      'mail.other.test': { fault: 'SERVFAIL' },
-      [name]: { MX: [[20, 'mail.other.test']] },
-    } as const;
-    expect(await checkRecord(RETURN_PATH, unknownZone)).toMatchObject({ found: 'unknown' });
-  });
+      detail: 'the value is 10 other.test, expected 10 mx.example.test; publish the expected value',
+    },
+  ],
+  ['null MX', MX, { [MX.name]: { MX: [[0, '']] } }, { found: 'wrong', detail: expect.stringContaining('null MX') }],
+  ['name without MX', MX, { [MX.name]: { A: ['192.0.2.1'] } }, { found: 'missing' }],
+  ['MX record after SERVFAIL', MX, { [MX.name]: { fault: 'SERVFAIL' } }, { found: 'unknown' }],
+  ['CNAME record in any letter case', CNAME, { [CNAME.name]: { CNAME: 'T.dkim.SES.test' } }, { found: 'found' }],
+  ['CNAME record of another host', CNAME, { [CNAME.name]: { CNAME: 'other.test' } }, { found: 'wrong' }],
+  ['name without CNAME', CNAME, {}, { found: 'missing' }],
+  [
+    'return path whose hosts have addresses',
+    RETURN_PATH,
+    { ...ROUTED, 'mail.other.test': { A: ['192.0.2.1'] } },
+    { found: 'found', detail: 'messages are routed to mail.other.test' },
+  ],
+  ['return path whose host has no address', RETURN_PATH, ROUTED, { found: 'wrong' }],
+  ['return path with a null MX', RETURN_PATH, { [RETURN_PATH.name]: { MX: [[0, '']] } }, { found: 'wrong' }],
+  ['return path without MX', RETURN_PATH, { [RETURN_PATH.name]: { A: ['192.0.2.1'] } }, { found: 'missing' }],
+  ['return path after SERVFAIL', RETURN_PATH, { [RETURN_PATH.name]: { fault: 'SERVFAIL' } }, { found: 'unknown' }],
+  [
+    'return path whose host is unknown',
+    RETURN_PATH,
+    { ...ROUTED, 'mail.other.test': { fault: 'SERVFAIL' } },
+    { found: 'unknown' },
+  ],
+])('the check of a %s has its result', async (_name, record, zone, expected) => {
+  expect(await checkRecord(record, zone)).toMatchObject(expected);
+});
 
+describe('MX records', () => {
   it('of the return path of a sending domain are found only if every host that they name points to the feedback listener', async () => {
     const ownRecord: DnsRecord = { ...RETURN_PATH, name: 'bounces.tenant.test', value: '10 bounces.host.test' };
     const listener: Zone = { 'bounces.host.test': { MX: [[10, 'mx.host.test']], A: ['192.0.2.25'] } };
@@ -263,21 +258,6 @@ describe('MX and CNAME records', () => {
     expect(await checkMxHosts(['same.test'], { ...hosts, 'bounces.host.test': { fault: 'SERVFAIL' } })).toBe('unknown');
     expect(await checkMxHosts(['same.test'], { ...hosts, 'same.test': { fault: 'SERVFAIL' } })).toBe('unknown');
     expect(await checkRecord(ownRecord, hosts)).toMatchObject({ found: 'missing' });
-  });
-
-  it('are wrong if they name another host, missing if DNS has none, and unknown if the lookup fails', async () => {
-    expect(await checkRecord(MX, { [MX.name]: { MX: [[10, 'other.test']] } })).toMatchObject({
-      found: 'wrong',
-      detail: 'the value is 10 other.test, expected 10 mx.example.test; publish the expected value',
-    });
-    expect(await checkRecord(MX, { [MX.name]: { MX: [[0, '']] } })).toMatchObject({
-      found: 'wrong',
-      detail: expect.stringContaining('null MX'),
-    });
-    expect(await checkRecord(MX, { [MX.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
-    expect(await checkRecord(MX, { [MX.name]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
-    expect(await checkRecord(CNAME, { [CNAME.name]: { CNAME: 'other.test' } })).toMatchObject({ found: 'wrong' });
-    expect(await checkRecord(CNAME, {})).toMatchObject({ found: 'missing' });
   });
 });
 

@@ -2,26 +2,13 @@ import { expect, onTestFinished, test } from 'vitest';
 import { getCheckIntervalMs, watchDomains } from '../../../src/domains/watcher.ts';
 import type { CheckEvaluation, DomainUpdate, RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
+import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
 const NOW = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
 
-const createDomain = (name: string, changes: Partial<SendingDomain> = {}): SendingDomain => ({
-  id: 1,
-  revision: 1,
-  accountId: 1,
-  name,
-  subdomains: false,
-  returnPath: null,
-  status: 'pending',
-  createdAt: NOW,
-  checkedAt: null,
-  authenticatedAt: null,
-  failingSince: null,
-  published: [],
-  keys: [],
-  ...changes,
-});
+const createDomain = (name: string, changes: Partial<SendingDomain> = {}): SendingDomain =>
+  createSendingDomain({ name, createdAt: NOW, keys: [], ...changes });
 
 const createMxCheck = (name: string): RecordCheck => ({
   ...{ purpose: 'return-path', type: 'MX', name, value: '10 mx.example', found: 'found', seen: [], detail: '' },
@@ -89,16 +76,7 @@ test('a pending domain is checked every few minutes, an authenticated domain eve
 
 test('a domain that is failing or has staged keys is checked more often than an authenticated domain without staged keys', () => {
   const authenticatedDomain = createDomain('a.example', { status: 'authenticated' });
-  const stagedKey = {
-    selector: 's',
-    algorithm: 'rsa',
-    publicKey: '',
-    sealed: '',
-    state: 'staged',
-    createdAt: 1,
-    activatedAt: null,
-    retireAt: null,
-  } as const;
+  const stagedKey = createDkimKey({ state: 'staged' });
   expect(getCheckIntervalMs({ ...authenticatedDomain, status: 'failing' }, NOW)).toBeLessThan(
     getCheckIntervalMs(authenticatedDomain, NOW),
   );

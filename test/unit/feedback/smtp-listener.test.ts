@@ -186,14 +186,6 @@ describe('accepted recipients', () => {
     expect(reports.map(({ messageRef }) => messageRef)).toEqual([{ id: ID }, null]);
   });
 
-  test('a message can have only one recipient', async () => {
-    const { openClient } = await startRig();
-    const peer = await openClient();
-    await peer.command('MAIL FROM:<>');
-    expect(await peer.command(`RCPT TO:<${createToken()}>`)).toMatch(/^250 /);
-    expect(await peer.command(`RCPT TO:<abuse@${DOMAIN}>`)).toMatch(/^452 /);
-  });
-
   test('a session with too many refused recipients ends', async () => {
     const { openClient, refusals } = await startRig();
     const peer = await openClient();
@@ -360,29 +352,21 @@ describe('misuse', () => {
     await openClient('127.0.0.2');
     expect(uncaughtErrors).toEqual([]);
   });
-
-  test.each(['AUTH PLAIN AGEAYg==', 'WIZ', 'BDAT 10 LAST'])('the command %s is refused', async (command) => {
-    const { openClient } = await startRig();
-    expect(await (await openClient()).command(command)).toMatch(/^50[02] /);
-  });
 });
 
 describe('limits of sessions', () => {
   test('a session that sends too many recipients and no message is ended, and uses no token of the rate limit', async () => {
     const { openClient, reports, refusals } = await startRig();
-    const peer = await openClient();
-    await peer.command('MAIL FROM:<a@example.com>');
-    let answer = '';
-    let commands = 1;
-    while (!answer.startsWith('421') && commands <= 2 * MAX_ENVELOPE_COMMANDS) {
-      answer = await peer.command('RCPT TO:<postmaster>');
-      commands += 1;
+    const rounds = PEER_ROLE_MESSAGE_RATE.burst / MAX_ENVELOPE_COMMANDS + 1;
+    for (let round = 0; round < rounds; round += 1) {
+      const peer = await openClient();
+      await peer.command('MAIL FROM:<a@example.com>');
+      for (let n = 1; n < MAX_ENVELOPE_COMMANDS; n += 1)
+        expect(await peer.command('RCPT TO:<postmaster>')).toMatch(/^[24]5/);
+      expect(await peer.command('RCPT TO:<postmaster>')).toMatch(/^421 /);
+      expect(await peer.readReply()).toBe('closed');
     }
-    expect(answer).toMatch(/^421 /);
-    expect(commands).toBe(MAX_ENVELOPE_COMMANDS + 1);
-    expect(await peer.readReply()).toBe('closed');
-    expect(refusals).toEqual(['too-many-commands']);
-    expect(MAX_ENVELOPE_COMMANDS).toBeGreaterThan(PEER_ROLE_MESSAGE_RATE.burst);
+    expect(new Set(refusals)).toEqual(new Set(['too-many-commands']));
     const otherClient = await openClient();
     expect(await otherClient.send('a@example.com', 'postmaster', 'Subject: Hello\r\n\r\nHello')).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
@@ -492,15 +476,6 @@ describe('a report that is too expensive to read', () => {
     expect(await nextClient.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports[2]).toMatchObject({ events: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
   });
-
-  test('a message gets 451 when too many reports are waiting', async () => {
-    const { openClient, refusals } = await startRig(undefined, null, {
-      reader: { read: async () => ({ kind: 'busy' }) },
-    });
-    const peer = await openClient();
-    expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
-    expect(refusals).toEqual(['too-busy']);
-  });
 });
 
 test('a session over TLS and its timeouts are removed when the session ends', async () => {
@@ -572,19 +547,6 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
     const otherClient = await openClient(PROXY, createProxyHeaderV2('203.0.113.2'));
     expect(await otherClient.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(1);
-  });
-
-  test('bytes after the header belong to the session, and STARTTLS works', async () => {
-    const { key, cert } = await getCertificate('localhost');
-    const certificate = { key: Buffer.from(key), cert: Buffer.from(cert) };
-    const { openClient, refusals } = await startRig(undefined, certificate, { trustedProxy: PROXY });
-    const peer = await openClient(PROXY, createHeader('203.0.113.1'));
-    expect(await peer.command('STARTTLS')).toMatch(/^220 /);
-    await peer.startTls();
-    const answer = await peer.command('EHLO peer.example');
-    expect(answer).toMatch(/^250/);
-    expect(answer).not.toContain(PROXY);
-    expect(refusals).toEqual([]);
   });
 
   test('after a malformed header the connection is closed without a reply', async () => {

@@ -113,14 +113,6 @@ test('the next stage of a problem replaces the earlier stage, and the end of the
   expect(summarize(history.check(at(15), []))).toEqual([[], ['domain-failing:d']]);
 });
 
-test('an item that may be missing because of the limit of the query is not reported as ended', () => {
-  const history = createHistory();
-  history.check(START, [LOCKED_ITEM, createItem('domain-failing', 'd')]);
-  const change = history.check(START + MINUTE_MS, [], new Set(['account-locked'] as const));
-  expect(summarize(change)).toEqual([[], ['domain-failing:d']]);
-  expect(summarize(history.check(START + 2 * MINUTE_MS, []))).toEqual([[], ['account-locked:shop']]);
-});
-
 test('a step of the clock by a day in either direction neither repeats an item nor delays other items', () => {
   for (const stepMs of [-86_400_000, 86_400_000]) {
     const history = createHistory();

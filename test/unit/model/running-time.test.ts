@@ -86,19 +86,6 @@ describe('for every sequence of clock steps', () => {
       runOptions,
     );
   });
-
-  test('every message accepted before the cutoff of an age has at least that age in running time', () => {
-    fc.assert(
-      fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR_MS }), (history, ageMs) => {
-        const { time, messages } = runHistory(history);
-        const cutoff = computeAgeCutoff(time, ageMs);
-        for (const { at } of messages.filter((message) => message.at <= cutoff)) {
-          expect(computeRunningAgeMs(time, at)).toBeGreaterThanOrEqual(ageMs);
-        }
-      }),
-      runOptions,
-    );
-  });
 });
 
 test('a message accepted before a step of the clock reaches an age of one day when the process has run for one day', () => {

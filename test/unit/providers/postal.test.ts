@@ -151,12 +151,6 @@ describe('the events of Postal', () => {
     });
   });
 
-  it('a message of another program is ignored', () => {
-    const body = getBody('message-delivery-failed.json');
-    const message = { ...Object(body.payload?.message), message_id: '5817a64332f44_4ec93ff59e79d154565eb@app.mail' };
-    expect(readEvents({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
-  });
-
   it('an incoming message is ignored, even if its Message-ID has the form of Postrider', () => {
     const body = getBody('message-delivery-failed.json');
     const message = { ...Object(body.payload?.message), direction: 'incoming' };

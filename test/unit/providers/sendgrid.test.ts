@@ -71,11 +71,6 @@ describe('authentication of SendGrid', () => {
   const body = JSON.stringify([{ event: 'delivered', email: RECIPIENT }]);
   const authenticate = createAuthenticator(getSecret(KEYS));
 
-  it('line ends and non-ASCII bytes of the body are part of the signed content', () => {
-    const formattedBody = '[\r\n{"event":"delivered","reason":"größe"}]\r\n';
-    expect(authenticate(createSignedRequest(formattedBody, KEYS), NOW).kind).toBe('authenticated');
-  });
-
   it.each([0, 1])('a signature of each of two keys is accepted', (at) => {
     const authenticateBothKeys = createAuthenticator(getSecret(OTHER_KEYS), getSecret(KEYS));
     expect(authenticateBothKeys(createSignedRequest(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW).kind).toBe(

@@ -126,12 +126,6 @@ describe('the circuit breaker', () => {
     expect(breaker.getRetryAt(9_999_999)).toBe(10_001_999);
   });
 
-  test('is not changed by failures of attempts that began before it opened', () => {
-    const breaker = createOpenBreaker();
-    for (let n = 0; n < 20; n += 1) breaker.recordOutcome(UNREACHABLE_OUTCOME, 1_500);
-    expect(breaker.getRetryAt(1_500)).toBe(3_000);
-  });
-
   test('allows another probe if a probe is released or its outcome is never recorded', () => {
     const breaker = createOpenBreaker();
     expect(breaker.allowsAttempt(3_000)).toBe(true);

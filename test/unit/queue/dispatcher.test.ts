@@ -23,16 +23,6 @@ const unansweredOutcome: Attempt['outcome'] = {
   reply: { stage: 'content', code: null, enhanced: null, text: 'connection lost' },
 };
 
-test('a queued message is delivered once, in one attempt', async () => {
-  const { clock, store, dispatcher, attempts } = createQueueRig();
-  const message = createMessage({ acceptedAt: START });
-  store.accept([message]);
-  dispatcher.start();
-  await clock.advance(10 * MINUTE_MS);
-  expect(attempts.map(({ id }) => id)).toEqual([message.id]);
-  expect(store.findMessage(message.id)?.state).toBe('delivered');
-});
-
 test('a temporarily refused message is retried after about 1, 5, 15, 30, 60 and 120 minutes, and expires at its maximum age', async () => {
   // A maximum age of four hours contains each step of the schedule.
   const maxAgeMs = 4 * HOUR_MS;
@@ -182,32 +172,6 @@ test('an error of the transport or of the preparation defers the message, and no
   await rig.clock.advance(2_000);
   expect(rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 1 });
   expect(rig.failures).toEqual(['attempt: bug']);
-});
-
-test('while the circuit breaker is open no attempt starts; when it is half-open exactly one probe starts', async () => {
-  let retryAt: number | null = START + 30_000;
-  const rig = createQueueRig({
-    parts: {
-      breaker: {
-        allowsAttempt: () => true,
-        getRetryAt: () => retryAt,
-        recordOutcome: () => {
-          if (retryAt !== null) retryAt = START + 90_000;
-        },
-        releaseProbe: () => undefined,
-      },
-    },
-  });
-  rig.store.accept(Array.from({ length: 10 }, () => createMessage({ acceptedAt: START })));
-  rig.dispatcher.start();
-  expect(rig.dispatcher.leaseForNewMessage(START, 100)).toBeNull();
-  await rig.clock.advance(29_000);
-  expect(rig.attempts).toHaveLength(0);
-  await rig.clock.advance(31_000);
-  expect(rig.attempts).toHaveLength(1);
-  retryAt = null;
-  await rig.clock.advance(2_000);
-  expect(rig.attempts).toHaveLength(10);
 });
 
 test('when the circuit breaker opens, leased messages are released to the store without counting an attempt, and an operator can cancel them', async () => {
@@ -517,26 +481,6 @@ test('if the store does not confirm that the lease is marked, the attempt ends b
   rig.dispatcher.start();
   await rig.clock.advance(40_000);
   expect([isCompleted, rig.store.findMessage(message.id)?.state]).toEqual([false, 'queued']);
-});
-
-test('each change of a settlement is published after it is recorded', async () => {
-  const rig = createQueueRig({ localAnswer: COMPLAINT });
-  const message = createMessage({ acceptedAt: START });
-  rig.store.accept([message]);
-  rig.dispatcher.start();
-  await rig.clock.advance(2_000);
-  expect(rig.publishedEvents.map(({ type }) => type)).toEqual([
-    'attempt.ended',
-    'message.delivered',
-    'message.complained',
-  ]);
-  expect(rig.publishedEvents[1]).toMatchObject({
-    id: message.id,
-    accountId: 1,
-    to: message.to,
-    acceptedAt: START,
-    attempts: 1,
-  });
 });
 
 test('only an answer of the next hop, and no local answer, changes the reputation of the account', async () => {

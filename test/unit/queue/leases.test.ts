@@ -3,16 +3,12 @@ import { expect, test } from 'vitest';
 import type { LeasedMessage } from '../../../src/model/message.ts';
 import {
   createLeaseBudget,
-  createModeHolder,
   createReadyQueue,
-  type DispatcherMode,
   getMemoryBytes,
   MAX_LEASED_BYTES,
   MIN_LEASE_LIMIT,
-  MODE_TRANSITIONS,
 } from '../../../src/queue/leases.ts';
 import { createMessage } from '../../rig/messages.ts';
-import { createQueueRig, START } from '../../rig/queue.ts';
 
 const MIB = 1024 * 1024;
 
@@ -112,54 +108,4 @@ test('no message is lost or returned twice, the messages of each account keep th
     }),
     { numRuns: 30 },
   );
-});
-
-const DISPATCHER_MODES = Object.keys(MODE_TRANSITIONS) as DispatcherMode[];
-
-/** The transitions that lead from `starting` to each mode. */
-const STEPS_TO_MODE: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>> = {
-  starting: [],
-  running: ['running'],
-  draining: ['running', 'draining'],
-  stopped: ['running', 'draining', 'stopped'],
-};
-
-test('the mode of a dispatcher allows the transitions of the table; every other transition throws and changes nothing', () => {
-  const allowedTransitions = DISPATCHER_MODES.flatMap((from) =>
-    DISPATCHER_MODES.flatMap((to) => {
-      const mode = createModeHolder();
-      for (const step of STEPS_TO_MODE[from]) mode.enter(step);
-      expect(mode.currentMode).toBe(from);
-      if (MODE_TRANSITIONS[from].includes(to)) {
-        mode.enter(to);
-        expect(mode.currentMode).toBe(to);
-        return [`${from} → ${to}`];
-      }
-      expect(() => mode.enter(to)).toThrow(`no transition from ${from} to ${to}`);
-      expect(mode.currentMode).toBe(from);
-      return [];
-    }),
-  );
-  expect(allowedTransitions).toEqual([
-    'starting → running',
-    'starting → draining',
-    'running → draining',
-    'draining → stopped',
-  ]);
-});
-
-test('before its start a dispatcher claims no message, returns no lease, and drains at once', async () => {
-  const rig = createQueueRig();
-  const message = createMessage({ acceptedAt: START });
-  rig.store.accept([message]);
-  rig.dispatcher.wake();
-  await rig.clock.advance(10_000);
-  expect([rig.store.findMessage(message.id)?.state, rig.dispatcher.leaseForNewMessage(START, 1)]).toEqual([
-    'queued',
-    null,
-  ]);
-  const drain = rig.dispatcher.drain(60_000);
-  await rig.clock.advance(0);
-  await drain;
-  expect(rig.clock.now()).toBe(START + 10_000);
 });

@@ -30,23 +30,6 @@ test('items that arrive during commits share the next commit, and each item has 
   expect(await Promise.all([secondSubmit, ...remainingItems])).toEqual([20, 30, 40, 50]);
 });
 
-test('a failed commit rejects only the items of its batch', async () => {
-  const { pendingCommits, commit } = createPendingCommits();
-  const groupCommit = createGroupCommit(commit, { maxBatch: 100, now });
-  const failedItems = [1, 2].map((n) => groupCommit.submit(n));
-  await expect.poll(() => pendingCommits.length).toBe(1);
-  const laterItem = groupCommit.submit(3);
-  await expect.poll(() => pendingCommits.length).toBe(2);
-  pendingCommits[0]?.fail(new Error('disk full'));
-  pendingCommits[1]?.finish();
-  for (const part of [2, 3]) {
-    await expect.poll(() => pendingCommits.length).toBeGreaterThan(part);
-    pendingCommits[part]?.fail(new Error('disk full'));
-  }
-  const settledSubmits = await Promise.allSettled([...failedItems, laterItem]);
-  expect(settledSubmits.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
-});
-
 /**
  * Returns a group commit that records its batches. A batch is rejected if it contains an item for which `isPoisoned`
  * returns true.
@@ -88,19 +71,4 @@ test('a batch is never larger than the maximum, and items are committed in order
   }
   await Promise.all(submissions);
   expect(pendingCommits.map(({ batch }) => batch)).toEqual([[1, 2], [3, 4], [5]]);
-});
-
-test('the waiting time of the oldest item is reported', async () => {
-  let nowMs = 0;
-  const { pendingCommits, commit } = createPendingCommits();
-  const group = createGroupCommit(commit, { maxBatch: 1, now: () => nowMs });
-  const submissions = [1, 2, 3].map((n) => group.submit(n));
-  await expect.poll(() => pendingCommits.length).toBe(2);
-  nowMs = 40;
-  expect(group.getOldestWaitMs()).toBe(40);
-  for (const { finish } of pendingCommits) finish();
-  await expect.poll(() => pendingCommits.length).toBe(3);
-  pendingCommits[2]?.finish();
-  await Promise.all(submissions);
-  expect(group.getOldestWaitMs()).toBe(0);
 });

@@ -8,7 +8,6 @@ import { acquireServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { createEngine } from '../../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { NO_LIMITS } from '../../rig/messages.ts';
 
 const NEWEST_VERSION = readdirSync(new URL('../../../src/store/sqlite/migrations/', import.meta.url)).length;
 
@@ -31,17 +30,6 @@ test('the lock file of a service is readable only by its owner, because every us
   expect(() => acquireServeLock(path)).toThrow(StoreError);
   unlock();
   acquireServeLock(path)();
-});
-
-test('a second process opens a database while the first process has it open', () => {
-  const path = join(createTemporaryFolder(), 'postrider.db');
-  const [firstDatabase, secondDatabase] = [openDatabase(path), openDatabase(path)];
-  onTestFinished(() => {
-    firstDatabase.close();
-    secondDatabase.close();
-  });
-  createEngine(firstDatabase).operations.createAccount('shop', NO_LIMITS, 1);
-  expect(createEngine(secondDatabase).operations.listAccounts()).toHaveLength(1);
 });
 
 test('a newer schema than the supported one is refused with both version numbers, and the file is unchanged', () => {

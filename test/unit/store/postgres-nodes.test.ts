@@ -62,17 +62,6 @@ describe('acceptance on several nodes at once', () => {
     expect(await installation.firstNode.readQueueStatistics()).toMatchObject({ queued: 137 });
   });
 
-  test('accepts exactly as many messages across all nodes as the rate limit allows', async () => {
-    const installation = await startInstallation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
-    const now = Date.now();
-    const batches = Array.from({ length: 30 }, (_, index) =>
-      Array.from({ length: 5 }, () => createMessage({ acceptedAt: now + (index % 7) })),
-    );
-    expect(countKind(await acceptEverywhere(installation, batches), 'accepted')).toBe(50);
-    const [laterResult] = await installation.firstNode.accept([createMessage({ acceptedAt: now + 3_700_000 })]);
-    expect(laterResult?.kind).toBe('accepted');
-  });
-
   test('accepts one message per idempotency key, even if several nodes receive the key at the same time', async () => {
     const installation = await startInstallation(NO_LIMITS);
     const createKeyedMessage = (key: string, fingerprint: string) =>

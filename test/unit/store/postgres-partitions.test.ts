@@ -99,17 +99,6 @@ test('a partition contains the first and the last id of its period, across the e
   expect(await countRowsByPartition(client, 'body')).toEqual({ body_20311231: 1, body_20320101: 1 });
 });
 
-test('messages without a matching partition are stored in the default partition, can be read, and are not moved', async () => {
-  const { store, pool, client } = await openStoreAndPool();
-  const message = createMessage({ acceptedAt: MONTH_MIDDLE });
-  await store.accept([message]);
-  expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
-  expect(await countRowsByPartition(client, 'body')).toEqual({ body_rest: 1 });
-  expect(await listPartitions(client, 'body')).toContain('body_20310516');
-  expect(await listPartitions(client, 'body')).not.toContain('body_20310515');
-  expect((await store.findMessage(message.id))?.message).toBe(message.message);
-});
-
 test('accepting and reading messages does not wait while the creation of a partition waits', async () => {
   const { pool, client } = await openStoreAndPool();
   await client.query('BEGIN');

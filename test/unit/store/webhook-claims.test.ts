@@ -5,15 +5,12 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DatabaseSetting } from '../../../src/config/settings.ts';
-import { MAX_WEBHOOKS } from '../../../src/model/webhook.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
+import { NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-const SEED = '0123456789abcdef';
-const ENDPOINT = { url: 'https://hooks.example.com/', account: null, name: null, sealed: 'unused' };
 const CLAIM_LIMITS = { maxDeliveries: 10, freeSlots: [], defaultFreeSlots: 10 };
 /** More endpoints than three claims examine. */
 const ENDPOINT_COUNT = 3_500;
@@ -66,25 +63,6 @@ describe.each([
     await store.createAccount('default', NO_LIMITS, Date.now());
     return { store, run };
   }
-
-  test('moves an event for 10,000 endpoints in one step, and the next events in further steps', async () => {
-    const { store, run } = await createStore();
-    await store.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());
-    const numbersQuery = `WITH RECURSIVE s(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM s WHERE n < ${MAX_WEBHOOKS})`;
-    const url = "'https://hooks.example.com/'";
-    await run(
-      `${numbersQuery} INSERT INTO webhook (url, events, sealed, created_at) SELECT ${url}, 1, 'unused', 1 FROM s`,
-    );
-    expect(await store.createWebhook({ ...ENDPOINT, events: [] }, Date.now())).toEqual({ kind: 'too-many' });
-    await store.accept([createMessage(), createMessage()]);
-    const steps = [];
-    for (let count = 0; count < 3; count += 1) steps.push(await store.fanOutEvents(Date.now() + count, SEED, 100, 0));
-    expect(steps).toEqual([
-      { events: 1, deliveries: MAX_WEBHOOKS, hasMore: true },
-      { events: 1, deliveries: MAX_WEBHOOKS, hasMore: false },
-      { events: 0, deliveries: 0, hasMore: false },
-    ]);
-  });
 
   test('ends a pass over thousands of endpoints without due deliveries, and leases the due delivery of the last endpoint', async () => {
     const { store, run } = await createStore();

@@ -4,7 +4,6 @@
  */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { openTransport } from '../../../src/transports/open.ts';
 import { classifySesError, toSesError } from '../../../src/transports/ses/errors.ts';
 import { createRateLimiter } from '../../../src/transports/ses/rate-limiter.ts';
 import { SES_RULES } from '../../../src/transports/ses/rules.ts';
@@ -210,21 +209,6 @@ describe('the send rate', () => {
     expect(unreadableFixture.errors[0]).toMatch(
       /stays at 14 messages per second; allow ses:GetAccount\. AccessDeniedException: no$/,
     );
-  });
-
-  test('the transport of the service follows the rate of the account', async () => {
-    const fake = await startSesFake();
-    onTestFinished(() => fake.close());
-    fake.account = createAccountAnswer({}, { MaxSendRate: 60 });
-    const setting = { kind: 'ses', region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: null } as const;
-    const { transport } = openTransport(setting, {
-      clock: systemClock,
-      inboxPath: '/nonexistent',
-      consumeInboxRule: async () => null,
-    });
-    onTestFinished(() => transport.close(100));
-    await transport.attempt(createOutgoingMessage(), null);
-    await expect.poll(() => transport.concurrency).toBe(60);
   });
 
   test('the number of messages per second never exceeds the rate, which falls by half after two throttled requests and then rises again', async () => {

@@ -90,34 +90,21 @@ function toCanonical(address: string): string | null {
 }
 
 type BodyChange = (body: Buffer) => Buffer;
+const splicedText = fc.constantFrom('\0', '"', '\\', '{', '}', '[', ']', ',', ':', '\n', '%00', '&', '=', '\ufeff');
+const changeAt = <Value>(values: fc.Arbitrary<Value>, change: (body: Buffer, at: number, value: Value) => Buffer) =>
+  fc.tuple(position, values).map(
+    ([at, value]): BodyChange =>
+      (body) =>
+        change(body, at, value),
+  );
 const change: fc.Arbitrary<BodyChange> = fc.oneof(
-  position.map(
-    (at): BodyChange =>
-      (body) =>
-        body.subarray(0, Math.floor((body.length * at) / 1_000)),
+  changeAt(fc.constant(null), (body, at) => body.subarray(0, Math.floor((body.length * at) / 1_000))),
+  changeAt(fc.tuple(fc.nat(8), fc.uint8Array({ maxLength: 8 })), (body, at, [length, bytes]) =>
+    spliceBytes(body, at, length, bytes),
   ),
-  fc.tuple(position, fc.nat(8), fc.uint8Array({ maxLength: 8 })).map(
-    ([at, length, bytes]): BodyChange =>
-      (body) =>
-        spliceBytes(body, at, length, bytes),
-  ),
-  fc
-    .tuple(position, fc.constantFrom('\0', '"', '\\', '{', '}', '[', ']', ',', ':', '\n', '%00', '&', '=', '\ufeff'))
-    .map(
-      ([at, text]): BodyChange =>
-        (body) =>
-          spliceBytes(body, at, 0, text),
-    ),
-  fc.tuple(position, value).map(
-    ([at, text]): BodyChange =>
-      (body) =>
-        replaceValue(body, at, text),
-  ),
-  fc.tuple(position, member).map(
-    ([at, text]): BodyChange =>
-      (body) =>
-        insertMember(body, at, text),
-  ),
+  changeAt(splicedText, (body, at, text) => spliceBytes(body, at, 0, text)),
+  changeAt(value, replaceValue),
+  changeAt(member, insertMember),
   fc.constantFrom<BodyChange>(
     (body) => Buffer.from(body.toString(), 'utf16le'),
     (body) => Buffer.from(`\ufeff${body.toString()}`, 'utf16le'),

@@ -20,27 +20,6 @@ function createReport(digest: string): FeedbackReport {
 
 const createPart = (...digests: readonly string[]) => packReports(digests.map(createReport));
 
-test('packed reports are unpacked without a change', () => {
-  const reports: readonly FeedbackReport[] = [
-    createReport('1'),
-    {
-      ...createReport('\ud800"\u2028\u0000'),
-      messageRef: { id: '01990000-0000-7000-8000-00000000000a' },
-      events: [
-        {
-          ...{ kind: 'bounce', permanent: true, failure: { class: 'hard', category: 'mailbox-unknown' } },
-          ...{ recipient: 'jörg@example.com', alias: null },
-          evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: null },
-        },
-      ],
-      recordsDigestAlways: true,
-    },
-  ];
-  const packedReports = packReports(reports);
-  expect(packedReports.count).toBe(2);
-  expect(unpackReports(packedReports)).toEqual(reports);
-});
-
 test('at most `maxConcurrentParts` parts are recorded at the same time, in their order', async () => {
   const startedParts: string[] = [];
   const commits: PromiseWithResolvers<readonly FeedbackResult[]>[] = [];
