@@ -29,6 +29,10 @@ export interface CommandRig {
   now: number | null;
   /** The first line of standard input; null if standard input is empty. */
   inputLine: string | null;
+  /** Further settings of the environment. */
+  environment: Readonly<Record<string, string>>;
+  /** The text of `.env`; null if the file does not exist. */
+  dotEnv: string | null;
   run(...args: readonly string[]): Promise<CommandResult>;
   /** Runs a command with `--json` and parses the output. @throws Error if the command fails */
   runJson<T>(...args: readonly string[]): Promise<T>;
@@ -37,22 +41,26 @@ export interface CommandRig {
 /** Creates a rig on a store with the account `acme`. `environment` contains further settings. */
 export async function createCommandRig(environment: Readonly<Record<string, string>> = {}): Promise<CommandRig> {
   const folder = createTemporaryFolder();
-  const path = join(folder, 'postrider.db');
-  const settings = loadSettings({ POSTRIDER_DATABASE: `sqlite:${path}`, ...environment }, null);
-  const store = await openStore(settings.database, { exclusive: false });
+  const database = `sqlite:${join(folder, 'postrider.db')}`;
+  const getSettings = () => loadSettings({ POSTRIDER_DATABASE: database, ...rig.environment }, rig.dotEnv);
+  // In the thread of the caller, a store opens in a tenth of the time.
+  const setting = loadSettings({ POSTRIDER_DATABASE: database, ...environment }, null).database;
+  const store = await openStore(setting, { exclusive: false, runsInCallerThread: true });
   onTestFinished(() => store.close());
   const rig: CommandRig = {
     folder,
     store,
     now: Date.UTC(2030, 0, 1),
     inputLine: null,
+    environment,
+    dotEnv: null,
     async run(...args) {
       let [stdout, stderr] = ['', ''];
       const context: Context = {
-        environment: {},
+        environment: rig.environment,
         clock: { ...systemClock, now: () => rig.now ?? Date.now() },
-        readDotEnv: () => null,
-        getSettings: () => settings,
+        readDotEnv: () => rig.dotEnv,
+        getSettings,
         writeText: (text) => {
           stdout += text;
         },
@@ -86,7 +94,7 @@ export async function createCommandRig(environment: Readonly<Record<string, stri
         withStore: (work) =>
           work(
             createAuditedStore(store, 'cli:tester', () => rig.now ?? Date.now()),
-            settings,
+            getSettings(),
           ),
       };
       try {

@@ -1,20 +1,24 @@
 /**
  * Tests that the commands of the manual succeed as printed. A shell runs each code block after a line `<!-- run -->`,
- * in the order of the page, in one folder with one running service per page. For a page about moving from a provider,
- * the folder contains the sample exports of that provider, and no service runs. The addresses and the key in a block
- * are replaced with those of the service. test/unit/cli/printed-commands.test.ts compares the other printed commands
- * with the definitions of the commands.
+ * in the order of the page. `postrider` passes its arguments to this process, which runs the command. The addresses and
+ * the key in a block are replaced with those of a service. For a page about moving from a provider, the folder contains
+ * the sample exports of that provider, and no service runs.
  */
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { createProcessContext } from '../../../src/cli/context.ts';
+import { runCommand } from '../../../src/cli/main.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import { type Service, startService } from '../../../src/main.ts';
 import { listFiles, ROOT } from '../../house/source.ts';
 import { describeExit } from '../../rig/exit.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { buildEnvironment, type ServiceProcess, startProcess } from '../../rig/service.ts';
-
-const LAUNCHER = join(ROOT, 'bin/postrider.js');
+import { selectCaseCount } from '../../rig/sample.ts';
+import { buildEnvironment } from '../../rig/service.ts';
 
 /** Returns the code blocks of a page that follow a line `<!-- run -->`, without the indentation of a list. */
 function findMarkedBlocks(text: string): readonly string[] {
@@ -31,32 +35,101 @@ const MARKED_PAGES = [...readdirSync(ROOT).filter((name) => name.endsWith('.md')
   .filter(({ marks }) => marks > 0);
 
 const MOVING_PAGE = /^docs\/moving\/from-([a-z]+)\.md$/;
+const OTHER_PAGES = MARKED_PAGES.filter(({ page }) => !MOVING_PAGE.test(page) && page !== 'docs/accounts.md');
 
-/** Copies the sample exports of the provider to the folder if the page is about the move from a provider. */
-function copyExports(page: string, folder: string): void {
+/** Pages that run in the same folder. docs/accounts.md names the second key of a new installation. */
+const PAGE_GROUPS = [
+  ...MARKED_PAGES.filter(({ page }) => page === 'docs/accounts.md').map((page) => [page]),
+  OTHER_PAGES,
+  // The commands of these pages differ only in the names of the files.
+  ...MARKED_PAGES.filter(({ page }) => MOVING_PAGE.test(page))
+    .slice(0, selectCaseCount(2, Number.POSITIVE_INFINITY))
+    .map((page) => [page]),
+].map((pages) => ({ pages, names: pages.map(({ page }) => page).join(', ') }));
+
+/** The program `postrider` of the shell: writes arguments and input to files, and lets this process run the command. */
+const PROGRAM = `#!/bin/sh
+call=$(mktemp -d)
+for argument; do printf '%s\\0' "$argument"; done > "$call/args"
+cat > "$call/input"
+exec curl -sS --fail-with-body --unix-socket "$RUNNER" "http://runner$call"
+`;
+
+interface Installation {
+  readonly folder: string;
+  readonly service: Service | null;
+}
+
+/** Creates the folder of the pages, and changes to it, because commands name files in it. */
+async function createInstallation(page: string): Promise<Installation> {
+  const folder = createTemporaryFolder();
+  const previousFolder = process.cwd();
+  process.chdir(folder);
+  onTestFinished(() => process.chdir(previousFolder));
   const provider = MOVING_PAGE.exec(page)?.[1];
-  if (provider === undefined) return;
-  cpSync(join(ROOT, 'test/corpus/exports', provider), folder, { recursive: true });
+  if (provider !== undefined) cpSync(join(ROOT, 'test/corpus/exports', provider), folder, { recursive: true });
+  const environment: Record<string, string> = {
+    POSTRIDER_LISTEN: '127.0.0.1:0',
+    POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+    POSTRIDER_LOG: 'silent',
+  };
+  // The commands on the pages about moving use the store directly, so no service is started.
+  const service = provider !== undefined ? null : await startService(loadSettings(environment, null));
+  onTestFinished(() => service?.stop());
+  if (service !== null) environment.POSTRIDER_LISTEN = new URL(service.publicUrl ?? '').host;
+  const server = createServer(async (request, response) => {
+    const [args, input] = ['args', 'input'].map((name) => readFileSync(join(request.url ?? '', name), 'utf8'));
+    const { isDone, output } = await runInProcess((args ?? '').split('\0').slice(0, -1), environment, input ?? '');
+    response.writeHead(isDone ? 200 : 500).end(output);
+  });
+  server.listen(join(folder, 'runner'));
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  mkdirSync(join(folder, 'tools'));
+  writeFileSync(join(folder, 'tools/postrider'), PROGRAM);
+  chmodSync(join(folder, 'tools/postrider'), 0o755);
+  return { folder, service };
+}
+
+async function runInProcess(args: readonly string[], environment: Readonly<Record<string, string>>, input: string) {
+  let output = '';
+  const write = (text: string) => {
+    output += text;
+  };
+  const context = Object.assign(createProcessContext(), {
+    environment,
+    getSettings: () => loadSettings(environment, null),
+    writeText: write,
+    writeData: write,
+    writeJson: (value: unknown) => write(`${JSON.stringify(value)}\n`),
+    warn: write,
+    readInputLine: async () => input.split('\n')[0] ?? '',
+  });
+  try {
+    await runCommand(args, context);
+    return { isDone: true, output };
+  } catch (error) {
+    return { isDone: false, output: `${output}${String(error)}\n` };
+  }
 }
 
 /** Runs a block. The first command that fails ends the block. */
-function runBlock(block: string, folder: string, service: ServiceProcess | null) {
-  const binFolder = join(folder, 'tools');
-  mkdirSync(binFolder, { recursive: true });
-  // The installed command runs the launcher of this checkout.
-  writeFileSync(join(binFolder, 'postrider'), `#!/bin/sh\nexec '${process.execPath}' '${LAUNCHER}' "$@"\n`);
-  chmodSync(join(binFolder, 'postrider'), 0o755);
+function runBlock(block: string, { folder, service }: Installation) {
   const script = block
     .replaceAll('http://127.0.0.1:8080', service?.publicUrl ?? '')
     .replaceAll('http://127.0.0.1:8081', service?.operatorUrl ?? '')
-    .replaceAll('pr_…', service?.key ?? '')
+    .replaceAll('pr_…', service?.firstKey ?? '')
     // `curl` exits with 0 after an error status unless it has the option --fail-with-body.
     .replaceAll(/\bcurl /g, 'curl --fail-with-body -sS ');
-  const listenSetting = service === null ? {} : { POSTRIDER_LISTEN: new URL(service.publicUrl).host };
   const { PATH = '' } = process.env;
   const child = spawn('sh', ['-e', '-c', script], {
     cwd: folder,
-    env: { ...buildEnvironment(listenSetting), PATH: `${binFolder}:${PATH}` },
+    env: {
+      ...buildEnvironment({}),
+      PATH: `${join(folder, 'tools')}:${PATH}`,
+      RUNNER: join(folder, 'runner'),
+      TMPDIR: folder,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -78,22 +151,14 @@ test('quick-start.md, sending.md and simulator.md have blocks to run', () => {
   for (const { page, blocks, marks } of MARKED_PAGES) expect([page, blocks.length]).toEqual([page, marks]);
 });
 
-describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
-  test('succeed as printed', async () => {
-    const folder = createTemporaryFolder();
-    copyExports(page, folder);
-    // The commands on the pages about moving use the store directly, so no service is started.
-    const service = MOVING_PAGE.test(page) ? null : await startProcess(folder);
+test.each(PAGE_GROUPS)('the commands of $names succeed as printed', async ({ pages }) => {
+  const installation = await createInstallation(pages[0]?.page ?? '');
+  for (const { page, blocks } of pages)
     for (const block of blocks) {
-      const { code, output } = await runBlock(block, folder, service);
+      const { code, output } = await runBlock(block, installation);
       if (code !== 0) throw new Error(`${page}: this block ${describeExit(code)}:\n\n${block}\n${output}`);
     }
-  });
-});
-
-test('a failing command is detected, even if other commands follow', async () => {
-  const folder = createTemporaryFolder();
-  const service = await startProcess(folder);
-  expect((await runBlock('postrider account show nobody\ntrue\n', folder, service)).code).toBe(1);
-  expect((await runBlock('curl http://127.0.0.1:8080/nothing\n', folder, service)).code).not.toBe(0);
+  // A failing command is detected, even if other commands follow.
+  expect((await runBlock('postrider account show nobody\ntrue\n', installation)).code).not.toBe(0);
+  expect((await runBlock('curl http://127.0.0.1:8080/nothing\n', installation)).code).not.toBe(0);
 });

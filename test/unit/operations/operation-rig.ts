@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { Ajv2020 } from 'ajv/dist/2020.js';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Static, TObject, TSchema } from 'typebox';
 import { expect } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
@@ -142,10 +142,14 @@ export async function createOperationRig(environment: Readonly<Record<string, st
   return rig;
 }
 
+/** The compiled schemas; a compilation takes much longer than a check. */
+const validators = new Map<TSchema, ValidateFunction>();
+
 function expectShape(name: string, schema: TSchema, value: unknown): void {
-  const isValid = new Ajv2020({ strict: false, validateFormats: false }).compile(
-    JSON.parse(JSON.stringify(closeSchema(schema))),
-  );
+  const isValid =
+    validators.get(schema) ??
+    new Ajv2020({ strict: false, validateFormats: false }).compile(JSON.parse(JSON.stringify(closeSchema(schema))));
+  validators.set(schema, isValid);
   const validate = isValid(JSON.parse(JSON.stringify(value)));
   expect([name, validate, isValid.errors]).toEqual([name, true, null]);
 }
