@@ -5,12 +5,10 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
-import { createContext, runInContext } from 'node:vm';
 import { Webhook } from 'standardwebhooks';
 import { build } from 'vite';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -23,7 +21,6 @@ import type { Store } from '../../src/store/contract.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { ROOT } from '../house/source.ts';
 import { type InstalledClient, installClient } from '../rig/installed-client.ts';
-import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
 const runFile = promisify(execFile);
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -109,28 +106,6 @@ async function createClientForNewAccount(
     account,
     accountId: createResult.value.id,
   };
-}
-
-async function catchSendError(sending: Promise<unknown>): Promise<ClientLibrary.SendError> {
-  const error: unknown = await sending.then(
-    () => new Error('accepted'),
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof library.SendError)) throw error;
-  return error;
-}
-
-/** Starts a server that is not Postrider. Returns its address. */
-async function startOtherServer(listener: RequestListener): Promise<string> {
-  const server = createServer(listener);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server has no port');
-  return `http://127.0.0.1:${address.port}`;
 }
 
 const listMessages = (accountId: number) =>
@@ -285,159 +260,5 @@ describe('with the real service', () => {
       to: MESSAGE.to,
       subject: MESSAGE.subject,
     });
-  });
-
-  test('a request that is answered with 400, 401, 403 or 404 is not repeated, and its error contains the kind and the HTTP status', async () => {
-    const { client, account } = await createClientForNewAccount({ volume: 1 });
-    const refusal = { attempts: 1, mayBeAccepted: false };
-    expect(await catchSendError(client.send({ ...MESSAGE, to: 'unknown' }))).toMatchObject({
-      ...refusal,
-      kind: 'invalid-request',
-      status: 400,
-    });
-    await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
-    const reusedKeyError = await catchSendError(
-      client.send({ ...MESSAGE, subject: 'other', idempotencyKey: 'receipt-1' }),
-    );
-    expect(reusedKeyError).toMatchObject({ ...refusal, kind: 'invalid-request', status: 400 });
-    const exhaustedVolumeError = await catchSendError(client.send(MESSAGE));
-    expect(exhaustedVolumeError).toMatchObject({
-      ...refusal,
-      kind: 'forbidden',
-      status: 403,
-      reason: 'volume-exhausted',
-    });
-    const clientWithUnknownKey = library.createClient({ baseUrl, apiKey: 'pr_unknown' });
-    const unauthorizedError = await catchSendError(clientWithUnknownKey.send(MESSAGE));
-    expect(unauthorizedError).toMatchObject({
-      ...refusal,
-      kind: 'unauthorized',
-      status: 401,
-      message: '401 Invalid API key',
-    });
-    await store.lockAccount(account, 'a reason', Date.now());
-    const sendLocked = async () => (await catchSendError(client.send(MESSAGE))).message;
-    await expect.poll(sendLocked).toBe('401 Account locked');
-    const clientWithWrongPath = library.createClient({ baseUrl: `${baseUrl}/path`, apiKey: 'pr_unknown' });
-    expect(await catchSendError(clientWithWrongPath.send(MESSAGE))).toMatchObject({
-      kind: 'invalid-request',
-      status: 404,
-    });
-  });
-
-  test('the client repeats a throttled request after Retry-After, and the message is accepted', async () => {
-    const { client, accountId } = await createClientForNewAccount({ throttle: { perSecond: 1, burst: 1 } });
-    const results = await Promise.all([client.send(MESSAGE), client.send(MESSAGE)]);
-    expect(Math.max(...results.map(({ attempts }) => attempts))).toBeGreaterThan(1);
-    expect(await countMessages(accountId)).toBe(2);
-    const { client: clientWithoutRetries } = await createClientForNewAccount(
-      { throttle: { perSecond: 1, burst: 1 } },
-      { maxAttempts: 1 },
-    );
-    const outcomes = await Promise.all(
-      Array.from({ length: 5 }, () => clientWithoutRetries.send(MESSAGE).catch((error: unknown) => error)),
-    );
-    const throttleError = outcomes.find((outcome) => outcome instanceof library.SendError);
-    expect(throttleError).toMatchObject({ kind: 'throttled', status: 429, mayBeAccepted: false });
-    expect(throttleError).toHaveProperty('retryAfterMs', expect.any(Number));
-  });
-
-  test('if the first commit of a message fails, the client repeats the request, and the message is accepted once', async () => {
-    const { client, accountId } = await createClientForNewAccount();
-    let commitCount = 0;
-    beforeAccept = async () => {
-      commitCount += 1;
-      if (commitCount === 1) throw new Error('the disk is full');
-    };
-    expect(await client.send(MESSAGE)).toMatchObject({ replayed: false, attempts: 2 });
-    expect(await countMessages(accountId)).toBe(1);
-  });
-
-  test('a repetition after a lost response (reset connection, slow answer) does not create a second message', async () => {
-    const proxy = await startTcpProxy(Number(new URL(baseUrl).port));
-    const options = { baseUrl: `http://127.0.0.1:${proxy.port}`, timeoutMs: 60_000 };
-    const resetClient = await createClientForNewAccount({}, options);
-    // The connection is closed before the commit. The service then stores the message, but the response is lost.
-    let commitCount = 0;
-    beforeAccept = async () => {
-      commitCount += 1;
-      if (commitCount === 1) proxy.closeAll();
-    };
-    expect(await resetClient.client.send(MESSAGE)).toMatchObject({ replayed: true, attempts: 2 });
-    expect(await countMessages(resetClient.accountId)).toBe(1);
-
-    let release = () => undefined as unknown;
-    const releasePromise = new Promise<void>((resolve) => {
-      release = resolve;
-    });
-    beforeAccept = () => releasePromise;
-    const slowClient = await createClientForNewAccount({}, { timeoutMs: 200, maxAttempts: 1 });
-    const error = await catchSendError(slowClient.client.send(MESSAGE));
-    expect(error).toMatchObject({ kind: 'timeout', status: null, mayBeAccepted: true });
-    release();
-    const repeatedMessage = { ...MESSAGE, idempotencyKey: error.idempotencyKey };
-    const sendRepeatedMessage = async () => (await slowClient.client.send(repeatedMessage).catch(() => null))?.replayed;
-    await expect.poll(sendRepeatedMessage).toBe(true);
-    expect(await countMessages(slowClient.accountId)).toBe(1);
-  });
-
-  test('the client follows no redirect, and reports every response of a server that is not Postrider as an error', async () => {
-    const { client: directClient, accountId } = await createClientForNewAccount();
-    const redirectingServer = await startOtherServer((_, response) => {
-      response.writeHead(307, { Location: `${baseUrl}/api/v1/send-mail` }).end();
-    });
-    const { apiKey } = { apiKey: service.firstKey ?? '' };
-    const sendTo = (url: string) =>
-      catchSendError(library.createClient({ baseUrl: url, apiKey, maxAttempts: 1 }).send(MESSAGE));
-    expect(await sendTo(redirectingServer)).toMatchObject({
-      kind: 'unexpected-response',
-      status: 307,
-      mayBeAccepted: true,
-    });
-    const htmlServer = await startOtherServer((_, response) => {
-      response.writeHead(201, { 'Content-Type': 'text/html' }).end('<html>Welcome</html>');
-    });
-    expect(await sendTo(htmlServer)).toMatchObject({ kind: 'unexpected-response', status: 201, mayBeAccepted: true });
-    const truncatingServer = await startOtherServer((_, response) => {
-      response.writeHead(201, { 'Content-Type': 'application/json', 'Content-Length': '60' });
-      response.write('{"result":', () => response.destroy());
-    });
-    expect(await sendTo(truncatingServer)).toMatchObject({ kind: 'network', status: null, mayBeAccepted: true });
-    const connectionError = await catchSendError(
-      library.createClient({ baseUrl: 'http://127.0.0.1:1', apiKey, maxAttempts: 2 }).send(MESSAGE),
-    );
-    expect(connectionError).toMatchObject({ kind: 'network', attempts: 2 });
-    await directClient.send(MESSAGE);
-    expect(await countMessages(accountId)).toBe(1);
-  });
-
-  test('the library needs only the globals of the web standards', async () => {
-    const globals = {
-      fetch,
-      URL,
-      AbortController,
-      AbortSignal,
-      TextEncoder,
-      TextDecoder,
-      crypto,
-      performance,
-      setTimeout,
-      clearTimeout,
-      atob,
-      btoa,
-    };
-    const context = createContext({ ...globals });
-    const { createClient, verifyWebhook } = runInContext(`${bundle}; postriderClient`, context) as typeof ClientLibrary;
-    const client = createClient({ baseUrl, apiKey: service.firstKey ?? '' });
-    expect((await client.send(MESSAGE)).id).toMatch(UUID);
-    const secret = randomBytes(32).toString('base64');
-    const body = '{"type":"webhook.test","timestamp":"2026-01-01T00:00:00.000Z","data":{"id":"1"}}';
-    const now = new Date();
-    const headers = new Headers({
-      'webhook-id': 'a',
-      'webhook-timestamp': String(Math.floor(now.getTime() / 1000)),
-      'webhook-signature': new Webhook(secret).sign('a', now, body),
-    });
-    expect((await verifyWebhook(Buffer.from(body), headers, secret)).type).toBe('webhook.test');
   });
 });

@@ -116,7 +116,7 @@ export async function createCommandRig(environment: Readonly<Record<string, stri
   return rig;
 }
 
-const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
+export const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 
 /** Runs the real program with `input` on its standard input. */
 export function launchProgram(folder: string, args: readonly string[], input: string | Buffer): Promise<CommandResult> {

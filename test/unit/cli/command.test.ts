@@ -1,74 +1,28 @@
+/** Tests accounts, keys, messages, settings and `send` on the command line, and the output of the real program. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT_INVALID_SETTINGS } from '../../../src/cli/failure.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
-import { openStore } from '../../../src/store/open.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
+import { createMessage } from '../../rig/messages.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
+import { type CommandResult, type CommandRig, createCommandRig, LAUNCHER, launchProgram } from './command-rig.ts';
 
-const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 const QUEUED_ID = '01990000-0000-7001-8000-000000000002';
+const CREATED_AT = 1_900_000_000_000;
 
-interface Result {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Returns an environment without the POSTRIDER_ settings of the machine. */
-function createEnvironment(extraSettings: Readonly<Record<string, string>>): Record<string, string> {
-  return { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...extraSettings };
-}
-
-function runProgram(
-  folder: string,
-  args: readonly string[],
-  extraSettings: Readonly<Record<string, string>> = {},
-  input = '',
-): Promise<Result> {
-  const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env: createEnvironment(extraSettings) });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
-  child.stdin.on('error', () => undefined).end(input);
-  const { promise, resolve, reject } = Promise.withResolvers<Result>();
-  child.on('error', reject).on('close', (code) => resolve({ code, stdout, stderr }));
-  return promise;
-}
-
-async function runJson(folder: string, args: readonly string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await runProgram(folder, [...args, '--json']);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  return JSON.parse(stdout);
-}
-
-/** Expects the exit code, no standard output, and one line on standard error that contains `expectedPart`. */
-function expectFailure(result: Result, code: number, expectedPart: string): void {
+/** Expects the exit code, no standard output, and an error of one line that contains `expectedPart`. */
+function expectFailure(result: CommandResult, code: number, expectedPart: string): void {
   expect(result.stderr).toContain(expectedPart);
-  expect(result.stderr).toMatch(/^postrider: [^\n]+\n$/);
-  expect(result.stderr).not.toContain('    at ');
+  expect(result.stderr.trimEnd()).not.toMatch(/\n| {4}at /);
   expect({ code: result.code, stdout: result.stdout }).toEqual({ code, stdout: '' });
-}
-
-async function runInFolder(work: (folder: string) => Promise<void>): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
-  try {
-    await work(folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
 }
 
 const BOUNCED_ATTEMPT: Attempt = {
@@ -85,264 +39,120 @@ const BOUNCED_ATTEMPT: Attempt = {
   lineOffsetsMs: [4, 12],
 };
 
-/**
- * Creates a store with an account, a bounced message and a queued message. The subjects of both messages contain
- * terminal escapes.
- */
-async function createStore(folder: string): Promise<void> {
-  const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
-  try {
-    const createdAt = 1_900_000_000_000;
-    const limits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
-    const account = await store.createAccount('acme', limits, createdAt);
-    const key = await store.createKey(
-      'acme',
-      { name: 'k', prefix: 'pr_aaaaaaa', hash: '0'.repeat(64), expiresAt: null },
-      createdAt,
-    );
-    if (account.kind !== 'done' || key.kind !== 'done') throw new Error('the store is not empty');
-    const messageParts = {
-      accountId: account.value.id,
-      keyId: key.value.id,
-      acceptedAt: createdAt,
-      to: 'bob@example.com',
-      recipient: 'bob@example.com',
-      from: 'ann@example.org',
-      subject: 'Hi \u001b[31mred\u202e',
-      message: 'body',
-      idempotency: null,
-      suppressedBy: null,
-    };
-    const lease = { owner: 'node-1', until: createdAt + 60_000 };
-    await store.accept([
-      { ...messageParts, id: MESSAGE_ID, lease },
-      {
-        ...messageParts,
-        id: QUEUED_ID,
-        acceptedAt: createdAt + 1,
-        to: 'eve@example.com',
-        recipient: 'eve@example.com',
-        lease: null,
-      },
-    ]);
-    const event = {
-      at: createdAt + 1000,
-      verb: 'bounced',
-      by: 'node-1',
-      detail: '550 5.1.1 no such mailbox',
-      failure: {
-        class: 'hard',
-        category: 'mailbox-unknown',
-        status: '5.1.1',
-        diagnostic: '550 5.1.1 no such mailbox',
-      } as const,
-      attempt: BOUNCED_ATTEMPT,
-    };
-    const change = { to: 'bounced', dueAt: null, event, suppress: 'bounce' } as const;
-    const settleResults = await store.settle([
-      { id: MESSAGE_ID, owner: 'node-1', attempts: 1, changes: [change], refundAttempt: false },
-    ]);
-    expect(settleResults).toEqual(['settled']);
-  } finally {
-    await store.close();
-  }
+/** Creates a rig with a bounced and a queued message, whose subjects contain terminal escapes. */
+async function createRigWithMessages(): Promise<CommandRig> {
+  const rig = await createCommandRig();
+  const messageParts = { subject: 'Hi \u001b[31mred\u202e', message: 'body', acceptedAt: CREATED_AT };
+  const lease = { owner: 'node-1', until: CREATED_AT + 60_000 };
+  const eve = { to: 'eve@example.com', recipient: 'eve@example.com' };
+  await rig.store.accept([
+    createMessage({ ...messageParts, id: MESSAGE_ID, to: 'bob@example.com', lease }),
+    createMessage({ ...messageParts, id: QUEUED_ID, ...eve, acceptedAt: CREATED_AT + 1, lease: null }),
+  ]);
+  const diagnostic = '550 5.1.1 no such mailbox';
+  const failure = { class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic } as const;
+  const event = {
+    ...{ at: CREATED_AT + 1000, verb: 'bounced', by: 'node-1', detail: diagnostic, failure },
+    attempt: BOUNCED_ATTEMPT,
+  };
+  const change = { to: 'bounced', dueAt: null, event, suppress: 'bounce' } as const;
+  const settlement = { id: MESSAGE_ID, owner: 'node-1', attempts: 1, changes: [change], refundAttempt: false };
+  expect(await rig.store.settle([settlement])).toEqual(['settled']);
+  return rig;
 }
 
 describe('accounts and keys', () => {
-  it('an account is created, changed, locked and unlocked, and its limits are printed', () =>
-    runInFolder(async (folder) => {
-      const createResult = await runProgram(folder, [
-        'account',
-        'create',
-        'acme',
-        '--volume',
-        '100',
-        '--rate',
-        '1000/1h',
-        '--throttle',
-        '50/s:200',
-      ]);
-      expect({ code: createResult.code, stderr: createResult.stderr }).toEqual({ code: 0, stderr: '' });
-      expect(createResult.stdout).not.toContain('\u001b');
-      expect(await runJson(folder, ['account', 'show', 'acme'])).toMatchObject({
-        name: 'acme',
-        state: 'active',
-        reason: null,
-        volume: 100,
-        volumeUsed: 0,
-        volumeLeft: 100,
-        volumeExpires: null,
-        rate: '1000/1h',
-        rateUsed: 0,
-        rateLeft: 1000,
-        throttle: '50/s:200',
-      });
-      const changeArguments = [
-        'account',
-        'set',
-        'acme',
-        '--volume-expires',
-        '2030-12-31',
-        '--rate',
-        'none',
-        '--throttle',
-        '5/s',
-      ];
-      expect(await runJson(folder, changeArguments)).toMatchObject({
-        volume: 100,
-        volumeExpires: '2030-12-31T00:00:00.000Z',
-        rate: null,
-        throttle: '5/s',
-      });
-      expect(await runJson(folder, ['account', 'set', 'acme', '--no-volume'])).toMatchObject({
-        volume: null,
-        volumeExpires: null,
-      });
-      expect(await runJson(folder, ['account', 'lock', 'acme', '--reason', 'unpaid'])).toMatchObject({
-        state: 'locked',
-        reason: 'unpaid',
-      });
-      expect(await runJson(folder, ['account', 'list'])).toMatchObject([{ name: 'acme', state: 'locked' }]);
-      expect(await runJson(folder, ['account', 'unlock', 'acme'])).toMatchObject({ state: 'active', reason: null });
-      expectFailure(await runProgram(folder, ['account', 'create', 'acme']), 1, 'account "acme" already exists');
-      expectFailure(
-        await runProgram(folder, ['account', 'lock', 'unknown', '--reason', 'x']),
-        1,
-        'there is no account "unknown"',
-      );
-    }));
+  it('an account is created, changed, locked and unlocked, and its limits are printed', async () => {
+    const rig = await createCommandRig();
+    const limits = ['--volume', '100', '--rate', '1000/1h', '--throttle', '50/s:200'];
+    expect(await rig.run('account', 'create', 'shop', ...limits)).toMatchObject({ code: 0, stderr: '' });
+    expect(await rig.runJson('account', 'show', 'shop')).toMatchObject({
+      ...{ name: 'shop', state: 'active', reason: null, throttle: '50/s:200' },
+      ...{ volume: 100, volumeUsed: 0, volumeLeft: 100, volumeExpires: null },
+      ...{ rate: '1000/1h', rateUsed: 0, rateLeft: 1000 },
+    });
+    const change = (...flags: string[]) => rig.runJson('account', 'set', 'shop', ...flags);
+    expect(await change('--volume-expires', '2030-12-31', '--rate', 'none', '--throttle', '5/s')).toMatchObject({
+      ...{ volume: 100, volumeExpires: '2030-12-31T00:00:00.000Z', rate: null, throttle: '5/s' },
+    });
+    expect(await change('--no-volume')).toMatchObject({ volume: null, volumeExpires: null });
+    expect(await rig.runJson('account', 'lock', 'shop', '--reason', 'unpaid')).toMatchObject({
+      ...{ state: 'locked', reason: 'unpaid' },
+    });
+    expect(await rig.runJson('account', 'list')).toMatchObject([{ name: 'acme' }, { name: 'shop', state: 'locked' }]);
+    expect(await rig.runJson('account', 'unlock', 'shop')).toMatchObject({ state: 'active', reason: null });
+    expectFailure(await rig.run('account', 'create', 'shop'), 1, 'account "shop" already exists');
+  });
 
-  it('a key is printed once, listed by its prefix, rotated with a grace period and revoked', () =>
-    runInFolder(async (folder) => {
-      await runJson(folder, ['account', 'create', 'acme']);
-      const createdKey = await runJson(folder, ['key', 'create', 'acme', '--name', 'web', '--expires', '90d']);
-      expect(createdKey).toEqual({
-        id: expect.stringMatching(/^key_\d+$/),
-        key: expect.stringMatching(/^pr_[A-Za-z0-9_-]{43}$/),
-      });
-      const { id, key } = createdKey as { id: string; key: string };
-      const listResult = await runProgram(folder, ['key', 'list', 'acme', '--json']);
-      expect(listResult.stdout).not.toContain(key);
-      expect(JSON.parse(listResult.stdout)).toMatchObject([
-        { id, account: 'acme', name: 'web', prefix: key.slice(0, 10), state: 'active' },
-      ]);
-      const rotatedKey = await runJson(folder, ['key', 'rotate', id, '--grace', '1h']);
-      expect(rotatedKey).toMatchObject({
-        id: expect.not.stringMatching(id),
-        key: expect.stringMatching(/^pr_/),
-        replaces: id,
-      });
-      expect(await runJson(folder, ['key', 'revoke', id.slice('key_'.length)])).toMatchObject({ id });
-      expect(await runJson(folder, ['key', 'list', 'acme'])).toMatchObject([
-        { id, state: 'revoked' },
-        { state: 'active', name: 'web' },
-      ]);
-      expectFailure(await runProgram(folder, ['key', 'create', 'unknown']), 1, 'there is no account "unknown"');
-      expectFailure(await runProgram(folder, ['key', 'revoke', 'key_999']), 1, 'there is no valid key key_999');
-    }));
+  it('a key is printed once, listed by its prefix, rotated with a grace period and revoked', async () => {
+    const rig = await createCommandRig();
+    const createdKey = await rig.runJson<{ id: string; key: string }>(
+      ...['key', 'create', 'acme', '--name', 'web', '--expires', '90d'],
+    );
+    const { id, key } = createdKey;
+    expect(createdKey).toEqual({ id: expect.stringMatching(/^key_\d+$/), key: expect.stringMatching(/^pr_/) });
+    const listResult = await rig.run('key', 'list', 'acme', '--json');
+    expect(listResult.stdout).not.toContain(key);
+    expect(JSON.parse(listResult.stdout)).toMatchObject([
+      { id, account: 'acme', name: 'web', prefix: key.slice(0, 10), state: 'active' },
+    ]);
+    expect(await rig.runJson('key', 'rotate', id, '--grace', '1h')).toMatchObject({
+      ...{ id: expect.not.stringMatching(id), key: expect.stringMatching(/^pr_/), replaces: id },
+    });
+    expect(await rig.runJson('key', 'revoke', id.slice('key_'.length))).toMatchObject({ id });
+    expect(await rig.runJson('key', 'list', 'acme')).toMatchObject([{ id, state: 'revoked' }, { state: 'active' }]);
+    expectFailure(await rig.run('key', 'revoke', 'key_999'), 1, 'there is no valid key key_999');
+  });
 });
 
 describe('messages', () => {
-  let folder = '';
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'postrider-cli-'));
-    await createStore(folder);
-  });
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
-
   it('`message list` filters messages by account, state, recipient and time', async () => {
-    const bouncedMessage = {
-      id: MESSAGE_ID,
-      state: 'bounced',
-      to: 'bob@example.com',
-      from: 'ann@example.org',
-      subject: 'Hi \u001b[31mred\u202e',
-      at: '2030-03-17T17:46:40.000Z',
-    };
-    expect(await runJson(folder, ['message', 'list', '--state', 'bounced'])).toMatchObject([bouncedMessage]);
-    expect(await runJson(folder, ['message', 'list', '--account', 'acme', '--to', 'eve@example.com'])).toMatchObject([
+    const rig = await createRigWithMessages();
+    expect(await rig.runJson('message', 'list', '--state', 'bounced')).toMatchObject([
+      { id: MESSAGE_ID, state: 'bounced', to: 'bob@example.com', at: '2030-03-17T17:46:40.000Z' },
+    ]);
+    expect(await rig.runJson('message', 'list', '--account', 'acme', '--to', 'eve@example.com')).toMatchObject([
       { id: QUEUED_ID },
     ]);
-    expect(await runJson(folder, ['message', 'list', '--limit', '1'])).toHaveLength(1);
-    expect(await runJson(folder, ['message', 'list', '--since', '2031-01-01'])).toEqual([]);
-    expectFailure(
-      await runProgram(folder, ['message', 'list', '--account', 'unknown']),
-      1,
-      'there is no account "unknown"',
-    );
+    expect(await rig.runJson('message', 'list', '--limit', '1')).toHaveLength(1);
+    expect(await rig.runJson('message', 'list', '--since', '2031-01-01')).toEqual([]);
   });
 
-  it('the content of a message cannot control the terminal', async () => {
-    for (const args of [
-      ['message', 'list'],
-      ['message', 'show', MESSAGE_ID],
-      ['message', 'explain', MESSAGE_ID],
-    ]) {
-      const { code, stdout } = await runProgram(folder, args);
-      expect(code).toBe(0);
-      expect(stdout).not.toMatch(/[\u202e]|\p{Cc}(?<!\n)/u);
-    }
-  });
-
-  it('`message show` prints the attempts, their transcripts and the events', async () => {
-    expect(await runJson(folder, ['message', 'show', MESSAGE_ID])).toMatchObject({
-      id: MESSAGE_ID,
-      state: 'bounced',
-      account: 'acme',
-      message: 'body',
-      attempts: [
-        {
-          outcome: 'bounced',
-          reason: 'recipient-unknown',
-          code: 550,
-          enhancedCode: '5.1.1',
-          transcript: BOUNCED_ATTEMPT.transcript,
-        },
-      ],
+  it('`message show` prints the attempts, their transcripts with times, and the events', async () => {
+    const rig = await createRigWithMessages();
+    const { transcript } = BOUNCED_ATTEMPT;
+    expect(await rig.runJson('message', 'show', MESSAGE_ID)).toMatchObject({
+      ...{ id: MESSAGE_ID, state: 'bounced', account: 'acme', message: 'body' },
+      attempts: [{ outcome: 'bounced', reason: 'recipient-unknown', code: 550, enhancedCode: '5.1.1', transcript }],
       events: [
         { sequence: 0, type: 'accepted' },
         { sequence: 1, type: 'bounced', by: 'node-1' },
       ],
     });
-    const showResult = await runProgram(folder, ['message', 'show', MESSAGE_ID.toUpperCase()]);
-    expect(showResult.stdout).toContain('C: RCPT TO:<bob@example.com>');
+    const { stdout } = await rig.run('message', 'show', MESSAGE_ID.toUpperCase());
+    expect(stdout).toMatch(/^ {4} +\+4 ms {2}C: RCPT TO:<bob@example\.com>$/m);
+    expect((await rig.run('message', 'explain', MESSAGE_ID)).stdout).toContain('answered 550 5.1.1 no such mailbox');
   });
 
   it('`message source` writes the raw source of a message with its line ends, or only its header fields', async () => {
-    const { source, signature } = (await runJson(folder, ['message', 'source', MESSAGE_ID])) as Record<string, string>;
-    expect([source?.endsWith('\r\n'), source?.includes('\r\n\r\nbody'), signature]).toEqual([true, true, 'none']);
-    expect((await runProgram(folder, ['message', 'source', MESSAGE_ID])).stdout).toBe(source);
-    const { stdout } = await runProgram(folder, ['message', 'source', MESSAGE_ID, '--headers-only']);
-    expect(source?.startsWith(`${stdout}\r\n`)).toBe(true);
-  });
-
-  it('`message show` prints the time of each transcript line if the transcript contains times', async () => {
-    const { stdout } = await runProgram(folder, ['message', 'show', MESSAGE_ID]);
-    expect(stdout).toMatch(/^ {4} +\+4 ms {2}C: RCPT TO:<bob@example\.com>$/m);
-  });
-
-  it('`message explain` prints the reason for the state', async () => {
-    const { stdout } = await runProgram(folder, ['message', 'explain', MESSAGE_ID]);
-    expect(stdout).toContain('is bounced: the next hop permanently refused it');
-    expect(stdout).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
+    const rig = await createRigWithMessages();
+    const { source, signature } = await rig.runJson<Record<'source' | 'signature', string>>(
+      ...['message', 'source', MESSAGE_ID],
+    );
+    expect([source.endsWith('\r\n'), source.includes('\r\n\r\nbody'), signature]).toEqual([true, true, 'none']);
+    expect((await rig.run('message', 'source', MESSAGE_ID)).stdout).toBe(source);
+    const { stdout } = await rig.run('message', 'source', MESSAGE_ID, '--headers-only');
+    expect(source.startsWith(`${stdout}\r\n`)).toBe(true);
   });
 
   it('a queued message can be retried and cancelled, and a message in a terminal state cannot', async () => {
-    expectFailure(
-      await runProgram(folder, ['message', 'retry', MESSAGE_ID]),
-      1,
-      'is bounced; only queued and uncertain messages can be retried',
-    );
-    expectFailure(
-      await runProgram(folder, ['message', 'cancel', MESSAGE_ID]),
-      1,
-      'is bounced; only queued and uncertain messages can be cancelled',
-    );
-    expect(await runJson(folder, ['message', 'retry', QUEUED_ID])).toEqual({ id: QUEUED_ID, state: 'queued' });
-    expect(await runJson(folder, ['message', 'cancel', QUEUED_ID])).toEqual({ id: QUEUED_ID, state: 'cancelled' });
-    expect(await runJson(folder, ['message', 'show', QUEUED_ID])).toMatchObject({ state: 'cancelled' });
+    const rig = await createRigWithMessages();
+    for (const command of ['retry', 'cancel'])
+      expectFailure(await rig.run('message', command, MESSAGE_ID), 1, 'only queued and uncertain messages can be');
+    expect(await rig.runJson('message', 'retry', QUEUED_ID)).toEqual({ id: QUEUED_ID, state: 'queued' });
+    expect(await rig.runJson('message', 'cancel', QUEUED_ID)).toEqual({ id: QUEUED_ID, state: 'cancelled' });
     const unknownId = MESSAGE_ID.replace('0199', '0198');
-    expectFailure(await runProgram(folder, ['message', 'show', unknownId]), 1, `there is no message ${unknownId}`);
+    expectFailure(await rig.run('message', 'show', unknownId), 1, `there is no message ${unknownId}`);
   });
 });
 
@@ -375,52 +185,42 @@ describe('wrong usage', () => {
       ['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd', '--key', 'x', '--url', 'ftp://x'],
       '--url: "ftp://x" is not a URL',
     ],
-  ])('the command %j fails with a one-line error and exit code 2', (args, errorText) =>
-    runInFolder(async (folder) => expectFailure(await runProgram(folder, args), 2, errorText)),
-  );
+  ])('the command %j fails with a one-line error and exit code 2', async (args, errorText) => {
+    expectFailure(await (await createCommandRig()).run(...args), 2, errorText);
+  });
 });
 
 describe('settings', () => {
-  it('`config` prints the settings from .env and from the environment, and masks the secrets in them', () =>
-    runInFolder(async (folder) => {
-      writeFileSync(
-        join(folder, '.env'),
-        'POSTRIDER_TRANSPORT=smtp://u:hunter2hunter2@relay.example\nPOSTRIDER_LISTEN=127.0.0.1:1\n',
-      );
-      const extraSettings = { POSTRIDER_LISTEN: '127.0.0.1:2', POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2' };
-      const jsonOutput = await runProgram(folder, ['config', '--json'], extraSettings);
-      expect(jsonOutput.stdout).not.toContain('hunter2');
-      const settings: unknown = JSON.parse(jsonOutput.stdout);
-      expect(settings).toContainEqual({ name: 'POSTRIDER_LISTEN', value: '127.0.0.1:2', source: 'environment' });
-      expect(settings).toContainEqual({
-        name: 'POSTRIDER_TRANSPORT',
-        value: 'smtp://u:********@relay.example',
-        source: '.env',
-      });
-      const textOutput = await runProgram(folder, ['config'], extraSettings);
-      expect(textOutput.stdout).not.toContain('hunter2');
-      expect(textOutput.stdout).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
-    }));
+  it('`config` prints the settings from .env and from the environment, masks the secrets in them, and omits POSTRIDER_API_KEY', async () => {
+    const rig = await createCommandRig();
+    rig.dotEnv = 'POSTRIDER_TRANSPORT=smtp://u:hunter2hunter2@relay.example\nPOSTRIDER_LISTEN=127.0.0.1:1\n';
+    rig.environment = {
+      POSTRIDER_LISTEN: '127.0.0.1:2',
+      POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2',
+      POSTRIDER_API_KEY: 'pr_environment',
+    };
+    const settings = await rig.runJson<readonly unknown[]>('config');
+    expect(JSON.stringify(settings)).not.toMatch(/hunter2|API_KEY|pr_environment/);
+    const transport = { name: 'POSTRIDER_TRANSPORT', value: 'smtp://u:********@relay.example', source: '.env' };
+    expect(settings).toContainEqual({ name: 'POSTRIDER_LISTEN', value: '127.0.0.1:2', source: 'environment' });
+    expect(settings).toContainEqual(transport);
+    const { stdout } = await rig.run('config');
+    expect(stdout).not.toContain('hunter2');
+    expect(stdout).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
+  });
 
   it.each([
     ['config', 1],
     ['serve', EXIT_INVALID_SETTINGS],
     ['account list', 1],
-  ])('with an invalid setting, `%s` fails with a one-line error and exit code %i', (command, code) =>
-    runInFolder(async (folder) => {
-      const args = command.split(' ');
-      expectFailure(await runProgram(folder, args, { POSTRIDER_LISTN: 'x' }), code, 'did you mean POSTRIDER_LISTEN?');
-      writeFileSync(join(folder, '.env'), 'A=1\nwhat is this\n');
-      expectFailure(await runProgram(folder, args), code, '.env line 2: the line is not NAME=value');
-    }),
-  );
-
-  it('with a damaged database, a command fails with a one-line error', () =>
-    runInFolder(async (folder) => {
-      writeFileSync(join(folder, 'broken.db'), 'this is not a database '.repeat(500));
-      const extraSettings = { POSTRIDER_DATABASE: 'sqlite:./broken.db' };
-      expectFailure(await runProgram(folder, ['account', 'list'], extraSettings), 1, 'broken.db');
-    }));
+  ])('with an invalid setting, `%s` fails with a one-line error and exit code %i', async (command, code) => {
+    const rig = await createCommandRig();
+    rig.environment = { POSTRIDER_LISTN: 'x' };
+    expectFailure(await rig.run(...command.split(' ')), code, 'did you mean POSTRIDER_LISTEN?');
+    rig.environment = {};
+    rig.dotEnv = 'A=1\nwhat is this\n';
+    expectFailure(await rig.run(...command.split(' ')), code, '.env line 2: the line is not NAME=value');
+  });
 });
 
 describe('send', () => {
@@ -455,192 +255,145 @@ describe('send', () => {
     'Hi',
   ];
 
-  it('submits the four fields of the message, with the key as the Authorization header, and prints the id of the message', () =>
-    runInFolder(async (folder) => {
-      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
-      const sendResult = await runProgram(folder, [...sendArguments, '--key', 'pr_k', '--url', `${url}/`, '--json']);
-      expect(sendResult).toEqual({ code: 0, stdout: `{"id":"${MESSAGE_ID}"}\n`, stderr: '' });
-      expect(receivedRequest).toMatchObject({ path: '/api/v1/send-mail', key: 'pr_k' });
-      expect(JSON.parse(receivedRequest.body)).toEqual({
-        to: 'bob@example.com',
-        from: 'ann@example.org',
-        subject: 'Grüße',
-        message: 'Hi',
-      });
-    }));
+  it('submits the four fields of the message, with the key as the Authorization header, and prints the id of the message', async () => {
+    const rig = await createCommandRig();
+    answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
+    expect(await rig.run(...sendArguments, '--key', 'pr_k', '--url', `${url}/`, '--json')).toEqual({
+      ...{ code: 0, stdout: `{"id":"${MESSAGE_ID}"}\n`, stderr: '' },
+    });
+    expect(receivedRequest).toMatchObject({ path: '/api/v1/send-mail', key: 'pr_k' });
+    expect(JSON.parse(receivedRequest.body)).toEqual({
+      ...{ to: 'bob@example.com', from: 'ann@example.org', subject: 'Grüße', message: 'Hi' },
+    });
+  });
 
-  it('reads the key from standard input, POSTRIDER_API_KEY or .env, so that no command line contains the key', () =>
-    runInFolder(async (folder) => {
-      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
-      const argumentsWithUrl = [...sendArguments, '--url', url];
-      const acceptedResult = { code: 0, stdout: `accepted ${MESSAGE_ID}\n`, stderr: '' };
-      expect(await runProgram(folder, [...argumentsWithUrl, '--key', '-'], {}, 'pr_input\r\nmore\n')).toEqual(
-        acceptedResult,
-      );
-      expect(receivedRequest.key).toBe('pr_input');
-      expect(await runProgram(folder, argumentsWithUrl, { POSTRIDER_API_KEY: 'pr_environment' })).toEqual(
-        acceptedResult,
-      );
-      expect(receivedRequest.key).toBe('pr_environment');
-      writeFileSync(join(folder, '.env'), 'POSTRIDER_API_KEY=pr_file\n');
-      expect(await runProgram(folder, argumentsWithUrl)).toEqual(acceptedResult);
-      expect(receivedRequest.key).toBe('pr_file');
-      expect(await runProgram(folder, [...argumentsWithUrl, '--key', 'pr_flag'])).toEqual(acceptedResult);
-      expect(receivedRequest.key).toBe('pr_flag');
-      expectFailure(await runProgram(folder, [...argumentsWithUrl, '--key', '-']), 2, 'standard input has no line');
-      expectFailure(
-        await runProgram(folder, argumentsWithUrl, { POSTRIDER_API_KEY: 'no key' }),
-        2,
-        'POSTRIDER_API_KEY is not an API key',
-      );
-      // --account takes precedence over POSTRIDER_API_KEY.
-      expectFailure(
-        await runProgram(folder, [...argumentsWithUrl, '--account', 'unknown'], {}),
-        1,
-        'there is no database',
-      );
-    }));
+  it('reads the key from standard input, a flag, POSTRIDER_API_KEY or .env', async () => {
+    const rig = await createCommandRig();
+    answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
+    const argumentsWithUrl = [...sendArguments, '--url', url];
+    const readSentKey = async (...flags: string[]) => {
+      expect((await rig.run(...argumentsWithUrl, ...flags)).stderr).toBe('');
+      return receivedRequest.key;
+    };
+    rig.dotEnv = 'POSTRIDER_API_KEY=pr_file\n';
+    expect(await readSentKey()).toBe('pr_file');
+    rig.environment = { POSTRIDER_API_KEY: 'pr_environment' };
+    expect(await readSentKey()).toBe('pr_environment');
+    expect(await readSentKey('--key', 'pr_flag')).toBe('pr_flag');
+    rig.inputLine = 'pr_input';
+    expect(await readSentKey('--key', '-')).toBe('pr_input');
+    // --account takes precedence over POSTRIDER_API_KEY.
+    expect(await readSentKey('--account', 'acme')).not.toBe('pr_environment');
+    rig.environment = { POSTRIDER_API_KEY: 'no key' };
+    expectFailure(await rig.run(...argumentsWithUrl), 2, 'POSTRIDER_API_KEY is not an API key');
+  });
 
-  it('POSTRIDER_API_KEY is not a setting: other commands ignore it and never print it', () =>
-    runInFolder(async (folder) => {
-      const config = await runProgram(folder, ['config', '--json'], { POSTRIDER_API_KEY: 'pr_environment' });
-      expect([config.code, config.stderr, config.stdout.includes('API_KEY')]).toEqual([0, '', false]);
-      expect(config.stdout).not.toContain('pr_environment');
-      expect((await runProgram(folder, ['config'], { POSTRIDER_API_KEY: '' })).code).toBe(0);
-    }));
+  it('a refused request fails with exit code 1, and with the message and the reason in the response', async () => {
+    const rig = await createCommandRig();
+    const body = JSON.stringify({ result: 'error', message: 'Invalid tokens or rate limit exceeded' });
+    answer = { status: 403, headers: { 'Postrider-Reason': 'volume-exhausted' }, body };
+    const send = () => rig.run(...sendArguments, '--key', 'pr_k', '--url', url);
+    expectFailure(await send(), 1, '403 Invalid tokens or rate limit exceeded (volume-exhausted)');
+    answer = { status: 200, headers: {}, body: '<html>some other server</html>' };
+    expectFailure(await send(), 1, 'the response is not from Postrider');
+  });
 
-  it('has a help text that states how a secret is read from standard input', () =>
-    runInFolder(async (folder) => {
-      for (const command of ['send', 'migrate-store']) {
-        const { stdout } = await runProgram(folder, [command, '--help']);
-        expect(stdout.replaceAll(/\s+/g, ' ')).toContain('- reads it from standard input');
-      }
-    }));
+  it('if no key is given, creates a key for the account, retries until the service accepts the key, and then revokes the key', async () => {
+    const rig = await createCommandRig();
+    expectFailure(await rig.run(...sendArguments, '--url', url), 1, 'there is no account "default"');
+    answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Invalid API key' }) };
+    receivedRequest = { path: '', key: '', body: '' };
+    const pendingSend = rig.run(...sendArguments, '--url', url, '--account', 'acme', '--json');
+    await expect.poll(() => receivedRequest.key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
+    const [listedKey] = await rig.runJson<Record<string, string>[]>('key', 'list', 'acme');
+    expect(listedKey).toMatchObject({ name: 'send', state: 'active', prefix: receivedRequest.key.slice(0, 10) });
+    expect(Date.parse(listedKey?.expires ?? '') - Date.parse(listedKey?.created ?? '')).toBe(300_000);
+    answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
+    expect(await pendingSend).toEqual({ code: 0, stdout: `{"id":"${MESSAGE_ID}"}\n`, stderr: '' });
+    expect(await rig.runJson('key', 'list', 'acme')).toMatchObject([{ name: 'send', state: 'revoked' }]);
+  });
 
-  it('the help text of `--no-ed25519` states what the flag disables', () =>
-    runInFolder(async (folder) => {
-      const { stdout } = await runProgram(folder, ['domain', 'add', '--help']);
-      expect(stdout).toMatch(/--no-ed25519\s+Create no Ed25519 key/);
-    }));
+  it('revokes the temporary key even if the service does not respond or refuses the request', async () => {
+    const rig = await createCommandRig();
+    const send = (address: string) => rig.run(...sendArguments, '--account', 'acme', '--url', address);
+    expectFailure(await send('http://127.0.0.1:1'), 1, 'no response from');
+    answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Account locked' }) };
+    expectFailure(await send(url), 1, '401 Account locked');
+    expect(await rig.runJson('key', 'list', 'acme')).toMatchObject([{ state: 'revoked' }, { state: 'revoked' }]);
+  });
 
-  it('a refused request fails with exit code 1, and with the message and the reason in the response', () =>
-    runInFolder(async (folder) => {
-      const body = JSON.stringify({ result: 'error', message: 'Invalid tokens or rate limit exceeded' });
-      answer = { status: 403, headers: { 'Postrider-Reason': 'volume-exhausted' }, body };
-      const refusedResult = await runProgram(folder, [...sendArguments, '--key', 'pr_k', '--url', url]);
-      expectFailure(refusedResult, 1, '403 Invalid tokens or rate limit exceeded (volume-exhausted)');
-      answer = { status: 200, headers: {}, body: '<html>some other server</html>' };
-      expectFailure(
-        await runProgram(folder, [...sendArguments, '--key', 'pr_k', '--url', url]),
-        1,
-        'the response is not from Postrider',
-      );
-    }));
+  it('without a key and without a database, fails with the remedy and creates no database', async () => {
+    const rig = await createCommandRig();
+    const path = join(rig.folder, 'other/postrider.db');
+    rig.environment = { POSTRIDER_DATABASE: `sqlite:${path}` };
+    const result = await rig.run(...sendArguments, '--url', url);
+    expectFailure(result, 1, 'postrider.db" in which a key can be created; give --key');
+    expect(existsSync(path)).toBe(false);
+  });
 
-  it('if no key is given, creates a key for the account, retries until the service accepts the key, and then revokes the key', () =>
-    runInFolder(async (folder) => {
-      await runProgram(folder, ['account', 'create', 'shop']);
-      const missingAccountResult = await runProgram(folder, [...sendArguments, '--url', url]);
-      expectFailure(missingAccountResult, 1, 'there is no account "default"');
-      const body = JSON.stringify({ result: 'error', message: 'Invalid API key' });
-      answer = { status: 401, headers: {}, body };
-      receivedRequest = { path: '', key: '', body: '' };
-      const pendingSend = runProgram(folder, [...sendArguments, '--url', url, '--account', 'shop', '--json']);
-      await expect.poll(() => receivedRequest.key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
-      const [listedKey] = (await runJson(folder, ['key', 'list', 'shop'])) as Record<string, string>[];
-      expect(listedKey).toMatchObject({
-        name: 'send',
-        state: 'active',
-        prefix: receivedRequest.key.slice(0, listedKey?.prefix?.length),
-      });
-      expect(Date.parse(listedKey?.expires ?? '') - Date.parse(listedKey?.created ?? '')).toBe(300_000);
-      answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
-      expect(await pendingSend).toEqual({ code: 0, stdout: `{"id":"${MESSAGE_ID}"}\n`, stderr: '' });
-      expect(await runJson(folder, ['key', 'list', 'shop'])).toMatchObject([{ name: 'send', state: 'revoked' }]);
-    }));
+  it('without a running service, the error contains the address from POSTRIDER_LISTEN', async () => {
+    const rig = await createCommandRig({ POSTRIDER_LISTEN: '127.0.0.1:1' });
+    expectFailure(await rig.run(...sendArguments, '--key', 'pr_k'), 1, 'no response from http://127.0.0.1:1');
+  });
 
-  it('revokes the temporary key even if the service does not respond or refuses the request', () =>
-    runInFolder(async (folder) => {
-      await runProgram(folder, ['account', 'create', 'default']);
-      expectFailure(await runProgram(folder, [...sendArguments, '--url', 'http://127.0.0.1:1']), 1, 'no response from');
-      answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Account locked' }) };
-      expectFailure(await runProgram(folder, [...sendArguments, '--url', url]), 1, '401 Account locked');
-      expect(await runJson(folder, ['key', 'list', 'default'])).toMatchObject([
-        { state: 'revoked' },
-        { state: 'revoked' },
-      ]);
-    }));
-
-  it('without a key and without a database, fails with a one-line error that contains the remedy, and creates no database', () =>
-    runInFolder(async (folder) => {
-      expectFailure(
-        await runProgram(folder, [...sendArguments, '--url', url]),
-        1,
-        'postrider.db" in which a key can be created; give --key',
-      );
-      expect(existsSync(join(folder, 'data'))).toBe(false);
-    }));
-
-  it('if the service does not know the temporary key, the error states that the service uses another database', () =>
-    runInFolder(async (folder) => {
-      await runProgram(folder, ['account', 'create', 'default']);
-      answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Invalid API key' }) };
-      expectFailure(
-        await runProgram(folder, [...sendArguments, '--url', url]),
-        1,
-        'so it uses another database; give --key',
-      );
-    }));
-
-  it('without a running service, fails with a one-line error that contains the address from POSTRIDER_LISTEN', () =>
-    runInFolder(async (folder) => {
-      const extraSettings = { POSTRIDER_LISTEN: '127.0.0.1:1' };
-      expectFailure(
-        await runProgram(folder, [...sendArguments, '--key', 'pr_k'], extraSettings),
-        1,
-        'no response from http://127.0.0.1:1',
-      );
-    }));
-
-  it('if the service has an untrusted certificate, the error states that the certificate is not accepted', () =>
-    runInFolder(async (folder) => {
-      const server = createTlsServer(await getCertificate('mail.example.com'));
-      server.listen(0, '127.0.0.1');
-      await once(server, 'listening');
-      const { port } = server.address() as AddressInfo;
-      const refusedResult = await runProgram(folder, [
-        ...sendArguments,
-        '--key',
-        'pr_k',
-        '--url',
-        `https://127.0.0.1:${port}`,
-      ]);
-      server.close();
-      expectFailure(refusedResult, 1, `the certificate of https://127.0.0.1:${port} is not accepted`);
-    }));
+  it('if the service has an untrusted certificate, the error states that the certificate is not accepted', async () => {
+    const tlsServer = createTlsServer(await getCertificate('mail.example.com'));
+    tlsServer.listen(0, '127.0.0.1');
+    await once(tlsServer, 'listening');
+    const address = `https://127.0.0.1:${(tlsServer.address() as AddressInfo).port}`;
+    const rig = await createCommandRig();
+    const refusedResult = await rig.run(...sendArguments, '--key', 'pr_k', '--url', address);
+    tlsServer.close();
+    expectFailure(refusedResult, 1, `the certificate of ${address} is not accepted`);
+  });
 });
 
-it('if the reader of a pipe closes it early, the command prints no stack trace', () =>
-  runInFolder(async (folder) => {
-    const command = `"${process.execPath}" "${LAUNCHER}" config | head -n 1`;
-    const child = spawn('sh', ['-c', command], {
-      cwd: folder,
-      env: createEnvironment({}),
-      stdio: ['ignore', 'pipe', 'pipe'],
+describe('the program', () => {
+  it('writes content of a message without control characters, and one line for an error', async () => {
+    const { folder } = await createRigWithMessages();
+    const { code, stdout } = await launchProgram(folder, ['message', 'list'], '');
+    expect([code, stdout.includes('Hi')]).toEqual([0, true]);
+    expect(stdout).not.toMatch(/[\u202e]|\p{Cc}(?<!\n)/u);
+    const failure = await launchProgram(folder, ['message', 'show', '12'], '');
+    expectFailure(failure, 2, '"12" is not a message id');
+    expect(failure.stderr).toMatch(/^postrider: [^\n]+\n$/);
+  });
+
+  it('reads `.env` in the working folder, and reports a damaged database in one line', async () => {
+    const folder = createTemporaryFolder();
+    writeFileSync(join(folder, 'postrider.db'), 'this is not a database '.repeat(500));
+    writeFileSync(join(folder, '.env'), 'POSTRIDER_OPERATOR_LISTEN=127.0.0.1:9\n');
+    const config = await launchProgram(folder, ['config', '--json'], '');
+    expect(JSON.parse(config.stdout)).toContainEqual({
+      ...{ name: 'POSTRIDER_OPERATOR_LISTEN', value: '127.0.0.1:9', source: '.env' },
     });
+    expectFailure(await launchProgram(folder, ['account', 'list'], ''), 1, 'postrider.db');
+  });
+
+  it('reads a secret from the first line of standard input', async () => {
+    const { folder } = await createCommandRig();
+    const key = `pr_${'k'.repeat(43)}`;
+    const args = ['key', 'import', 'acme', '--name', 'web', '--json'];
+    expect(await launchProgram(folder, args, `${key}\r\nmore\n`)).toMatchObject({ code: 0, stderr: '' });
+    expectFailure(await launchProgram(folder, args, ''), 2, 'standard input has no line');
+  });
+
+  it('prints no stack trace if the reader of a pipe closes it early', async () => {
+    const command = `"${process.execPath}" "${LAUNCHER}" config | head -n 1`;
+    const child = spawn('sh', ['-c', command], { cwd: createTemporaryFolder(), stdio: ['ignore', 'pipe', 'pipe'] });
     let stderr = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       stderr += text;
     });
     child.stdout.resume();
-    await new Promise((resolve) => child.on('close', resolve));
+    await once(child, 'close');
     expect(stderr).toBe('');
-  }));
+  });
+});
 
-it('`openapi` prints the OpenAPI document of the public interface', () =>
-  runInFolder(async (folder) => {
-    expect(await runJson(folder, ['openapi'])).toMatchObject({
-      openapi: expect.stringMatching(/^3\.1\./),
-      info: { version: '1.0.0' },
-    });
-  }));
+it('`openapi` prints the OpenAPI document of the public interface', async () => {
+  expect(await (await createCommandRig()).runJson('openapi')).toMatchObject({
+    openapi: expect.stringMatching(/^3\.1\./),
+    info: { version: '1.0.0' },
+  });
+});

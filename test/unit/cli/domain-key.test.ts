@@ -61,27 +61,6 @@ it('an imported RSA key whose record is published authenticates the domain witho
   expect(domain === null ? [] : getSigningKeys(domain).map(({ selector }) => selector)).toEqual(['s1']);
 });
 
-it('after a rotation replaces an imported key, `domain records` states until when the record of this key must be kept', async () => {
-  const { rig, dns } = await withPublishedKey(RSA.publicKey, 'rsa');
-  const file = writeKey(rig, RSA.privateKey);
-  const flags = ['--dkim-key', file, '--selector', 's1', '--no-ed25519'];
-  expect(await rig.runJson<Answer>('domain', 'add', 'acme', 'example.org', ...flags)).toMatchObject({
-    records: [{ name: 's1._domainkey.example.org' }, {}, {}],
-  });
-  await rig.runJson('domain', 'verify', 'example.org');
-  const stagedDomain = await rig.runJson<Answer>('domain', 'rotate', 'example.org');
-  for (const { name, value } of stagedDomain.records) dns.zone[name] ??= { TXT: [value] };
-  await rig.runJson('domain', 'verify', 'example.org');
-  const domain = await rig.store.findDomain('example.org');
-  expect(domain?.keys.map(({ selector, state }) => `${selector.slice(0, 2)} ${state}`).sort()).toEqual([
-    'pr active',
-    's1 retiring',
-  ]);
-  expect((await rig.run('domain', 'records', 'example.org')).stdout).toMatch(
-    /previous DKIM RSA key: keep the record until [^\n]+\ns1\._domainkey\.example\.org\. IN TXT/,
-  );
-});
-
 it('in addition to an imported Ed25519 key, an RSA key is created, and the record of the RSA key authenticates the domain', async () => {
   const { rig, dns } = await withPublishedKey(ED25519.publicKey, 'ed25519');
   const file = writeKey(rig, ED25519.privateKey);

@@ -47,39 +47,6 @@ describe('a domain', () => {
     expect(statSync(join(rig.folder, 'secret')).mode & 0o777).toBe(0o600);
   });
 
-  it('is pending until its records are published, then is authenticated, and is failing after the records are removed', async () => {
-    const { rig, dns } = await createRigWithDns();
-    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
-    const resultBefore = await rig.run('domain', 'verify', 'example.org', '--json');
-    expect(resultBefore.code).toBe(1);
-    expect(resultBefore.stderr).toMatch(/^example.org is not authenticated \(pending\): 4 missing of 4 records; /);
-    expect(listFound(JSON.parse(resultBefore.stdout) as DomainAnswer)).toContain('dkim missing');
-    publishRecords(dns.zone, addedDomain);
-    const verifiedDomain = await rig.runJson<DomainAnswer>('domain', 'verify', 'example.org');
-    expect([verifiedDomain.status, new Set(listFound(verifiedDomain))]).toEqual([
-      'authenticated',
-      new Set(['dkim found', 'spf found', 'dmarc found']),
-    ]);
-    expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(verifiedDomain);
-    for (const name of Object.keys(dns.zone)) delete dns.zone[name];
-    const failingResult = await rig.run('domain', 'verify', 'example.org');
-    expect(failingResult.code).toBe(1);
-    expect(failingResult.stdout).toMatch(/^example.org: failing \(messages from this domain are refused in 3 d\)/);
-  });
-
-  it('stays authenticated while DNS does not respond', async () => {
-    const { rig, dns } = await createRigWithDns();
-    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
-    publishRecords(dns.zone, addedDomain);
-    await rig.runJson('domain', 'verify', 'example.org');
-    for (const { name } of addedDomain.records) dns.zone[name] = { fault: 'SERVFAIL' };
-    const verifiedDomain = await rig.runJson<DomainAnswer>('domain', 'verify', 'example.org');
-    expect([verifiedDomain.status, new Set(verifiedDomain.records.map(({ found }) => found))]).toEqual([
-      'authenticated',
-      new Set(['unknown']),
-    ]);
-  });
-
   it('with a wrong record is printed with the observed and the expected value of the record', async () => {
     const { rig, dns } = await createRigWithDns();
     const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
@@ -91,18 +58,6 @@ describe('a domain', () => {
     expect(output.stdout).toContain('wrong   dkim');
     expect(output.stdout).toContain('observed: v=DKIM1; k=rsa; p=MIIBIjANBgkq\n');
     expect(output.stdout).toContain(`expected: ${rsaRecord?.name}. IN TXT "v=DKIM1; k=rsa; p=MII`);
-  });
-
-  it('has an MX record for the default return path if POSTRIDER_RETURN_PATH_DOMAIN is set', async () => {
-    const { rig } = await createRigWithDns({ POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net' });
-    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
-    expect(addedDomain.records).toContainEqual({
-      purpose: 'return-path',
-      type: 'MX',
-      name: 'bounces.example.net',
-      value: '10 bounces.example.net',
-      found: 'unknown',
-    });
   });
 
   it('is printed as zone file lines with strings of at most 255 characters, and never with a private key', async () => {
@@ -118,45 +73,6 @@ describe('a domain', () => {
     ].join('');
     for (const { sealed } of domain?.keys ?? []) expect(allOutput).not.toContain(sealed);
     expect(allOutput).not.toContain('PRIVATE KEY');
-  });
-
-  it('rotates its keys in stages: new keys become active after their records are published, and the records of the old keys must be kept for a time', async () => {
-    const { rig, dns } = await createRigWithDns();
-    publishRecords(dns.zone, await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org'));
-    await rig.runJson('domain', 'verify', 'example.org');
-    const stagedDomain = await rig.runJson<DomainAnswer>('domain', 'rotate', 'example.org');
-    expect(listFound(stagedDomain).filter((text) => text === 'dkim unknown')).toHaveLength(2);
-    expect(listFound(stagedDomain).filter((text) => text === 'dkim found')).toHaveLength(2);
-    const readKeyStates = async () =>
-      (await rig.store.findDomain('example.org'))?.keys.map(({ state }) => state).sort();
-    const secondRotation = await rig.run('domain', 'rotate', 'example.org');
-    expect([secondRotation.code, secondRotation.stderr]).toEqual([
-      1,
-      expect.stringMatching(/^domain example.org already has staged keys/),
-    ]);
-    await rig.runJson('domain', 'verify', 'example.org');
-    expect(await readKeyStates()).toEqual(['active', 'active', 'staged', 'staged']);
-    publishRecords(dns.zone, stagedDomain);
-    await rig.runJson('domain', 'verify', 'example.org');
-    expect(await readKeyStates()).toEqual(['active', 'active', 'retiring', 'retiring']);
-    expect((await rig.run('domain', 'records', 'example.org')).stdout).toContain('keep the record until');
-  });
-
-  it('allows subdomains to send only if --subdomains is set, and is not listed after its removal', async () => {
-    const { rig } = await createRigWithDns();
-    await rig.runJson('domain', 'add', 'acme', 'example.org');
-    expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(false);
-    await rig.runJson('domain', 'set', 'example.org', '--subdomains', 'yes');
-    expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(true);
-    expect(await rig.runJson('domain', 'remove', 'EXAMPLE.org.')).toMatchObject({
-      domain: 'example.org',
-      status: 'removed',
-    });
-    expect(await rig.runJson('domain', 'list')).toEqual([]);
-    expect(await rig.runJson('domain', 'add', 'acme', 'example.org', '--subdomains')).toMatchObject({
-      status: 'pending',
-    });
-    expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(true);
   });
 });
 
@@ -226,23 +142,5 @@ describe('domain commands', () => {
     }
     expect((await rig.run('domain', 'set', 'example.org', '--no-return-path')).stdout).toContain('for 45 days');
     expect((await rig.run('domain', 'list')).stdout).not.toContain('RETURN PATH');
-  });
-
-  it('a domain of an account cannot be added again, and the error names the account', async () => {
-    const rig = await createCommandRig();
-    await rig.run('account', 'create', 'other');
-    await rig.runJson('domain', 'add', 'acme', 'bücher.example');
-    const sameAccountResult = await rig.run('domain', 'add', 'acme', 'xn--bcher-kva.example');
-    const otherAccountResult = await rig.run('domain', 'add', 'other', 'BÜCHER.example.');
-    const output =
-      'domain xn--bcher-kva.example has already been added to account acme; a domain belongs to one account';
-    expect(sameAccountResult).toEqual({ code: 1, stdout: '', stderr: output });
-    expect(otherAccountResult).toEqual(sameAccountResult);
-  });
-
-  it('if POSTRIDER_SECRET is set, no secret file is created', async () => {
-    const rig = await createCommandRig({ POSTRIDER_SECRET: '0'.repeat(64) });
-    expect((await rig.run('domain', 'add', 'acme', 'example.org')).code).toBe(0);
-    expect(() => statSync(join(rig.folder, 'secret'))).toThrow('ENOENT');
   });
 });

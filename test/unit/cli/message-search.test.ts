@@ -4,12 +4,6 @@ import { decodeCursor, encodeCursor } from '../../../src/operations/messages/sea
 import { createMessage, createMessageIdAt } from '../../rig/messages.ts';
 import { createCommandRig } from './command-rig.ts';
 
-interface Page {
-  readonly messages: readonly { readonly id: string; readonly account: string; readonly state: string }[];
-  readonly next: string | null;
-  readonly searchedSince: string | null;
-}
-
 const JANUARY = Date.UTC(2029, 0, 1);
 
 async function createRigWithMessages(count: number) {
@@ -24,30 +18,6 @@ async function createRigWithMessages(count: number) {
   await rig.store.accept(messages);
   return { rig, ids: messages.map(({ id }) => id).reverse() };
 }
-
-test('pages of different sizes together contain every result, and each page except the last contains the time back to which messages were searched', async () => {
-  const { rig, ids } = await createRigWithMessages(25);
-  const foundIds: string[] = [];
-  let cursor: string | null = null;
-  for (const limit of [1, 7, 9, 50]) {
-    const cursorArgs: readonly string[] = cursor === null ? [] : ['--cursor', cursor];
-    const page: Page = await rig.runJson('message', 'search', 'news', '--limit', String(limit), ...cursorArgs);
-    foundIds.push(...page.messages.map(({ id }) => id));
-    cursor = page.next;
-    expect(page.searchedSince === null).toBe(cursor === null);
-    if (page.searchedSince !== null) expect(Date.parse(page.searchedSince)).toBeLessThanOrEqual(JANUARY + 25);
-  }
-  expect(foundIds).toEqual(ids);
-  expect(cursor).toBeNull();
-});
-
-test('without `--within`, a search ends when its page is full or all messages have been searched; with `--within`, a search ends after the specified time and returns a cursor', async () => {
-  const { rig, ids } = await createRigWithMessages(400);
-  const completePage: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com');
-  expect(completePage).toMatchObject({ messages: [{ id: ids[396], account: 'acme', state: 'queued' }], next: null });
-  const partialPage: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com', '--within', '0s');
-  expect(partialPage).toMatchObject({ messages: [], next: expect.any(String), searchedSince: expect.any(String) });
-});
 
 test('the output is a table that names the flag for the next page, or states that no message matches', async () => {
   const { rig, ids } = await createRigWithMessages(3);

@@ -167,47 +167,6 @@ describe('the command', () => {
     }
   });
 
-  test('returns a previous period that has the length of the elapsed part of the range', async () => {
-    const rig = await createCommandRig();
-    const minute = NOW - (NOW % MINUTE_MS);
-    const createTrafficRow = (at: number, accepted: number) =>
-      ({ ...createStep(0), accepted, spanMs: MINUTE_MS, at }) as const;
-    const { from } = await rig.runJson<OverviewResult>('overview', '--range', '24h');
-    const dayBefore = minute - DAY_MS;
-    expect(dayBefore).toBeLessThan(Date.parse(from) - MINUTE_MS);
-    await rig.store.writeTraffic('one', [
-      // The previous period ends one day before the current time, so it does not contain this row.
-      createTrafficRow(Date.parse(from) - MINUTE_MS, 100),
-      createTrafficRow(dayBefore - MINUTE_MS, 5),
-      createTrafficRow(Date.parse(from) - DAY_MS, 2),
-      createTrafficRow(Date.parse(from) - DAY_MS - MINUTE_MS, 1_000),
-    ]);
-    const { previous, previousFrom, previousUntil, until } = await rig.runJson<OverviewResult>(
-      'overview',
-      '--range',
-      '24h',
-    );
-    expect(previous.accepted).toBe(7);
-    expect(Date.parse(from) - Date.parse(previousFrom)).toBe(DAY_MS);
-    const difference = Date.parse(previousUntil) + DAY_MS - Date.parse(until);
-    expect(difference).toBeGreaterThanOrEqual(0);
-    expect(difference).toBeLessThan(MINUTE_MS);
-  });
-
-  test('reports no accepted message and no problem for a new installation', async () => {
-    const rig = await createCommandRig();
-    expect(await rig.runJson<OverviewResult>('overview')).toMatchObject({
-      everAccepted: false,
-      attention: [],
-      queue: { trend: 'empty', oldestId: null, oldestAt: null },
-      totals: { accepted: 0, latencyMs: null },
-    });
-    const { stdout } = await rig.run('overview');
-    expect(stdout).toContain('No problems.');
-    // A command cannot read the runtime status of the service.
-    expect(stdout).toContain('only the running service can report');
-  });
-
   test('reports locked accounts, expiring keys and domains whose records are missing, the most severe problems first', async () => {
     const rig = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
     const { store } = rig;
@@ -230,61 +189,5 @@ describe('the command', () => {
     const { stdout } = await rig.run('overview');
     expect(stdout).toContain('unpaid');
     expect(stdout).not.toContain('\u001b[2J');
-  });
-
-  test('reports a domain whose records are missing if the transport is a relay, even if every sender is accepted, but not if the transport is `capture:`', async () => {
-    const anySenderRig = await createCommandRig({
-      POSTRIDER_TRANSPORT: 'smtp://relay.example:25',
-      POSTRIDER_SENDERS: 'any',
-    });
-    await anySenderRig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
-    const overviewResult = await anySenderRig.runJson<OverviewResult>('overview');
-    const warning = 'new.example is not authenticated; its messages are accepted nevertheless';
-    expect(overviewResult.attention.map(({ level, text }) => [level, text])).toEqual([['warning', warning]]);
-    expect(overviewResult.health.find(({ part }) => part === 'domains')?.level).toBe('warning');
-    const rig = await createCommandRig({ POSTRIDER_TRANSPORT: 'capture:' });
-    await rig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
-    const { attention, health } = await rig.runJson<OverviewResult>('overview');
-    expect(attention).toEqual([]);
-    const text = '0 of 1 authenticated; not required';
-    expect(health).toContainEqual({ part: 'domains', level: 'ok', text });
-  });
-
-  test('reports that no sender is accepted, and the age of the oldest message', async () => {
-    const rig = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
-    const [account] = await rig.store.listAccounts();
-    await rig.store.accept([
-      {
-        id: '018cc251-f400-7000-8000-000000000000',
-        accountId: account?.id ?? 0,
-        keyId: 1,
-        acceptedAt: NOW - 2 * 3_600_000,
-        to: 'rita@example.com',
-        recipient: 'rita@example.com',
-        from: 'shop@example.org',
-        subject: 'Hello',
-        message: 'Hello',
-        idempotency: null,
-        lease: null,
-        suppressedBy: null,
-      },
-    ]);
-    const { attention, everAccepted } = await rig.runJson<OverviewResult>('overview');
-    expect(everAccepted).toBe(true);
-    expect(attention).toMatchObject([
-      { level: 'warning', text: 'There is no sending domain: messages of every sender are refused', page: '/domains' },
-      {
-        text: 'The oldest message in the queue was accepted 2 h ago',
-        page: '/messages/018cc251-f400-7000-8000-000000000000',
-      },
-    ]);
-  });
-
-  test('refuses an unknown range', async () => {
-    const rig = await createCommandRig();
-    expect(await rig.run('overview', '--range', '2h')).toMatchObject({
-      code: 2,
-      stderr: '--range: "2h" is not one of 1h, 24h, 7d, 30d (did you mean 1h?)',
-    });
   });
 });

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { formatBanner } from '../../../src/cli/serve.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import { createFirstCurlCommand } from '../../../src/http/curl.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { signInByLink } from '../../rig/session.ts';
@@ -32,37 +31,6 @@ describe('the banner', () => {
     expect(text).toContain('http://127.0.0.1:8081/inbox');
     const laterBanner = formatBanner({ ...START_FACTS, firstAccount: null, firstKey: null }, loadSettings({}, null));
     expect(laterBanner).toContain('`postrider key create ACCOUNT`');
-  });
-
-  it('names the command that creates a key if the new account has no key', () => {
-    const text = formatBanner({ ...START_FACTS, firstKey: null }, loadSettings({}, null));
-    expect(text).toContain('`postrider key create default`');
-    expect(text).not.toContain('pr_');
-  });
-
-  it('prints the same curl command as the dashboard, with a recipient of the mailbox simulator if the transport is a relay', () => {
-    const commandParts = { publicUrl: START_FACTS.publicUrl, key: 'pr_first', from: 'hello@example.org' };
-    const extractCurl = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
-    expect(extractCurl(formatBanner(START_FACTS, loadSettings({}, null)))).toBe(
-      createFirstCurlCommand({ ...commandParts, to: 'ada@example.com' }),
-    );
-    const relaySettings = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
-    expect(extractCurl(formatBanner(START_FACTS, relaySettings))).toBe(
-      createFirstCurlCommand({ ...commandParts, to: 'success@simulator.postrider.test' }),
-    );
-  });
-
-  it('states how to stop the service on a terminal, but not in a log', () => {
-    expect(formatBanner(START_FACTS, loadSettings({}, null), true)).toContain('Ctrl-C stops it');
-    expect(formatBanner(START_FACTS, loadSettings({}, null))).not.toContain('Ctrl-C');
-  });
-
-  it('prints the address of the listener for bounces if this listener is on', () => {
-    expect(formatBanner(START_FACTS, loadSettings({}, null))).not.toContain('Bounces');
-    const startWithBounceListener = { ...START_FACTS, feedback: { smtp: '127.0.0.1:2525', http: null } };
-    expect(formatBanner(startWithBounceListener, loadSettings({}, null))).toMatch(
-      /Bounces \(SMTP\) +127\.0\.0\.1:2525/,
-    );
   });
 
   it('states that senders need an authenticated domain only if the settings require it and no such domain exists', () => {
@@ -220,29 +188,5 @@ describe('serve', () => {
     child.kill('SIGTERM');
     child.kill('SIGINT');
     expect(await exit).toBe(0);
-  });
-
-  it('a second `serve` on the same store exits with a one-line error, and the first service continues to run', async () => {
-    const firstStart = await startServe(['--json'], /\n/);
-    const printedStart = JSON.parse(firstStart.output.stdout) as { publicUrl: string; key: string };
-    const secondStart = await startServe([], /curl/);
-    expect(await secondStart.exit).toBe(1);
-    expect(secondStart.output.stderr).toMatch(/^postrider: [^\n]*another service[^\n]*\n$/);
-    expect((await post(`${printedStart.publicUrl}/api/v1/send-mail`, printedStart.key)).status).toBe(201);
-    firstStart.child.kill('SIGTERM');
-    expect(await firstStart.exit).toBe(0);
-  });
-
-  it('if a port is in use, `serve` exits with a one-line error that contains the port and the setting', async () => {
-    const portHolder = createServer();
-    await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
-    const address = portHolder.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
-    const serveRun = await startServe([], /curl/, { POSTRIDER_LISTEN: `127.0.0.1:${port}` });
-    expect(await serveRun.exit).toBe(1);
-    expect(serveRun.output.stderr).toMatch(/^postrider: [^\n]+\n$/);
-    expect(serveRun.output.stderr).toContain(`127.0.0.1:${port}`);
-    expect(serveRun.output.stderr).toContain('POSTRIDER_LISTEN');
-    await new Promise((resolve) => portHolder.close(resolve));
   });
 });

@@ -1,9 +1,6 @@
 import { userInfo } from 'node:os';
-import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isDatabaseUrl, parseDatabaseUrl } from '../../../src/config/database-url.ts';
-import { describeSettings, loadSettings } from '../../../src/config/load.ts';
-import { maskUrl } from '../../../src/printing/escape.ts';
 
 const BASE_SETTING = {
   kind: 'postgres',
@@ -117,33 +114,5 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     const fault = parseResult.ok ? '' : parseResult.fault;
     expect(fault).toContain(errorText);
     expect(fault).not.toMatch(/[\r\n]/);
-  });
-
-  test('no error and no printed setting contains the password, even if the URL is invalid', () => {
-    const secretText = fc.string({ unit: fc.constantFrom(...'abcXYZ0189-_.~!$&()*+;='), minLength: 8, maxLength: 20 });
-    const urlTemplate = fc.constantFrom(
-      (password: string) => `postgres://me:${password}@db.example/mail`,
-      (password: string) => `postgres://me:${password}@db.example`,
-      (password: string) => `postgres://me:${password}@db.example:x/mail?sslmode=no`,
-      (password: string) => `postgres://me:${password}@a,b,/mail`,
-      (password: string) => `postgres://me:${password}%@db.example/mail?wrong=1`,
-      (password: string) => `postgres://me:${password}@x@db.example/mail?ssl=1`,
-    );
-    fc.assert(
-      fc.property(secretText, urlTemplate, (password, write) => {
-        const text = write(password);
-        const parseResult = parseDatabaseUrl(text);
-        expect(maskUrl(text)).not.toContain(password);
-        if (!parseResult.ok) expect(parseResult.fault).not.toContain(password);
-      }),
-    );
-  });
-
-  test('`postrider config` masks the password', () => {
-    const environment = { POSTRIDER_DATABASE: 'postgres://me:s3cret-word@db.example/mail' };
-    expect(loadSettings(environment, null).database).toEqual({ ...BASE_SETTING, password: 's3cret-word' });
-    const printedSettings = JSON.stringify(describeSettings(environment, null));
-    expect(printedSettings).toContain('postgres://me:********@db.example/mail');
-    expect(printedSettings).not.toContain('s3cret-word');
   });
 });

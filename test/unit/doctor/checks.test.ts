@@ -10,7 +10,7 @@ import {
 } from '../../../src/doctor/provider-events.ts';
 import { checkReturnPath, createUnusedReturnPathFinding } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
-import { checkTransport } from '../../../src/doctor/transport.ts';
+import { checkTransport, type TransportCheckParts } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
 import type { RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import { POSTMARK } from '../../../src/providers/postmark/postmark.ts';
@@ -80,59 +80,43 @@ describe('clock', () => {
   const createGreeting = (text: string) => Promise.resolve({ text: `220 mx.example ESMTP Exim 4.98 ${text}`, at: NOW });
 
   it.each([
-    ['a steady clock is ok', createClockParts({}), 'ok', /is steady and agrees with the file system/],
-    [
-      'a clock that is set during the check is a warning',
-      createClockParts({}, -5_000),
-      'warning',
-      /stepped by -5000 ms/,
-    ],
+    ['a steady clock is ok', createClockParts({}), 'ok'],
+    ['a clock that is set during the check is a warning', createClockParts({}, -5_000), 'warning'],
     [
       'a message whose time of acceptance is in the future causes a warning',
       createClockParts({ newestAcceptedAt: NOW + 10_800_000 }),
       'warning',
-      /3 h in the future/,
     ],
-    [
-      'a message that was just accepted is ok',
-      createClockParts({ newestAcceptedAt: NOW + 500 }),
-      'ok',
-      /the newest message/,
-    ],
+    ['a message that was just accepted is ok', createClockParts({ newestAcceptedAt: NOW + 500 }), 'ok'],
     [
       'a file time that differs from the clock is a warning',
       createClockParts({ readFileSystemTime: async () => NOW - 60_000 }),
       'warning',
-      /60 s behind/,
     ],
     [
       'all agreeing clocks are listed',
       createClockParts({ newestAcceptedAt: NOW, greeting: createGreeting('Tue, 01 Jan 2030 01:00:00 +0100') }),
       'ok',
-      /agrees with the relay's greeting, the newest message, and the file system$/,
     ],
-    ['a missing file time is ok', createClockParts({ readFileSystemTime: async () => null }), 'ok', /is steady$/],
+    ['a missing file time is ok', createClockParts({ readFileSystemTime: async () => null }), 'ok'],
     [
       "the relay's time agrees",
       createClockParts({ greeting: createGreeting('Tue, 01 Jan 2030 01:00:02 +0100') }),
       'ok',
-      /greeting/,
     ],
     [
       'an offset of one minute is a warning',
       createClockParts({ greeting: createGreeting('Tue, 01 Jan 2030 00:01:00 +0000') }),
       'warning',
-      /60 s behind the relay/,
     ],
     [
       'an offset of one hour is a failure',
       createClockParts({ greeting: createGreeting('Mon, 31 Dec 2029 23:00:00 +0000') }),
       'failure',
-      /60 min ahead of the relay/,
     ],
-  ])('%s', async (_name, caseParts, result, detail) => {
+  ] as const)('%s', async (_name, caseParts, result) => {
     const [finding] = await checkClock(caseParts);
-    expect(finding).toMatchObject({ result, detail: expect.stringMatching(detail) });
+    expect(finding?.result).toBe(result);
     expect(finding?.remedy === null).toBe(result === 'ok');
   });
 
@@ -159,62 +143,37 @@ describe('host name', () => {
       name,
       createResolver(createFoundLookup(address), createFoundLookup(name)),
       'ok',
-      /the PTR record names/,
     ],
     [
       'names that differ only in letter case are treated as equal',
       'OUT.example.org',
       createResolver(createFoundLookup(address), createFoundLookup(name)),
       'ok',
-      /the PTR record names/,
     ],
-    ['a transport without SMTP needs no host name', null, createResolver(emptyLookup, emptyLookup), 'ok', /not needed/],
+    ['a transport without SMTP needs no host name', null, createResolver(emptyLookup, emptyLookup), 'ok'],
     [
       'a name without a domain is a warning',
       'box',
       createResolver(createFoundLookup(address), createFoundLookup('box')),
       'warning',
-      /not a fully qualified host name/,
     ],
-    [
-      'a name without an address is a warning',
-      name,
-      createResolver(emptyLookup, emptyLookup),
-      'warning',
-      /has no address/,
-    ],
-    [
-      'a failing lookup is a warning',
-      name,
-      createResolver(failedLookup, emptyLookup),
-      'warning',
-      /could not be looked up \(timeout\)/,
-    ],
-    [
-      'a missing PTR record is a warning',
-      name,
-      createResolver(createFoundLookup(address), emptyLookup),
-      'warning',
-      /has no PTR record/,
-    ],
+    ['a name without an address is a warning', name, createResolver(emptyLookup, emptyLookup), 'warning'],
+    ['a failing lookup is a warning', name, createResolver(failedLookup, emptyLookup), 'warning'],
+    ['a missing PTR record is a warning', name, createResolver(createFoundLookup(address), emptyLookup), 'warning'],
     [
       'a PTR record with another name is a warning',
       name,
       createResolver(createFoundLookup(address), createFoundLookup('host-1.isp.example')),
       'warning',
-      /names host-1.isp.example/,
     ],
     [
       'a failing reverse lookup is a warning',
       name,
       createResolver(createFoundLookup(address), failedLookup),
       'warning',
-      /could not be looked up/,
     ],
-  ])('%s', async (_name, caseParts, resolver, result, detail) => {
-    expect(await checkHostName(caseParts, null, resolver)).toMatchObject([
-      { result, detail: expect.stringMatching(detail) },
-    ]);
+  ])('%s', async (_name, hostName, resolver, result) => {
+    expect(await checkHostName(hostName, null, resolver)).toMatchObject([{ result }]);
   });
 
   it('is not checked with the relay of a provider, because the relay delivers under its own host name', async () => {
@@ -243,45 +202,20 @@ describe('return path', () => {
   });
   const mx = createFoundLookup({ priority: 10, exchange: 'in.example.org' });
   it.each([
-    ['an unset return path domain is ok', null, createResolver(emptyLookup, emptyLookup), 'ok', /is not set/],
-    [
-      'an MX with an address is ok',
-      'b.example.org',
-      createResolver(mx, createFoundLookup('192.0.2.1')),
-      'ok',
-      /are routed to in.example.org \(192.0.2.1\)/,
-    ],
-    ['a missing MX is a failure', 'b.example.org', createResolver(emptyLookup, emptyLookup), 'failure', /has no MX/],
+    ['an unset return path domain is ok', null, createResolver(emptyLookup, emptyLookup), 'ok'],
+    ['an MX with an address is ok', 'b.example.org', createResolver(mx, createFoundLookup('192.0.2.1')), 'ok'],
+    ['a missing MX is a failure', 'b.example.org', createResolver(emptyLookup, emptyLookup), 'failure'],
     [
       'a null MX is a failure',
       'b.example.org',
       createResolver(createFoundLookup({ priority: 0, exchange: '' }), emptyLookup),
       'failure',
-      /null MX/,
     ],
-    [
-      'an MX without an address is a failure',
-      'b.example.org',
-      createResolver(mx, emptyLookup),
-      'failure',
-      /which has no address/,
-    ],
-    [
-      'a failing lookup is a warning',
-      'b.example.org',
-      createResolver(failedLookup, emptyLookup),
-      'warning',
-      /could not be looked up/,
-    ],
-    [
-      'a failing address lookup is a warning',
-      'b.example.org',
-      createResolver(mx, failedLookup),
-      'warning',
-      /could not be looked up/,
-    ],
-  ])('%s', async (_name, domain, resolver, result, detail) => {
-    expect(await checkReturnPath(domain, resolver)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
+    ['an MX without an address is a failure', 'b.example.org', createResolver(mx, emptyLookup), 'failure'],
+    ['a failing lookup is a warning', 'b.example.org', createResolver(failedLookup, emptyLookup), 'warning'],
+    ['a failing address lookup is a warning', 'b.example.org', createResolver(mx, failedLookup), 'warning'],
+  ])('%s', async (_name, domain, resolver, result) => {
+    expect(await checkReturnPath(domain, resolver)).toMatchObject([{ result }]);
   });
 });
 
@@ -376,31 +310,6 @@ describe('provider events', () => {
       'POSTRIDER_EVENTS_POSTMARK',
     );
   });
-
-  it('the finding contains the endpoint, the time of the last event and the number of refused requests', () => {
-    const finding = checkProviderEvents(createParts(createRefusal(NOW - 120_000)));
-    expect(finding).toEqual({
-      check: 'events postmark',
-      result: 'ok',
-      detail:
-        'the last event of Postmark was recorded 1 min ago; 3 requests were refused since the start of the nodes (unauthenticated 3); the URL to register is https://events.example.com/events/postmark',
-      remedy: null,
-    });
-    const notFoundRefusals = [{ reason: 'events-not-found', count: 2, lastAt: NOW }];
-    expect(checkProviderEvents(createParts({ refusedReports: notFoundRefusals }))).toMatchObject({
-      result: 'ok',
-      detail: expect.stringContaining(
-        '2 requests below /events received the response 404 since the start of the nodes',
-      ),
-    });
-    const invalidHttpRefusals = [{ reason: 'http-broken', count: 1, lastAt: NOW }];
-    expect(checkProviderEvents(createParts({ refusedReports: invalidHttpRefusals })).detail).toContain(
-      'one request was not valid HTTP or too slow since the start of the nodes',
-    );
-    expect(checkProviderEvents(createParts(createSenderParts(false))).detail).toBe(
-      'asynchronous bounces and complaints are not received: the relay of Postmark replaces the envelope sender, and its events are not set up',
-    );
-  });
 });
 
 describe('refused requests', () => {
@@ -487,97 +396,68 @@ describe('sending domain', () => {
   });
   const createDkimCheck = (selector: string, foundStatus: RecordCheck['found']) =>
     createRecordCheck('dkim', `${selector}._domainkey.example.org`, foundStatus);
-  it.each([
-    [
-      'a domain whose records are all found is ok',
-      [createDkimCheck('a', 'found'), createDkimCheck('b', 'found')],
-      'ok',
-      /authenticated/,
-    ],
-    [
-      'a signing key without its record is a failure',
-      [createDkimCheck('a', 'missing'), createDkimCheck('b', 'found')],
-      'failure',
-      /DKIM missing \(a\./,
-    ],
-    [
-      'a staged key without its record is a warning',
-      [createDkimCheck('a', 'found'), createDkimCheck('b', 'missing')],
-      'warning',
-      /DKIM missing \(b\./,
-    ],
-    [
-      'an Ed25519 key without its record is a warning',
-      [createDkimCheck('a', 'found'), createDkimCheck('e', 'missing')],
-      'warning',
-      /DKIM missing \(e\./,
-    ],
-    [
-      'a missing SPF record is a warning',
-      [createDkimCheck('a', 'found'), createRecordCheck('spf', 'example.org', 'missing')],
-      'warning',
-      /SPF missing/,
-    ],
-    ['a failing lookup is a warning', [createDkimCheck('a', 'unknown')], 'warning', /DKIM unknown/],
-  ])('%s', async (_name, checks, result, detail) => {
-    const findings = await checkSendingDomain({
+  const check = (checks: readonly RecordCheck[], changes: Partial<Parameters<typeof checkSendingDomain>[0]> = {}) =>
+    checkSendingDomain({
       domain,
       requiresAuthentication: true,
       returnPath: null,
       checkRecords: async () => checks,
       checkKey: () => null,
+      ...changes,
     });
-    expect(findings).toMatchObject([{ check: 'domain example.org', result, detail: expect.stringMatching(detail) }]);
+  it.each([
+    [
+      'a domain whose records are all found is ok',
+      [createDkimCheck('a', 'found'), createDkimCheck('b', 'found')],
+      'ok',
+    ],
+    [
+      'a signing key without its record is a failure',
+      [createDkimCheck('a', 'missing'), createDkimCheck('b', 'found')],
+      'failure',
+    ],
+    [
+      'a staged key without its record is a warning',
+      [createDkimCheck('a', 'found'), createDkimCheck('b', 'missing')],
+      'warning',
+    ],
+    [
+      'an Ed25519 key without its record is a warning',
+      [createDkimCheck('a', 'found'), createDkimCheck('e', 'missing')],
+      'warning',
+    ],
+    [
+      'a missing SPF record is a warning',
+      [createDkimCheck('a', 'found'), createRecordCheck('spf', 'example.org', 'missing')],
+      'warning',
+    ],
+    ['a failing lookup is a warning', [createDkimCheck('a', 'unknown')], 'warning'],
+  ])('%s', async (_name, checks, result) => {
+    const findings = await check(checks);
+    expect(findings).toMatchObject([{ check: 'domain example.org', result }]);
   });
   it('a missing record is a warning when every sender is accepted', async () => {
-    const lookUp = async () => [createDkimCheck('a', 'missing')];
-    const findings = await checkSendingDomain({
-      domain,
-      requiresAuthentication: false,
-      returnPath: null,
-      checkRecords: lookUp,
-      checkKey: () => null,
-    });
-    expect(findings).toMatchObject([{ result: 'warning', detail: expect.stringMatching(/DKIM missing/) }]);
+    const findings = await check([createDkimCheck('a', 'missing')], { requiresAuthentication: false });
+    expect(findings).toMatchObject([{ result: 'warning' }]);
   });
   it('a key that cannot be decrypted is a failure regardless of the DNS records', async () => {
-    const lookUp = async () => [createDkimCheck('a', 'found')];
-    const findings = await checkSendingDomain({
-      domain,
-      requiresAuthentication: true,
-      returnPath: null,
-      checkRecords: lookUp,
-      checkKey: (selector) => `${selector} cannot be opened`,
-    });
-    expect(findings).toMatchObject([{ result: 'failure', detail: 'a cannot be opened' }]);
+    const checkKey = (selector: string) => `${selector} cannot be opened`;
+    expect(await check([createDkimCheck('a', 'found')], { checkKey })).toMatchObject([
+      { result: 'failure', detail: 'a cannot be opened' },
+    ]);
   });
   it.each([
-    ['used', 'ok', null],
-    ['replaced', 'ok', null],
-    ['unverified', 'warning', /domain verify example\.org/],
-    ['no-listener', 'warning', /POSTRIDER_RETURN_PATH_DOMAIN.*--no-return-path/],
-  ] as const)('a return path with the state %s is %s if all records exist', async (state, result, remedy) => {
-    const [finding] = await checkSendingDomain({
-      domain,
-      requiresAuthentication: true,
-      returnPath: { state, detail: `the return path is ${state}` },
-      checkRecords: async () => [createDkimCheck('a', 'found')],
-      checkKey: () => null,
-    });
-    expect(finding).toMatchObject({ result, detail: expect.stringContaining(`the return path is ${state}`) });
-    if (remedy === null) expect(finding?.remedy).toBeNull();
-    else expect(finding?.remedy).toMatch(remedy);
+    ['used', 'ok'],
+    ['replaced', 'ok'],
+    ['unverified', 'warning'],
+    ['no-listener', 'warning'],
+  ] as const)('a return path with the state %s is %s if all records exist', async (state, result) => {
+    const returnPath = { state, detail: `the return path is ${state}` };
+    const [finding] = await check([createDkimCheck('a', 'found')], { returnPath });
+    expect(finding).toMatchObject({ result, detail: expect.stringContaining(returnPath.detail) });
   });
   it('a pending domain whose records are found is a warning with the command that verifies the domain', async () => {
-    const pendingDomain = { ...domain, status: 'pending' } as const;
-    const findings = await checkSendingDomain({
-      domain: pendingDomain,
-      requiresAuthentication: true,
-      returnPath: null,
-      checkRecords: async () => [createDkimCheck('a', 'found')],
-      checkKey: () => null,
-    });
-    expect(findings).toMatchObject([
+    expect(await check([createDkimCheck('a', 'found')], { domain: { ...domain, status: 'pending' } })).toMatchObject([
       { result: 'warning', remedy: expect.stringContaining('domain verify example.org') },
     ]);
   });
@@ -605,56 +485,42 @@ describe('transport', () => {
   };
   const createFailedSession = (stage: string): RelaySession => ({ kind: 'failed', stage, code: null, text: 'no' });
   const rejectCall = () => Promise.reject(new Error('unexpected call'));
+  const check = (changes: Pick<TransportCheckParts, 'setting'> & Partial<TransportCheckParts>) =>
+    checkTransport({
+      probeRelay: rejectCall,
+      readSesAccount: rejectCall,
+      inboxPath: 'inbox',
+      checkWritable: async () => null,
+      ...changes,
+    });
   it.each([
-    ['a relay that accepts the credentials is ok', smtp, readySession, 'ok', /authenticated as postrider/],
+    ['a relay that accepts the credentials is ok', smtp, readySession, 'ok'],
     [
       'a relay is ok if no user name is set, and the check does not test whether the relay requires authentication',
       { ...smtp, auth: null },
       readySession,
       'ok',
-      /; no user name is set$/,
     ],
-    [
-      'clear text over a network is a warning',
-      smtp,
-      { ...readySession, secure: false },
-      'warning',
-      /password and messages cross/,
-    ],
+    ['clear text over a network is a warning', smtp, { ...readySession, secure: false }, 'warning'],
     [
       'a connection without TLS to a server on this host is accepted',
       smtp,
       { ...readySession, secure: false, loopback: true },
       'ok',
-      /authenticated/,
     ],
     [
       'a failed TLS handshake is a warning',
       { ...smtp, auth: null },
       { ...readySession, secure: false, fellBackToClearText: true },
       'warning',
-      /TLS failed/,
     ],
-    [
-      'an unchecked certificate is a warning',
-      { ...smtp, verifyCertificate: false },
-      readySession,
-      'warning',
-      /not checked/,
-    ],
-    ['a failed connection is a failure', smtp, createFailedSession('connect'), 'failure', /^no$/],
-    ['a refused authentication is a failure', smtp, createFailedSession('auth'), 'failure', /^no$/],
-    ['a refused NOOP is a failure', smtp, createFailedSession('noop'), 'failure', /^no$/],
-  ])('%s', async (_name, setting, probeResult, result, detail) => {
-    const relayParts = {
-      setting,
-      probeRelay: async () => probeResult,
-      readSesAccount: rejectCall,
-      inboxPath: 'inbox',
-      checkWritable: async () => null,
-    };
-    const findings = await checkTransport(relayParts);
-    expect(findings).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
+    ['an unchecked certificate is a warning', { ...smtp, verifyCertificate: false }, readySession, 'warning'],
+    ['a failed connection is a failure', smtp, createFailedSession('connect'), 'failure'],
+    ['a refused authentication is a failure', smtp, createFailedSession('auth'), 'failure'],
+    ['a refused NOOP is a failure', smtp, createFailedSession('noop'), 'failure'],
+  ])('%s', async (_name, setting, probeResult, result) => {
+    const findings = await check({ setting, probeRelay: async () => probeResult });
+    expect(findings).toMatchObject([{ result }]);
     expect(JSON.stringify(findings)).not.toContain('secret-word');
   });
   it.each([
@@ -665,23 +531,19 @@ describe('transport', () => {
   ] as const)(
     'with tls=%s, the remedy for the reply %d to AUTH names the setting to correct',
     async (tls, code, remedy) => {
-      const findings = await checkTransport({
+      const findings = await check({
         setting: { ...smtp, tls },
         probeRelay: async () => ({ kind: 'failed', stage: 'auth', code, text: 'no' }),
-        readSesAccount: rejectCall,
-        inboxPath: 'inbox',
-        checkWritable: async () => null,
       });
       expect(findings).toMatchObject([{ result: 'failure', remedy: expect.stringMatching(remedy) }]);
     },
   );
   it('the remedy for an untrusted certificate names the environment variable for a private certificate authority', async () => {
-    const parts = { readSesAccount: rejectCall, inboxPath: 'inbox', checkWritable: async () => null };
     for (const [stage, setting] of [
       ['starttls', smtp],
       ['connect', { ...smtp, port: 465, tls: 'implicit' }],
     ] as const) {
-      const [finding] = await checkTransport({ ...parts, setting, probeRelay: async () => createFailedSession(stage) });
+      const [finding] = await check({ setting, probeRelay: async () => createFailedSession(stage) });
       expect(finding?.remedy).toContain('NODE_EXTRA_CA_CERTS');
     }
   });
@@ -689,15 +551,9 @@ describe('transport', () => {
     ['a writable folder is ok', null, 'ok'],
     ['a folder that is not writable is a failure', 'EACCES', 'failure'],
   ])('capture: %s', async (_name, reason, result) => {
-    const rejectProbe = () => Promise.reject(new Error('unexpected call'));
-    const parts = {
-      setting: { kind: 'capture' },
-      probeRelay: rejectProbe,
-      readSesAccount: rejectCall,
-      inboxPath: 'inbox',
-      checkWritable: async () => reason,
-    } as const;
-    expect(await checkTransport(parts)).toMatchObject([{ result }]);
+    expect(await check({ setting: { kind: 'capture' }, checkWritable: async () => reason })).toMatchObject([
+      { result },
+    ]);
   });
   const healthyAccount = {
     sendingEnabled: true,
@@ -707,48 +563,24 @@ describe('transport', () => {
     quota: { max: 50_000, sent: 3 },
   };
   it.each([
-    ['an account that may send is ok', healthyAccount, 'ok', /14 messages per second, 3 of 50000 sent/],
-    ['a paused account is a failure', { ...healthyAccount, sendingEnabled: false }, 'failure', /paused/],
-    [
-      'an account that is shut down is a failure',
-      { ...healthyAccount, enforcementStatus: 'SHUTDOWN' },
-      'failure',
-      /paused/,
-    ],
-    ['an account in the sandbox is a warning', { ...healthyAccount, production: false }, 'warning', /sandbox/],
-    [
-      'an account on probation is a warning',
-      { ...healthyAccount, enforcementStatus: 'PROBATION' },
-      'warning',
-      /on probation/,
-    ],
-    [
-      'an almost exhausted quota is a warning',
-      { ...healthyAccount, quota: { max: 100, sent: 90 } },
-      'warning',
-      /nearly used up/,
-    ],
-    ['an unlimited quota is ok', { ...healthyAccount, quota: { max: -1, sent: 90 } }, 'ok', /./],
+    ['an account that may send is ok', healthyAccount, 'ok'],
+    ['a paused account is a failure', { ...healthyAccount, sendingEnabled: false }, 'failure'],
+    ['an account that is shut down is a failure', { ...healthyAccount, enforcementStatus: 'SHUTDOWN' }, 'failure'],
+    ['an account in the sandbox is a warning', { ...healthyAccount, production: false }, 'warning'],
+    ['an account on probation is a warning', { ...healthyAccount, enforcementStatus: 'PROBATION' }, 'warning'],
+    ['an almost exhausted quota is a warning', { ...healthyAccount, quota: { max: 100, sent: 90 } }, 'warning'],
+    ['an unlimited quota is ok', { ...healthyAccount, quota: { max: -1, sent: 90 } }, 'ok'],
     [
       'a failed request is a failure that contains the error message',
       new Error('Could not load credentials'),
       'failure',
-      /Could not load credentials/,
     ],
-  ])('ses: %s', async (_name, answer, result, detail) => {
+  ] as const)('ses: %s', async (_name, answer, result) => {
     const setting = { kind: 'ses', region: 'eu-west-1', endpoint: null, configurationSet: null } as const;
-    const unexpectedProbe = () => Promise.reject(new Error('unexpected call'));
-    const readAccount = async () => {
+    const readSesAccount = async () => {
       if (answer instanceof Error) throw answer;
       return answer;
     };
-    const parts = {
-      setting,
-      probeRelay: unexpectedProbe,
-      readSesAccount: readAccount,
-      inboxPath: 'inbox',
-      checkWritable: async () => null,
-    };
-    expect(await checkTransport(parts)).toMatchObject([{ result, detail: expect.stringMatching(detail) }]);
+    expect(await check({ setting, readSesAccount })).toMatchObject([{ result }]);
   });
 });

@@ -7,7 +7,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
+import { type Clock, systemClock } from '../../../src/clock.ts';
 import { CONNECTION_LIMITS, Connections } from '../../../src/http/connections.ts';
 import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import type { DropReason } from '../../../src/model/events.ts';
@@ -138,7 +138,9 @@ describe('pipelining', () => {
   });
 
   test('clients that pipeline requests and never read responses are disconnected and do not delay other clients', async () => {
-    const rig = await startListener({ limits: { unreadResponseTimeoutMs: 400, timeoutCheckMs: 50 } });
+    const rig = await startListener({
+      limits: { unreadResponseTimeoutMs: 400, timeoutCheckMs: 50, unauthenticatedReadIntervalMs: 1 },
+    });
     const clients = await Promise.all(Array.from({ length: selectCaseCount(3, 30) }, () => connectClient(rig, true)));
     const pipelinedRequests = Buffer.from(HEALTH_REQUEST.repeat(200_000));
     for (const { socket } of clients) socket.write(pipelinedRequests);
@@ -227,12 +229,12 @@ describe('a response that is larger than the buffers of the operating system', (
 
   async function startDownloadServer(
     tls: boolean,
-    unreadResponseTimeoutMs: number = 400,
+    { unreadResponseTimeoutMs = 400, clock = systemClock }: { unreadResponseTimeoutMs?: number; clock?: Clock } = {},
   ): Promise<{ readonly port: number; readonly dropReasons: DropReason[] }> {
     const dropReasons: DropReason[] = [];
     const connections = new Connections({
       limits: { ...CONNECTION_LIMITS, unreadResponseTimeoutMs, timeoutCheckMs: 50 },
-      clock: systemClock,
+      clock,
       isExemptFromPeerShare: () => true,
       onDrop: (reason) => dropReasons.push(reason),
     });
@@ -276,24 +278,30 @@ describe('a response that is larger than the buffers of the operating system', (
   );
 
   test.each([false, true])('and the next response reach a client that reads slowly (TLS: %s)', async (tls) => {
-    // The client reads 2 MB/s on average, so a response takes at least four times the timeout. On a busy machine the
-    // client can pause for much longer than it intends, so the timeout is longer than in the other tests, and the later
-    // pauses are shorter.
-    const { port, dropReasons } = await startDownloadServer(tls, 2_500);
+    const checks: (() => void)[] = [];
+    const clock = {
+      now: systemClock.now,
+      after(_delayMs: number, run: () => void) {
+        checks.push(run);
+        return () => undefined;
+      },
+    };
+    // The client is checked after each half megabyte that it has read. The timeout is twenty checks, so the client needs
+    // twice as long for each response.
+    const { port, dropReasons } = await startDownloadServer(tls, { unreadResponseTimeoutMs: 1_000, clock });
     const socket = connectTo(port, tls);
-    const startedAt = performance.now();
-    let readBytes = 0;
+    let [readBytes, checkCount] = [0, 0];
     socket.on('data', (chunk: Buffer) => {
       readBytes += chunk.length;
-      socket.pause();
-      const pauseMs = readBytes / 2_000 - (performance.now() - startedAt);
-      setTimeout(() => socket.resume(), Math.max(0, pauseMs));
+      if (readBytes < (checkCount + 1) * 500_000) return;
+      checkCount += 1;
+      for (const check of checks.splice(0)) check();
     });
-    socket.write(HEALTH_REQUEST);
-    await waitUntil(() => readBytes > responseBytes);
-    socket.write(HEALTH_REQUEST);
-    await waitUntil(() => readBytes > 2 * responseBytes);
-    expect(dropReasons).toEqual([]);
+    for (let responseCount = 1; responseCount <= 2; responseCount += 1) {
+      socket.write(HEALTH_REQUEST);
+      await waitUntil(() => readBytes > responseCount * responseBytes);
+    }
+    expect([dropReasons, checkCount >= 80]).toEqual([[], true]);
   });
 });
 

@@ -118,12 +118,6 @@ describe('a malformed request', () => {
       body: createErrorBody('Not found'),
     });
   });
-
-  test('an Upgrade is ignored', async () => {
-    const rig = await startListener();
-    const response = await sendRaw(rig, createRawRequest(body, ['Upgrade: h2c']));
-    expect(parseRawResponse(response).status).toBe(201);
-  });
 });
 
 describe('slow clients', () => {
@@ -133,12 +127,6 @@ describe('slow clients', () => {
     socket.write('POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nX-Slow:');
     await waitUntil(isClosed);
     expect(parseRawResponse(received())).toMatchObject({ status: 408, body: createErrorBody('Request timeout') });
-  });
-
-  test('a connection that sends no data is closed', async () => {
-    const rig = await startListener({ limits: SHORT_TIMEOUTS });
-    const { isClosed } = await openConnection(rig);
-    await waitUntil(isClosed);
   });
 
   test('an incomplete body causes status 408, and the request is no longer counted as in flight', async () => {
@@ -199,25 +187,6 @@ describe('slow clients', () => {
     await postUntilStatus(rig, 201);
   });
 
-  test('a request counts as in flight only after its body is complete', async () => {
-    let commit = (_result: AcceptResult): void => {};
-    const rig = await startListener({
-      limits: { maxInFlight: 1 },
-      submit: () => new Promise((resolve) => (commit = resolve)),
-    });
-    const { socket, received } = await openConnection(rig);
-    const fullRequest = createRawRequest(body);
-    socket.write(fullRequest.slice(0, -1));
-    await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 1);
-    const firstResponse = postBody(rig, MESSAGE);
-    await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
-    socket.write(fullRequest.slice(-1));
-    await waitUntil(() => received() !== '');
-    expect(parseRawResponse(received())).toMatchObject({ status: 429, body: createErrorBody('Too many requests') });
-    commit(ACCEPTED);
-    expect((await firstResponse).status).toBe(201);
-  });
-
   test('the total size of the bodies in memory is limited for all accounts together and for each account', async () => {
     const pendingCommits: (() => void)[] = [];
     const rig = await startListener({
@@ -245,16 +214,6 @@ describe('slow clients', () => {
     await waitUntil(() => pendingCommits.length === 1);
     pendingCommits[0]?.();
     expect((await thirdResponse).status).toBe(201);
-  });
-
-  test('a request whose client disconnects during the body no longer counts towards the limit of the account', async () => {
-    const rig = await startListener({ limits: { maxConcurrentReadsPerAccount: 1 } });
-    const { socket } = await openConnection(rig);
-    socket.write(incompleteRequest);
-    await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 1);
-    expect((await postBody(rig, MESSAGE)).status).toBe(429);
-    socket.destroy();
-    await postUntilStatus(rig, 201);
   });
 
   test('a drain waits for a body that is still being received and responds to the request', async () => {
@@ -347,29 +306,6 @@ describe('drain', () => {
     expect(busyConnection.received()).toMatch(/\r\nConnection: close\r\n/);
   });
 
-  test('/readyz reports draining on a connection that was opened before the drain', async () => {
-    let commit = (_result: AcceptResult): void => {};
-    const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
-    const { socket, received, isClosed } = await openConnection(rig);
-    socket.write(createRawRequest(body).replace('Connection: close\r\n', ''));
-    await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
-    const secondConnection = await openConnection(rig);
-    secondConnection.socket.write('GET /readyz HTTP/1.1\r\nHost: a\r\n');
-    await fetch(`${rig.address.url}/healthz`);
-    const drain = rig.listener.drain(60_000);
-    secondConnection.socket.write('\r\n');
-    await waitUntil(secondConnection.isClosed);
-    expect(parseRawResponse(secondConnection.received())).toMatchObject({
-      status: 503,
-      body: createErrorBody('Not ready: draining'),
-    });
-    commit(ACCEPTED);
-    await drain;
-    await waitUntil(isClosed);
-    expect(received()).toMatch(/^HTTP\/1\.1 201 /);
-    socket.destroy();
-  });
-
   test('ends within its timeout if a request is never answered', async () => {
     const rig = await startListener({ submit: () => new Promise(() => {}) });
     const { socket, isClosed } = await openConnection(rig);
@@ -396,12 +332,6 @@ describe('start', () => {
     const rig = await startListener();
     await expect(startRig(listenAt('127.0.0.1', rig.address.port))).rejects.toThrow(
       `POSTRIDER_LISTEN 127.0.0.1:${rig.address.port}: the port is in use; stop the process that uses it, or choose another port`,
-    );
-  });
-
-  test('an address of another machine causes a one-line error', async () => {
-    await expect(startRig(listenAt('192.0.2.1', 0))).rejects.toThrow(
-      /^POSTRIDER_LISTEN 192\.0\.2\.1:0: this machine does not have this address; /,
     );
   });
 });

@@ -121,33 +121,6 @@ test('docs/monitoring.md lists every metric of the service and no other metrics'
   expect(listedRows.toSorted()).toEqual(rows.toSorted());
 });
 
-test('every panel has an id of its own', () => {
-  const ids = DASHBOARD.panels.flatMap(({ type, id }) => (type === 'row' ? [] : [id ?? 'none']));
-  expect(ids.filter((id, index) => id === 'none' || ids.indexOf(id) < index)).toEqual([]);
-});
-
-test('a panel shows the notifications to operators by target and result', () => {
-  const expressions = DASHBOARD.panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
-  const [expression] = expressions.filter((text) => text.includes('postrider_notifications_total'));
-  expect(expression).toContain('sum by (target, result)');
-});
-
-test('panels do not overlap', () => {
-  const cells = new Set<string>();
-  for (const {
-    gridPos: { x, y, w, h },
-    title,
-  } of DASHBOARD.panels) {
-    expect(x + w, title).toBeLessThanOrEqual(24);
-    for (let column = x; column < x + w; column += 1) {
-      for (let line = y; line < y + h; line += 1) {
-        expect(cells, title).not.toContain(`${column} ${line}`);
-        cells.add(`${column} ${line}`);
-      }
-    }
-  }
-});
-
 test('every alert has a summary, a remedy and a severity', () => {
   expect(new Set(RULES.map(({ alert }) => alert)).size).toBe(RULES.length);
   for (const { labels, annotations } of RULES) {

@@ -136,15 +136,6 @@ describe('the explanation', () => {
     expect(explainText({ state })).toContain(`is ${state}: ${STATE_DESCRIPTIONS[state]}.`);
   });
 
-  it('begins with the kind of a bounce, synchronous or asynchronous', () => {
-    expect(explainText({ state: 'bounced' })).toContain('is bounced: the next hop permanently refused it.');
-    const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
-    const events = [createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) })];
-    expect(explainText({ state: 'bounced', events })).toContain(
-      'is bounced: the next hop accepted it, and an asynchronous bounce arrived later',
-    );
-  });
-
   it('distinguishes a confirmed delivery from a message that the next hop accepted', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const deliveredEvent = createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) });
@@ -155,29 +146,6 @@ describe('the explanation', () => {
     expect(text).toContain('the provider confirmed its delivery to the mail server of the recipient.');
     expect(text).toMatch(/An event of Postmark arrived at \S+ \S+ and confirmed the delivery .*: 250 OK\./);
     expect(text).not.toContain(unconfirmedText);
-  });
-
-  it('names the provider whose event ended a message without a recorded reply', () => {
-    const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
-    const unansweredEvent = createEvent('deferred', { attempt: createAttempt({ kind: 'unanswered', reply }) });
-    const createEnd = (verb: string) => createEvent(verb, { by: 'feedback:postmark', detail: 'HardBounce' });
-    const bouncedText = explainText({ state: 'bounced', events: [unansweredEvent, createEnd('bounced')] });
-    expect(bouncedText).toContain(
-      'is bounced: an asynchronous bounce arrived, and the last attempt has no recorded reply.',
-    );
-    expect(bouncedText).toMatch(/An event of Postmark arrived at .* and changed the state to bounced: HardBounce\./);
-    const textWithoutAttempt = explainText({ state: 'delivered', events: [createEnd('delivered')] });
-    expect(textWithoutAttempt.split('HardBounce')).toHaveLength(2);
-    expect(textWithoutAttempt).toContain('and changed the state to delivered');
-  });
-
-  it.each([
-    ['unsubscribed', 'because the recipient unsubscribed at the provider, as reported for message'],
-    ['provider', 'because the address is on the suppression list of the provider, as reported for message'],
-    ['bounce', 'after a hard bounce of message'],
-  ] as const)('states the reason %s of a suppression', (reason, expected) => {
-    const entry = { list: 'acme', address: 'bob@example.com', reason, source: 'other-id', at: BASE_TIME };
-    expect(explainText({ state: 'suppressed' }, ACCOUNT, BASE_TIME, [entry])).toContain(`${expected} other-id.`);
   });
 
   it('states the next attempt, the last outcome and the expiry of a queued message', () => {
@@ -194,40 +162,6 @@ describe('the explanation', () => {
     expect(text).toContain('it expires at 2030-01-02 12:00:00Z, in 23 h 59 min');
   });
 
-  it('states since when a queued message has been due', () => {
-    expect(explainText({ dueAt: BASE_TIME })).toContain(
-      'No delivery attempt has been made yet; the next attempt has been due since 2030-01-01 12:00:00Z',
-    );
-  });
-
-  it('states that the circuit breaker is open, with its cause and the next probe', () => {
-    const text = explainText({ dueAt: BASE_TIME }, ACCOUNT, BASE_TIME + MINUTE_MS, [], {
-      delivery: OPEN_BREAKER_DELIVERY,
-    });
-    expect(text).toContain(
-      'has been due since 2030-01-01 12:00:00Z: it waits because the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min.',
-    );
-    expect(text).toContain(
-      'The last failure, at 2030-01-01 12:00:30Z: connection: 127.0.0.1:9 connection refused. `postrider doctor`',
-    );
-    expect(
-      explainText({ dueAt: BASE_TIME + HOUR_MS }, ACCOUNT, BASE_TIME + MINUTE_MS, [], {
-        delivery: OPEN_BREAKER_DELIVERY,
-      }),
-    ).toContain('Currently, the circuit breaker is open after several failures in a row');
-  });
-
-  it('states which information about deliveries is not available in this process', () => {
-    for (const [status, expectedPart] of [
-      [null, 'only the service can report'],
-      [{ delivery: null }, 'This node does not deliver'],
-    ] as const) {
-      const text = explainText({ dueAt: BASE_TIME }, ACCOUNT, BASE_TIME + MINUTE_MS, [], status);
-      expect(text).toContain(expectedPart);
-      expect(text).not.toContain('connection is free');
-    }
-  });
-
   it('states that a queued message of a locked account waits for the unlock, and contains no time', () => {
     const lockedAccount = { ...ACCOUNT, locked: { reason: 'unpaid', at: BASE_TIME } };
     const text = explainText({ dueAt: BASE_TIME + HOUR_MS }, lockedAccount);
@@ -238,33 +172,11 @@ describe('the explanation', () => {
     expect(text).not.toContain('known time');
   });
 
-  it('states that the maximum age is reached', () => {
-    expect(explainText({}, ACCOUNT, BASE_TIME + 25 * HOUR_MS)).toContain(
-      'It reached its maximum age at 2030-01-02 12:00:00Z',
-    );
-  });
-
   it('does not report a connection failure as a rejection of the message', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'connection refused' } as const;
     const openBreaker = createAttempt({ kind: 'deferred', reason: 'connection', scope: 'transport', reply });
     expect(explainText({ attempts: 2, events: [createEvent('deferred', { attempt: openBreaker })] })).toContain(
       'failed for a reason that does not depend on this message (connection; class soft, category network): relay.example:25, at connect, connection refused. This failure affects other messages too; `postrider doctor`',
-    );
-  });
-
-  it('does not name the next hop twice if no connection was opened', () => {
-    const reply = {
-      stage: 'connect',
-      code: null,
-      enhanced: null,
-      text: 'relay.example:25 refused the connection',
-    } as const;
-    const outcome = { kind: 'deferred', reason: 'connection', scope: 'transport', reply } as const;
-    const text = explainText({
-      events: [createEvent('deferred', { attempt: { ...createAttempt(outcome), remote: null } })],
-    });
-    expect(text).toContain(
-      '(connection; class soft, category network): relay.example:25 refused the connection. This failure affects other messages too;',
     );
   });
 
@@ -279,23 +191,6 @@ describe('the explanation', () => {
     );
     expect(text).toContain('postrider domain verify');
     expect(text).not.toMatch(/next hop|answered/);
-  });
-
-  it('does not report an aborted attempt as a failure to compose the message', () => {
-    const reply = { stage: 'connect', code: null, enhanced: null, text: 'it did not end' } as const;
-    const outcome = { kind: 'deferred', reason: 'unknown', scope: 'transport', reply } as const;
-    const text = explainText({
-      events: [createEvent('deferred', { attempt: { ...createAttempt(outcome), remote: null } })],
-    });
-    expect(text).toContain('the message was aborted on this node');
-    expect(text).not.toContain('signed');
-  });
-
-  it('counts attempts with an outcome, not leases', () => {
-    expect(explainText({ attempts: 3, events: [createEvent('deferred', { attempt: DEFERRED_ATTEMPT })] })).toContain(
-      'One delivery attempt was made',
-    );
-    expect(explainText({ attempts: 3 })).toContain('No delivery attempt has been made yet');
   });
 
   it('names the node that sends a message and the end of its lease, even after the lease has expired', () => {
@@ -328,15 +223,6 @@ describe('the explanation', () => {
     },
   );
 
-  it('does not state that a mailbox of the simulator does not exist', () => {
-    const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
-    const bouncedAttempt = createAttempt({ kind: 'bounced', reason: 'recipient-unknown', suppress: false, reply });
-    const events = [createEvent('bounced', { attempt: { ...bouncedAttempt, remote: 'simulator' } })];
-    const text = explainText({ state: 'bounced', to: 'bounce@simulator.postrider.test', events });
-    expect(text).toContain('An address of the mailbox simulator is never suppressed.');
-    expect(text).not.toContain('mailbox does not exist');
-  });
-
   it('states whether the connection or the node of an uncertain message was lost', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection reset' } as const;
     const uncertainEvent = createEvent('uncertain', { attempt: createAttempt({ kind: 'unanswered', reply }) });
@@ -348,19 +234,6 @@ describe('the explanation', () => {
     expect(node).not.toContain('connection');
   });
 
-  it('distinguishes a disabled mailbox from one that does not exist', () => {
-    const explainBounce = (reason: 'recipient-disabled' | 'recipient-unknown', enhanced: string) => {
-      const reply = { stage: 'rcpt', code: 550, enhanced, text: 'no' } as const;
-      const bouncedEvent = createEvent('bounced', {
-        attempt: createAttempt({ kind: 'bounced', reason, suppress: true, reply }),
-      });
-      return explainText({ state: 'bounced', endedAt: BASE_TIME, events: [bouncedEvent] });
-    };
-    expect(explainBounce('recipient-disabled', '5.2.1')).toContain('the mailbox is disabled');
-    expect(explainBounce('recipient-disabled', '5.2.1')).not.toMatch(/not exist|no such/);
-    expect(explainBounce('recipient-unknown', '5.1.1')).toContain('there is no such mailbox');
-  });
-
   it('states the commands that retry and cancel an uncertain message, with their risks', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
     const text = explainText({
@@ -370,17 +243,6 @@ describe('the explanation', () => {
     expect(text).toContain(`postrider message retry ${QUEUED_MESSAGE.id}`);
     expect(text).toContain(`postrider message cancel ${QUEUED_MESSAGE.id}`);
     expect(text).toContain('the connection ended before the reply');
-  });
-
-  it('states the source of a cancellation or complaint', () => {
-    expect(explainText({ state: 'cancelled', events: [createEvent('cancelled', { by: 'operator' })] })).toContain(
-      'recorded as cancelled at 2030-01-01 12:00:02Z by operator',
-    );
-    const complainedEvent = {
-      state: 'complained',
-      events: [createEvent('complained', { by: 'simulator', detail: 'spam' })],
-    } as const;
-    expect(explainText(complainedEvent)).toContain('recorded as complained at 2030-01-01 12:00:02Z by simulator: spam');
   });
 
   it('states the source, the text and the effect of each feedback report', () => {
@@ -402,19 +264,6 @@ describe('the explanation', () => {
     expect(
       explainText({ state: 'complained', events: [deliveredEvent, createAsynchronousBounce('complained', 'abuse')] }),
     ).toContain('changed the state to complained: abuse');
-  });
-
-  it('mentions a retry by an operator and a recovered lease', () => {
-    const events = [
-      ...QUEUED_MESSAGE.events,
-      createEvent('deferred', { attempt: DEFERRED_ATTEMPT }),
-      createEvent('retried', { by: 'operator' }),
-    ];
-    expect(explainText({ events })).toContain('An operator made it due immediately at 2030-01-01 12:00:02Z.');
-    const recoveredEvent = createEvent('recovered', { detail: 'the lease ended before the message was sent' });
-    expect(explainText({ events: [...QUEUED_MESSAGE.events, recoveredEvent] })).toContain(
-      'returned to the queue at 2030-01-01 12:00:02Z: the lease ended before the message was sent.',
-    );
   });
 
   const createEntry = (overrides: Partial<ListedSuppression>): ListedSuppression => {
@@ -460,14 +309,6 @@ describe('the explanation', () => {
     expect(explainText({ ...SUPPRESSED_MESSAGE, events: [simulatedEvent] })).toContain(
       'the simulator always suppresses this address',
     );
-  });
-
-  it('names the message itself as the cause of a suppression', () => {
-    for (const state of ['bounced', 'complained'] as const) {
-      const lists = [createEntry({ reason: state === 'bounced' ? 'bounce' : 'complaint', source: QUEUED_MESSAGE.id })];
-      expect(explainText({ state, endedAt: BASE_TIME }, ACCOUNT, BASE_TIME, lists)).toContain('of this message.');
-      expect(explainText({ state, endedAt: BASE_TIME })).not.toContain('suppression list of');
-    }
   });
 
   it('states when the body is erased, or that it has been erased', () => {

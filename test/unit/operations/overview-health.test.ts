@@ -3,7 +3,6 @@ import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { AlarmReason } from '../../../src/model/events.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
-import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
 import { listAttention } from '../../../src/operations/overview/attention.ts';
 import { listHealth } from '../../../src/operations/overview/health.ts';
@@ -91,13 +90,6 @@ test('a store that does not commit and an open circuit breaker are reported firs
   ]);
 });
 
-test('removed files of the database are reported with the remedy of the store', () => {
-  const storeFault = 'the database file was removed';
-  const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, storeFault, storeRemedy: 'Put it back.' } });
-  expect(getHealth(input, 'database')).toMatchObject({ level: 'failure', text: `SQLite: ${storeFault}` });
-  expect(listAttention(input)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
-});
-
 test('alarms are reported for one hour, one per reason, with the last reply text of the next hop', () => {
   const status = trackRuntimeStatus();
   const createAlarm = (reason: AlarmReason, text: string, at: number) => {
@@ -133,28 +125,6 @@ test('the open circuit breakers of all live nodes are listed as one item, and so
   expect(listAttention(createInput(SHARED_DATABASE_SETTINGS, { nodes })).slice(0, 2)).toMatchObject([
     { code: 'circuit-breaker-open', subject: null, text: expect.stringContaining('open on 2 of 3 nodes: smtp://') },
     { code: 'next-hop-refusal', subject: 'configuration', text: expect.stringContaining(`535 at ${NOW - 1_000}`) },
-  ]);
-});
-
-test('the number of alarms of other nodes is reported', () => {
-  const zeroCounts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
-    (typeof TRAFFIC_COUNTS)[number],
-    number
-  >;
-  const recentSteps: TrafficStep[] = [
-    { ...zeroCounts, at: NOW - 60_000, alarmed: 3, latencies: new Map(), confirmations: new Map(), bounces: new Map() },
-  ];
-  const input = createInput(SHARED_DATABASE_SETTINGS, {
-    recentSteps,
-    status: { ...RUNTIME_STATUS, delivery: null },
-    nodes: [createNode('b', NOW + 9_000)],
-  });
-  expect(getHealth(input, 'transport')?.text).toContain('this node does not deliver');
-  expect(listAttention(input)).toMatchObject([
-    {
-      level: 'warning',
-      text: 'In the last hour 3 attempts failed because the next hop rejected this service or signing failed',
-    },
   ]);
 });
 

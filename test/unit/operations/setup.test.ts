@@ -75,15 +75,6 @@ test('with a relay, the steps for the domain, its records and the feedback liste
   expect((await showStep(rig, 'first-message')).command).toContain(`--from hello@${domain}`);
 });
 
-test('with a relay without a profile the feedback step is done when the feedback listener is set', async () => {
-  const { rig } = await createRig({
-    ...RELAY_SETTINGS,
-    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
-    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net',
-  });
-  expect(await showStep(rig, 'feedback')).toMatchObject({ state: 'done' });
-});
-
 test('with a provider the feedback step names the missing settings, and is done when an event is recorded', async () => {
   const unsetProvider = await createRig(POSTMARK_SETTINGS);
   const openStep = await showStep(unsetProvider.rig, 'feedback');

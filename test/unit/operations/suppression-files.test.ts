@@ -2,15 +2,14 @@
  * Tests imports of suppression lists: the state after a store error, a shutdown or an invalid file, and the capacity
  * that remains for deliveries during an import.
  */
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import {
   type FileContent,
-  performDownload,
   performUpload,
   type UploadObserver,
 } from '../../../src/operations/file-operation.ts';
-import { exportSuppressions, importSuppressions } from '../../../src/operations/suppression-files.ts';
+import { importSuppressions } from '../../../src/operations/suppression-files.ts';
 import { createImportScheduler } from '../../../src/operations/suppressions/import-scheduler.ts';
 import type { ImportProgress } from '../../../src/operations/suppressions/schemas.ts';
 import type { OperatorStore } from '../../../src/store/contract.ts';
@@ -145,28 +144,6 @@ test('after a store error, the audit log entry of the import has `stopped: true`
   });
 });
 
-test('an import whose first batch fails has no entry and adds nothing', async () => {
-  const rig = await createOperationRig();
-  const fullStore: Partial<OperatorStore> = {
-    importSuppressions: () => Promise.reject(new StoreError('the disk is full.')),
-  };
-  expect(await runImport(rig, toFileContent(createRows(10)), { store: fullStore })).toMatchObject({
-    ok: false,
-    error: { code: 'unavailable', message: 'the import of the file stopped: the disk is full.' },
-  });
-  expect(await listAuditEntries(rig)).toEqual([]);
-  expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
-});
-
-test('import and export are unavailable while the store does not answer', async () => {
-  const rig = await createOperationRig();
-  const store = { listSuppressions: () => Promise.reject(new StoreError('the connection was refused.')) };
-  const unavailableResult = { ok: false, error: { code: 'unavailable', message: 'the connection was refused.' } };
-  expect(await runImport(rig, toFileContent(createRows(1)), { store })).toMatchObject(unavailableResult);
-  const context = { ...rig.context, store: { ...rig.context.store, ...store } };
-  expect(await performDownload(exportSuppressions, { account: 'acme' }, context)).toMatchObject(unavailableResult);
-});
-
 test.each([
   ['an unclosed quote', '"open\n', /from line 14 on: a quote in this line is not closed/],
   ['binary data', '\0\0\n', /line 14 contains binary data/],
@@ -204,17 +181,6 @@ test('an upload that consists of commas is refused when a row exceeds its limit,
     error: { code: 'invalid', message: expect.stringMatching(/ from line 2 on: /) },
   });
   expect(count).toBeLessThanOrEqual(2 * 65_536);
-});
-
-test('if the temporary folder cannot be written, the error states the remedy, and no address is added', async () => {
-  const rig = await createOperationRig();
-  vi.stubEnv('TMPDIR', '/no/such/folder');
-  onTestFinished(() => void vi.unstubAllEnvs());
-  expect(await runImport(rig, toFileContent(createRows(1)))).toMatchObject({
-    ok: false,
-    error: { code: 'conflict', field: null, message: expect.stringMatching(/\(ENOENT\); set TMPDIR to a folder/) },
-  });
-  expect(await listAuditEntries(rig)).toEqual([]);
 });
 
 test('a shutdown ends an import between two batches, and waits for its audit log entry', async () => {
@@ -318,29 +284,6 @@ test('batches are large and without pauses while no message is accepted, and sma
     [500, 3],
     [500, 4],
     [5_000, 4],
-  ]);
-});
-
-test('while it is unknown whether messages are accepted, batches are small', async () => {
-  let now = 1_000_000;
-  let findNewest = () => Promise.reject<string | null>(new Error('the disk is full.'));
-  const clock: Clock = {
-    now: () => now,
-    after: (_, run) => {
-      run();
-      return () => undefined;
-    },
-  };
-  const scheduler = createImportScheduler({ findNewestId: () => findNewest(), listNodes }, clock);
-  const readBatchRowsAfter = async (ms: number) => {
-    now += ms;
-    expect(await scheduler.runBatch(() => Promise.resolve('added'))).toBe('added');
-    return scheduler.getMaxBatchRows();
-  };
-  expect([await readBatchRowsAfter(0), await readBatchRowsAfter(5_000)]).toEqual([500, 500]);
-  findNewest = () => Promise.resolve(null);
-  expect([await readBatchRowsAfter(10), await readBatchRowsAfter(999), await readBatchRowsAfter(1)]).toEqual([
-    500, 500, 5_000,
   ]);
 });
 

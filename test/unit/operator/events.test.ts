@@ -6,24 +6,18 @@ import { connect } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import { readEntity } from '../../../src/feedback/read/entity.ts';
-import { bind } from '../../../src/http/bind.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
 import { hashToken } from '../../../src/model/credentials.ts';
 import { TOPICS, type Topic } from '../../../src/model/topic.ts';
 import { createLiveUpdates, type LiveUpdates } from '../../../src/observability/live-updates.ts';
 import { MAX_STREAMS } from '../../../src/operator/events.ts';
-import { createOperatorListener } from '../../../src/operator/listener.ts';
-import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { SESSION_LIFETIME_MS } from '../../../src/operator/sessions.ts';
-import { createConnections } from '../../rig/connections.ts';
 import { signInByLink } from '../../rig/session.ts';
+import { createApi, createOptions, startOperatorListener } from './operator-rig.ts';
 
-const runningListeners: OperatorListener[] = [];
 const sockets: Socket[] = [];
-afterEach(async () => {
+afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
-  for (const listener of runningListeners.splice(0)) await listener.close();
 });
 
 /** Starts a listener. The token is valid while `store.token` is not null. */
@@ -40,43 +34,11 @@ async function startListener(
   const store: { token: OperatorToken | null } = {
     token: { id: 1, name: 'ci', prefix: 'po_', hash: hashToken('po_ci'), ...times },
   };
-  const listener = createOperatorListener({
-    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null, trustedProxies: [] },
-    clock,
-    bind,
-    connections: createConnections(),
-    scrapeMetrics: async () => ({ contentType: 'text/plain', text: '' }),
-    dashboard: 'nowhere',
-    openApi: '{}',
-    inboxContext: { inbox: null, readEntity },
-    api: {
-      store: {
-        findTokens: async () => (store.token === null ? [] : [store.token]),
-        updateTokenLastUsed: async () => undefined,
-        endSession: async () => undefined,
-        isSessionEnded: async () => false,
-      },
-      createContext: () => {
-        throw new Error('no operation is expected');
-      },
-      liveUpdates,
-      publish: () => liveUpdates.poll(),
-      version: '0',
-      getInstallationInfo: () => ({
-        version: '0',
-        transport: 'capture',
-        password: false,
-        publicUrl: null,
-        firstKey: null,
-      }),
-      key: Buffer.alloc(32),
-    },
-    onError: (error) => {
-      throw error;
-    },
-  });
-  runningListeners.push(listener);
-  const { port, signInUrl } = await listener.start();
+  const api = createApi(
+    { findTokens: async () => (store.token === null ? [] : [store.token]) },
+    { liveUpdates, publish: () => liveUpdates.poll() },
+  );
+  const { listener, port, signInUrl } = await startOperatorListener(createOptions({ clock, api }));
   const session = await signInByLink(signInUrl ?? '');
   const lines = Object.entries(session).map(([name, value]) => `${name}: ${value}`);
   return { port, liveUpdates, store, listener, session: lines.join('\r\n') };

@@ -1,24 +1,14 @@
 /** Tests of wrong passwords and tokens over HTTP: which requests are refused, delayed or unaffected. */
 import { request } from 'node:http';
-import { afterEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import { readEntity } from '../../../src/feedback/read/entity.ts';
-import { bind } from '../../../src/http/bind.ts';
 import { MIN_QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
 import { generateToken, hashToken, isReadOnlyToken } from '../../../src/model/credentials.ts';
-import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { MAX_FAILURES } from '../../../src/operator/access.ts';
-import { createOperatorListener } from '../../../src/operator/listener.ts';
-import type { OperatorListener } from '../../../src/operator/ports.ts';
 import { StoreError } from '../../../src/store/error.ts';
-import { createConnections } from '../../rig/connections.ts';
 import { signIn as beginSession } from '../../rig/session.ts';
-
-const runningListeners: OperatorListener[] = [];
-afterEach(async () => {
-  for (const listener of runningListeners.splice(0)) await listener.close();
-});
+import { createApi, createOptions, startOperatorListener } from './operator-rig.ts';
 
 const PASSWORD = 'correct horse';
 const TOKEN = `po_${'a'.repeat(43)}`;
@@ -58,56 +48,23 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
     revokedAt: null,
     lastUsedAt: null,
   };
-  const listener = createOperatorListener({
-    settings: {
-      operatorListen: { host: '127.0.0.1', port: 0 },
-      operatorPassword: PASSWORD,
-      trustedProxies: ['127.0.0.9'],
-    },
-    clock,
-    bind,
-    connections: createConnections(),
-    scrapeMetrics: async () => ({ contentType: 'text/plain', text: 'postrider_up 1\n' }),
-    dashboard: 'nowhere',
-    openApi: '{}',
-    inboxContext: { inbox: null, readEntity },
-    api: {
-      store: {
+  const { port } = await startOperatorListener(
+    createOptions({
+      settings: {
+        operatorListen: { host: '127.0.0.1', port: 0 },
+        operatorPassword: PASSWORD,
+        trustedProxies: ['127.0.0.9'],
+      },
+      clock,
+      api: createApi({
         findTokens: async (hashes) => {
           if (store.isUnavailable) throw new StoreError('the store does not respond');
           queries.push(hashes);
           return hashes.includes(token.hash) ? [token] : [];
         },
-        updateTokenLastUsed: async () => undefined,
-        endSession: async () => undefined,
-        isSessionEnded: async () => false,
-      },
-      createContext: () => {
-        throw new Error('no operation is expected');
-      },
-      liveUpdates: createLiveUpdates({
-        clock: systemClock,
-        topics: [],
-        readChanges: async () => [],
-        events: { subscribe: () => () => undefined },
       }),
-      publish: () => undefined,
-      version: '0',
-      getInstallationInfo: () => ({
-        version: '0',
-        transport: 'capture',
-        password: true,
-        publicUrl: null,
-        firstKey: null,
-      }),
-      key: Buffer.alloc(32),
-    },
-    onError: (error) => {
-      throw error;
-    },
-  });
-  runningListeners.push(listener);
-  const { port } = await listener.start();
+    }),
+  );
 
   interface RequestOptions {
     readonly from?: string;

@@ -1,44 +1,12 @@
 import { request } from 'node:http';
 import { connect } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
-import { readEntity } from '../../../src/feedback/read/entity.ts';
-import { bind } from '../../../src/http/bind.ts';
+import { describe, expect, test } from 'vitest';
 import { isLoopbackHost } from '../../../src/operator/access.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
-import type { OperatorListener, OperatorOptions } from '../../../src/operator/ports.ts';
-import { createConnections } from '../../rig/connections.ts';
-
-const runningListeners: OperatorListener[] = [];
-afterEach(async () => {
-  for (const listener of runningListeners.splice(0)) await listener.close();
-});
-
-function createOptions(
-  changes: Partial<OperatorOptions> & { password?: string | null; host?: string } = {},
-): OperatorOptions {
-  return {
-    settings: {
-      operatorListen: { host: changes.host ?? '127.0.0.1', port: 0 },
-      operatorPassword: changes.password ?? null,
-      trustedProxies: [],
-    },
-    clock: { now: () => Date.now(), after: () => () => {} },
-    bind,
-    connections: createConnections(),
-    scrapeMetrics: () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'postrider_up 1\n' }),
-    dashboard: 'nowhere',
-    openApi: '{"openapi":"3.1.0"}',
-    inboxContext: { inbox: null, readEntity },
-    api: null,
-    onError: () => {},
-    ...changes,
-  };
-}
+import { createOptions, startOperatorListener } from './operator-rig.ts';
 
 async function startListener(changes: Parameters<typeof createOptions>[0] = {}): Promise<number> {
-  const listener = createOperatorListener(createOptions(changes));
-  runningListeners.push(listener);
-  return (await listener.start()).port;
+  return (await startOperatorListener(createOptions(changes))).port;
 }
 
 interface ReceivedResponse {

@@ -41,15 +41,6 @@ test('HTML is served to a frame with a policy that forbids scripts, resources an
   expect(response.body).toBe(`<base target="_blank">${HTML}`);
 });
 
-test('a browser that opens the HTML outside a frame receives the source as text', async () => {
-  const response = await requestHtml(HTML, { headers: { 'Sec-Fetch-Dest': 'document' } });
-  expect(response.headers).toMatchObject({
-    'content-type': 'text/plain; charset=utf-8',
-    'content-security-policy': "default-src 'none'; sandbox",
-  });
-  expect(response.body).toContain(`/messages/${ID}. Its source:\n\n${HTML}`);
-});
-
 test('a message without HTML, with an erased body, or with an unknown id has no HTML', async () => {
   for (const body of ['Thank you.', '<p>no html</p>', null, undefined])
     expect([body, (await requestHtml(body)).statusCode]).toEqual([body, 404]);

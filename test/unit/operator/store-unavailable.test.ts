@@ -1,65 +1,21 @@
 /** Checks that a token is not reported as wrong, and a session not as ended, while the store does not respond. */
-import { afterEach, expect, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
-import { readEntity } from '../../../src/feedback/read/entity.ts';
-import { bind } from '../../../src/http/bind.ts';
-import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
-import { createOperatorListener } from '../../../src/operator/listener.ts';
-import type { OperatorListener } from '../../../src/operator/ports.ts';
+import { expect, test } from 'vitest';
 import { StoreError } from '../../../src/store/error.ts';
-import { createConnections } from '../../rig/connections.ts';
 import { signInByLink } from '../../rig/session.ts';
-
-const runningListeners: OperatorListener[] = [];
-afterEach(async () => {
-  for (const listener of runningListeners.splice(0)) await listener.close();
-});
+import { createApi, createOptions, startOperatorListener } from './operator-rig.ts';
 
 const rejectUnavailable = async (): Promise<never> => {
   throw new StoreError('the database does not respond');
 };
 
 async function startListener() {
-  const listener = createOperatorListener({
-    settings: { operatorListen: { host: '127.0.0.1', port: 0 }, operatorPassword: null, trustedProxies: [] },
-    clock: systemClock,
-    bind,
-    connections: createConnections(),
-    scrapeMetrics: async () => ({ contentType: 'text/plain', text: '' }),
-    dashboard: 'nowhere',
-    openApi: '{}',
-    inboxContext: { inbox: null, readEntity },
-    api: {
-      store: {
-        findTokens: rejectUnavailable,
-        updateTokenLastUsed: rejectUnavailable,
-        endSession: rejectUnavailable,
-        isSessionEnded: rejectUnavailable,
-      },
-      createContext: () => {
-        throw new Error('no operation is expected');
-      },
-      liveUpdates: createLiveUpdates({
-        clock: systemClock,
-        topics: [],
-        readChanges: async () => [],
-        events: { subscribe: () => () => undefined },
-      }),
-      publish: () => undefined,
-      version: '0',
-      getInstallationInfo: () => ({
-        version: '0',
-        transport: 'capture',
-        password: false,
-        publicUrl: null,
-        firstKey: null,
-      }),
-      key: Buffer.alloc(32),
-    },
-    onError: () => undefined,
+  const api = createApi({
+    findTokens: rejectUnavailable,
+    updateTokenLastUsed: rejectUnavailable,
+    endSession: rejectUnavailable,
+    isSessionEnded: rejectUnavailable,
   });
-  runningListeners.push(listener);
-  const { port, signInUrl } = await listener.start();
+  const { port, signInUrl } = await startOperatorListener(createOptions({ api, onError: () => undefined }));
   return { url: `http://127.0.0.1:${port}`, session: await signInByLink(signInUrl ?? '') };
 }
 
