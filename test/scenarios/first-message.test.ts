@@ -1,73 +1,86 @@
-/** Tests the first steps: start the service, run the printed command, read the message. */
+/** Tests the first steps: start the service, run the printed command or `send`, read the message. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { expect, test } from 'vitest';
 import { runCurl } from '../rig/curl.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
-import { createScenario, readMessageId, sendRequest, signInToService } from './running-service.ts';
+import { createScenario, readMessageId, sendRequest, signInToService, UUID_V7 } from './running-service.ts';
 
 const rig = createScenario();
 
 test('the printed command sends the first message; the Maildir, the inbox and the output of `message show` contain the message', async () => {
   const folder = rig.createFolder();
   const firstService = await rig.serveWithBanner(folder);
-  const store = await rig.openStore(folder);
-  expect(firstService.banner).toContain(firstService.publicUrl);
-  expect(firstService.banner).toContain(`${firstService.operatorUrl}/inbox`);
-  expect(firstService.banner).toContain('data/inbox');
-  expect(firstService.banner).not.toContain('\u001b');
-
-  const answer = await runCurl(firstService.banner);
+  const { banner, operatorUrl } = firstService;
+  for (const text of [firstService.publicUrl, `${operatorUrl}/inbox`, 'data/inbox']) expect(banner).toContain(text);
+  expect(banner).not.toContain('\u001b');
+  const answer = await runCurl(banner);
   expect(answer.status).toBe(201);
   const id = readMessageId(answer.text);
 
-  const file = join(folder, 'data/inbox/new', `${id}.eml`);
-  await expect.poll(() => readdirSync(join(folder, 'data')).includes('inbox')).toBe(true);
-  await expect.poll(() => readdirSync(join(folder, 'data/inbox/new')).length).toBe(1);
-  const [name] = readdirSync(join(folder, 'data/inbox/new'));
-  const source = readFileSync(join(folder, 'data/inbox/new', name ?? file));
-  const parsedMessage = await PostalMime.parse(source);
-  expect([
-    parsedMessage.subject,
-    parsedMessage.text?.trim(),
-    parsedMessage.to?.[0]?.address,
-    parsedMessage.from?.address,
-  ]).toEqual(['Hello', 'It works.', 'ada@example.com', 'hello@example.org']);
-  expect(parsedMessage.messageId).toBe(`<${id}@example.org>`);
+  const inboxPath = join(folder, 'data/inbox/new');
+  await expect.poll(() => readdirSync(join(folder, 'data'))).toContain('inbox');
+  await expect.poll(() => readdirSync(inboxPath)).toHaveLength(1);
+  const source = readFileSync(join(inboxPath, readdirSync(inboxPath)[0] ?? ''));
+  expect(await PostalMime.parse(source)).toMatchObject({
+    ...{ subject: 'Hello', text: expect.stringMatching(/^It works\.\s*$/), messageId: `<${id}@example.org>` },
+    ...{ to: [{ address: 'ada@example.com' }], from: { address: 'hello@example.org' } },
+  });
 
-  const page = await sendRequest(`${firstService.operatorUrl}/inbox`);
+  const page = await sendRequest(`${operatorUrl}/inbox`);
   expect([page.status, page.text.includes('<div id="root">')]).toEqual([200, true]);
   const scripts = [...page.text.matchAll(/ src="(\/assets\/[^"]+\.js)"/g)].map(([, path]) => path ?? '');
   expect(scripts).not.toEqual([]);
   for (const path of scripts) {
-    const script = await sendRequest(`${firstService.operatorUrl}${path}`);
+    const script = await sendRequest(`${operatorUrl}${path}`);
     expect([script.status, script.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8']);
   }
   const headers = await signInToService(firstService);
-  const inbox = await sendRequest(`${firstService.operatorUrl}/api/v1/inbox`, { headers });
+  const inbox = await sendRequest(`${operatorUrl}/api/v1/inbox`, { headers });
   expect(JSON.parse(inbox.text)).toMatchObject({
     messages: [{ id, to: 'ada@example.com', from: 'hello@example.org', subject: 'Hello' }],
     next: null,
   });
-  expect((await sendRequest(`${firstService.operatorUrl}/api/v1/inbox/${id}/source`, { headers })).text).toBe(
-    source.toString(),
-  );
+  const inboxSource = await sendRequest(`${operatorUrl}/api/v1/inbox/${id}/source`, { headers });
+  expect(inboxSource.text).toBe(source.toString());
 
+  const store = await rig.openStore(folder);
   await expect.poll(async () => (await store.findMessage(id))?.state).toBe('delivered');
-  const shownMessage = await runJsonCommand<{ attempts: { outcome: string }[]; events: { type: string }[] }>(folder, [
-    'message',
-    'show',
-    id,
-  ]);
-  expect(shownMessage.attempts.map(({ outcome }) => outcome)).toEqual(['delivered']);
-  expect(shownMessage.events.map(({ type }) => type)).toEqual(['accepted', 'delivered']);
+  expect(await runJsonCommand(folder, ['message', 'show', id])).toMatchObject({
+    attempts: [{ outcome: 'delivered' }],
+    events: [{ type: 'accepted' }, { type: 'delivered' }],
+  });
   const plainOutput = await runCommand(folder, ['message', 'show', id]);
   expect([plainOutput.code, plainOutput.stderr, plainOutput.stdout.includes('delivered')]).toEqual([0, '', true]);
   expect(await firstService.stop()).toBe(0);
 
-  const restartedService = await rig.serveWithBanner(folder);
-  expect(restartedService.banner).not.toMatch(/pr_[A-Za-z0-9_-]{20}/);
+  const restartedService = await rig.serve(folder);
+  expect(restartedService.key).toBe('');
   expect((await submit(restartedService.publicUrl, firstService.key)).status).toBe(201);
-  expect((await runJsonCommand<unknown[]>(folder, ['key', 'list', 'default'])).length).toBe(1);
+  expect(await runJsonCommand(folder, ['key', 'list', 'default'])).toHaveLength(1);
+  await restartedService.stop();
+});
+
+test('`send` submits a message through the unix socket in POSTRIDER_LISTEN or in `--url`, with and without an API key', async () => {
+  const folder = rig.createFolder();
+  const socket = `unix:${join(folder, 'api.sock')}`;
+  const service = await rig.serve(folder, { POSTRIDER_LISTEN: socket });
+  expect(service.publicUrl).toBe(socket);
+  const flags = ['send', '--to', 'rita@example.com', '--from', 'shop@example.org', '--subject', 's', '--message', 'ü'];
+  const acceptedResult = { id: expect.stringMatching(UUID_V7) };
+  expect(await runJsonCommand(folder, flags, { POSTRIDER_LISTEN: socket })).toEqual(acceptedResult);
+  expect(await runJsonCommand(folder, [...flags, '--url', socket, '--key', service.key])).toEqual(acceptedResult);
+  // The temporary key that the first command created is no longer valid.
+  const keys = await runJsonCommand<{ name: string }[]>(folder, ['key', 'list', 'default']);
+  expect(keys.filter(({ name }) => name === 'send')).toMatchObject([{ state: 'revoked' }]);
+  const sendWithUnknownKey = (url: string) => runCommand(folder, [...flags, '--url', url, '--key', 'pr_unknown']);
+  expect(await sendWithUnknownKey(socket)).toMatchObject({ code: 1, stderr: 'postrider: 401 Invalid API key\n' });
+  await service.stop();
+  expect(await sendWithUnknownKey(socket)).toMatchObject({
+    ...{ code: 1, stderr: expect.stringMatching(/^postrider: no response from unix:[^\n]+\n$/) },
+  });
+  expect(await sendWithUnknownKey('unix:api.sock')).toMatchObject({
+    ...{ code: 2, stderr: expect.stringMatching(/^postrider: --url: [^\n]+\n$/) },
+  });
 });

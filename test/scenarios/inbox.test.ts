@@ -1,9 +1,19 @@
-/** Tests that the inbox of `capture:` shows hostile messages as data, and only to signed-in operators. */
-import { beforeAll, describe, expect, test } from 'vitest';
+/**
+ * Tests the inbox of `capture:` with a running service: hostile messages are shown as data and only to authenticated
+ * operators, and rules cause temporary and permanent failures.
+ */
+import { beforeAll, expect, test } from 'vitest';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';
+import { startWebhookReceiver } from '../rig/webhook-receiver.ts';
 import { createScenario, type RunningService, sendRequest, signInToService } from './running-service.ts';
 
+interface ShownMessage {
+  readonly state: string;
+  readonly events: readonly { readonly type: string }[];
+}
+
+const SETTINGS = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
 const rig = createScenario();
 let folder = '';
 let service: RunningService;
@@ -11,147 +21,114 @@ let session: SessionHeaders;
 
 beforeAll(async () => {
   folder = rig.createFolder();
-  service = await rig.serve(folder);
+  service = await rig.serve(folder, SETTINGS);
   session = await signInToService(service);
 });
 
-const fetchInbox = (path: string, headers: Record<string, string> = session, at = service) =>
-  sendRequest(`${at.operatorUrl}/api/v1/inbox${path}`, { headers });
+const runJson = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, SETTINGS);
+const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 
-/** Submits a message and waits until it is in the inbox. */
-async function captureMessage(
-  mail: { subject?: string; message?: string },
-  at = service,
-  headers = session,
-): Promise<string> {
-  const id = await submitAccepted(at.publicUrl, at.key, mail);
-  await expect.poll(async () => (await fetchInbox(`/${id}`, headers, at)).status).toBe(200);
-  return id;
+/** Calls the operator API and returns the parsed body of the response, without a check of the status. */
+async function callApi<T>(method: string, path: string, body?: object): Promise<T> {
+  const headers = { ...session, Origin: service.operatorUrl };
+  const init =
+    body === undefined
+      ? { method, headers }
+      : { method, headers: { ...headers, 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
+  return JSON.parse((await sendRequest(`${service.operatorUrl}/api/v1${path}`, init)).text) as T;
 }
+const addRule = (rule: object) => callApi('POST', '/inbox/rules', rule);
+const listRules = () => callApi<readonly object[]>('GET', '/inbox/rules');
+const showMessage = (id: string) => callApi<ShownMessage>('GET', `/messages/${id}`);
+/** Makes a deferred message due. The request is refused if the service has already retried the message. */
+const retryMessage = (id: string) => callApi('POST', `/messages/${id}/retry`, {});
+const listTypes = async (id: string) => (await showMessage(id)).events.map(({ type }) => type);
 
-const HOSTILE_CONTENTS = [
-  '<script>alert(1)</script>',
-  '"><img src=x onerror=alert(1)>',
-  '</textarea></title></style><svg onload=alert(1)>',
-  '<a href="javascript:alert(1)">x</a><a href="https://evil.example/" target="_top">y</a>',
-  '<meta http-equiv="refresh" content="0;url=https://evil.example/"><base href="https://evil.example/" target="_self">',
-  '<style>@import "//evil.example/x.css";body{background:url(//evil.example/x.png)}</style>',
-  '<link rel="preconnect" href="https://evil.example/"><link rel="stylesheet" href="//evil.example/x.css">',
-  '<form action="/api/v1/tokens" method="post"><input name="name" value="x"></form>',
-  '<iframe srcdoc="<script>parent.alert(1)</script>"></iframe><object data="data:text/html,x"></object>',
-  '{"__proto__":1}\u2028\u2029 {{constructor}} #{7*7} <!--',
-];
-const HTML_SECURITY_POLICY =
-  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
-
-describe('hostile content', () => {
-  test.each(HOSTILE_CONTENTS)(
-    'a captured message with subject and body %j is returned as data, and its HTML cannot run code',
-    async (text) => {
-      const message = `<!doctype html><html><body>${text}</body></html>`;
-      const id = await captureMessage({ subject: text, message });
-
-      const listResponse = await fetchInbox('');
-      expect(listResponse.headers.get('content-type')).toBe('application/json; charset=utf-8');
-      const { messages } = JSON.parse(listResponse.text) as { messages: { id: string; subject: string }[] };
-      expect(messages.find((listedMessage) => listedMessage.id === id)).toMatchObject({ subject: text });
-
-      const messageResponse = await fetchInbox(`/${id}`);
-      expect([
-        messageResponse.headers.get('content-type'),
-        messageResponse.headers.get('x-content-type-options'),
-      ]).toEqual(['application/json; charset=utf-8', 'nosniff']);
-      const shownMessage = JSON.parse(messageResponse.text) as {
-        headers: { name: string; value: string }[];
-        text: string;
-        html: boolean;
-      };
-      expect(shownMessage).toMatchObject({ id, subject: text, html: true });
-      expect(shownMessage.headers.find(({ name }) => name === 'Subject')?.value).toBe(text);
-
-      const htmlResponse = await fetchInbox(`/${id}/html`);
-      expect(htmlResponse.status).toBe(200);
-      expect(Object.fromEntries(htmlResponse.headers)).toMatchObject({
-        'content-security-policy': HTML_SECURITY_POLICY,
-        'content-type': 'text/html; charset=utf-8',
-        'x-content-type-options': 'nosniff',
-        'referrer-policy': 'no-referrer',
-        'cross-origin-resource-policy': 'same-origin',
-        'x-dns-prefetch-control': 'off',
-        'cache-control': 'no-store',
-      });
-      expect(htmlResponse.text.trimEnd()).toBe(
-        message.replace('<!doctype html>', '<!doctype html><base target="_blank">').replaceAll('<link', '<x-link'),
-      );
-
-      const sourceResponse = await fetchInbox(`/${id}/source`);
-      expect(Object.fromEntries(sourceResponse.headers)).toMatchObject({
-        'content-security-policy': "default-src 'none'; sandbox",
-        'content-type': 'text/plain; charset=utf-8',
-        'x-content-type-options': 'nosniff',
-      });
-    },
-  );
-
-  test('a captured message in plain text has no HTML view', async () => {
-    const id = await captureMessage({ message: '<b>bold</b><script>alert(1)</script>' });
-    expect(JSON.parse((await fetchInbox(`/${id}`)).text)).toMatchObject({
-      html: false,
-      text: expect.stringContaining('<b>bold</b><script>alert(1)</script>'),
+test('a captured message with hostile content is returned as data, its HTML cannot run code, and it is returned only with authentication', async () => {
+  const subject = '"><img src=x onerror=alert(1)>{"__proto__":1}\u2028\u2029 {{constructor}} #{7*7} <!--';
+  const html = `<html><body><link rel="preconnect" href="https://evil.example/">${subject}</body></html>`;
+  const id = await submitAccepted(service.publicUrl, service.key, { subject, message: `<!doctype html>${html}` });
+  const fetchInbox = (path: string, headers: Record<string, string> = session) =>
+    sendRequest(`${service.operatorUrl}/api/v1/inbox${path}`, { headers });
+  await expect.poll(async () => (await fetchInbox(`/${id}`)).status).toBe(200);
+  const [listResponse, messageResponse] = [await fetchInbox(''), await fetchInbox(`/${id}`)];
+  expect(JSON.parse(listResponse.text)).toMatchObject({ messages: [{ id, subject }] });
+  expect(JSON.parse(messageResponse.text)).toMatchObject({ id, subject, html: true });
+  for (const { headers } of [listResponse, messageResponse])
+    expect(Object.fromEntries(headers)).toMatchObject({
+      ...{ 'content-type': 'application/json; charset=utf-8', 'x-content-type-options': 'nosniff' },
     });
-    expect((await fetchInbox(`/${id}/html`)).status).toBe(404);
+  const htmlResponse = await fetchInbox(`/${id}/html`);
+  expect(Object.fromEntries(htmlResponse.headers)).toMatchObject({
+    'content-security-policy':
+      "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'",
+    'content-type': 'text/html; charset=utf-8',
+    'cross-origin-resource-policy': 'same-origin',
+    'cache-control': 'no-store',
+  });
+  expect(htmlResponse.text.trimEnd()).toBe(
+    `<!doctype html><base target="_blank">${html.replaceAll('<link', '<x-link')}`,
+  );
+  expect(Object.fromEntries((await fetchInbox(`/${id}/source`)).headers)).toMatchObject({
+    'content-security-policy': "default-src 'none'; sandbox",
+    'content-type': 'text/plain; charset=utf-8',
+    'x-content-type-options': 'nosniff',
   });
 
-  test('a captured message of nearly 1 MiB is shown completely', async () => {
-    const lines = 'Zwölf Boxkämpfer <b>jagen</b> Viktor.\n'.repeat(24_000);
-    const htmlMessageId = await captureMessage({ message: `<html><p>${lines}</p></html>` });
-    const htmlDocument = (await fetchInbox(`/${htmlMessageId}/html`)).text.trimEnd();
-    expect(htmlDocument === `<base target="_blank"><html><p>${lines}</p></html>`).toBe(true);
-    const plainMessage = JSON.parse((await fetchInbox(`/${await captureMessage({ message: lines })}`)).text) as {
-      text: string;
-    };
-    expect(plainMessage.text === lines).toBe(true);
-  }, 20_000);
+  const { token } = await runJson<{ token: string }>('token', 'create', 'inbox');
+  for (const path of ['', `/${id}`, `/${id}/source`, `/${id}/html`]) {
+    expect((await fetchInbox(path, { Authorization: `Bearer ${token}` })).status).toBe(200);
+    const refused = await fetchInbox(path, { Authorization: `Bearer ${token}x` });
+    expect([path, refused.status, refused.text.includes('constructor')]).toEqual([path, 401, false]);
+  }
 });
 
-describe('access', () => {
-  test('the inbox requires a session, a token or the password', async () => {
-    const protectedService = await rig.serve(rig.createFolder(), {
-      POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery',
-    });
-    const basicAuthorization = {
-      Authorization: `Basic ${Buffer.from('any:correct horse battery').toString('base64')}`,
-    };
-    await submitAccepted(protectedService.publicUrl, protectedService.key, { message: '<html>secret</html>' });
-    const listIds = async () =>
-      (
-        JSON.parse((await fetchInbox('', basicAuthorization, protectedService)).text) as { messages: { id: string }[] }
-      ).messages.map(({ id }) => id);
-    await expect.poll(listIds).toHaveLength(1);
-    const [id] = await listIds();
-    const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'inbox']);
-    for (const path of ['', `/${id}`, `/${id}/source`, `/${id}/html`]) {
-      expect((await fetchInbox(path, basicAuthorization, protectedService)).status).toBe(200);
-      for (const headers of [{}, session, { Authorization: `Bearer ${token}` }]) {
-        const answer = await fetchInbox(path, headers, protectedService);
-        expect([path, answer.status, answer.text.includes('secret')]).toEqual([path, 401, false]);
-      }
-    }
-    expect((await fetchInbox('', { Authorization: `Bearer ${token}` })).status).toBe(200);
-    await protectedService.stop();
-  });
+test('a rule with a temporary failure defers one message to its domain, and a retry delivers the message', async () => {
+  await runJson('inbox', 'rule', 'add', 'later.example', '--code', '451', '--enhanced', '4.3.0');
+  const id = await submitTo('ada@later.example');
+  await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
+  const secondMessageId = await submitTo('bob@later.example');
+  await expect.poll(async () => (await showMessage(secondMessageId)).state).toBe('delivered');
+  await retryMessage(id);
+  await expect.poll(async () => (await showMessage(id)).state).toBe('delivered');
+  expect(await runJson('inbox', 'show', id)).toMatchObject({ id, to: 'ada@later.example' });
+  expect(await listRules()).toMatchObject([
+    { match: 'later.example', status: 'used', used: 1, lastUse: { message: id } },
+  ]);
+});
 
-  test('without a capture transport, the inbox routes return an error, and other routes are not affected', async () => {
-    const serviceWithRelay = await rig.serve(rig.createFolder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
-    const headers = await signInToService(serviceWithRelay);
-    for (const path of ['', '/0192a3b4-c5d6-7e8f-9012-3456789abcde', '/x/html', '/x/source']) {
-      const answer = await fetchInbox(path, headers, serviceWithRelay);
-      expect([path, answer.status, answer.text]).toEqual([
-        path,
-        404,
-        '{"result":"error","code":"not-found","message":"there is no inbox; POSTRIDER_TRANSPORT=capture: stores messages in an inbox instead of sending them"}',
-      ]);
-    }
-    await serviceWithRelay.stop();
-  });
+test('a rule with the reply of an unknown mailbox bounces the message and suppresses the recipient, and a webhook reports the bounce', async () => {
+  const receiver = await startWebhookReceiver();
+  try {
+    await callApi('POST', '/webhooks', { url: receiver.url, events: 'message.bounced' });
+    await addRule({ match: 'Gone@gone.example', code: 550, enhanced: '5.1.1', text: 'No such user' });
+    const id = await submitTo('gone@gone.example');
+    await expect.poll(() => receiver.receivedWebhooks.length).toBe(1);
+    expect(JSON.parse(receiver.receivedWebhooks[0]?.body ?? '')).toMatchObject({
+      type: 'message.bounced',
+      data: { id, state: 'bounced', class: 'hard', category: 'mailbox-unknown', diagnostic: '550 5.1.1 No such user' },
+    });
+    expect((await showMessage(id)).state).toBe('bounced');
+    const suppressedMessageId = await submitTo('gone@gone.example');
+    await expect.poll(async () => (await showMessage(suppressedMessageId)).state).toBe('suppressed');
+    expect((await listRules())[0]).toMatchObject({
+      lastUse: { message: id, recipient: 'gone@gone.example', suppressed: ['default'] },
+    });
+    await callApi('DELETE', '/accounts/default/suppressions/gone@gone.example');
+    const deliveredMessageId = await submitTo('gone@gone.example');
+    await expect.poll(async () => (await showMessage(deliveredMessageId)).state).toBe('delivered');
+  } finally {
+    await receiver.close();
+  }
+});
+
+test('a message whose connection was lost after the final dot is sent again, and a rule with a delay delays the reply', async () => {
+  await addRule({ match: 'lost.example', answer: 'unanswered' });
+  await addRule({ match: 'lost.example', answer: 'delay', delay: '50ms' });
+  const id = await submitTo('ada@lost.example');
+  await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
+  await retryMessage(id);
+  await expect.poll(async () => (await showMessage(id)).state).toBe('delivered');
+  expect(JSON.stringify(await showMessage(id))).toContain('connection lost after the final dot');
+  expect(JSON.stringify(await showMessage(id))).toContain('250 after 50 ms');
 });

@@ -1,11 +1,14 @@
-/** Tests the rules of the interface specification and of the product with a real process. */
+/** Tests the rules of the interface specification and of the product with a running service. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type ConnectionOptions, connect } from 'node:tls';
 import PostalMime from 'postal-mime';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';
+import { getCertificate } from '../rig/smtp-certificate.ts';
 import {
-  type Answer,
   countValues,
   createScenario,
   type RunningService,
@@ -21,22 +24,16 @@ const VALID_REQUEST = {
   subject: 'Your receipt',
   message: 'Thank you.',
 };
-const MIB = 1_048_576;
 
 let folder = '';
 let service: RunningService;
 let store: Store;
 /** The request headers of a signed-in operator. */
 let session: SessionHeaders;
-/** A service with a relay and the default sender policy. */
-let serviceWithRelay: RunningService;
 
 beforeAll(async () => {
   folder = rig.createFolder();
-  [service, serviceWithRelay] = await Promise.all([
-    rig.serve(folder),
-    rig.serve(rig.createFolder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' }),
-  ]);
+  service = await rig.serve(folder);
   store = await rig.openStore(folder);
   session = await signInToService(service);
 });
@@ -44,222 +41,57 @@ beforeAll(async () => {
 interface Request {
   readonly method?: string;
   readonly path?: string;
-  readonly key?: string | null;
-  readonly type?: string | null;
-  readonly headers?: Record<string, string>;
-  /** Text and bytes are sent unchanged, other values as JSON. */
+  readonly key?: string;
+  readonly type?: string;
+  /** Text is sent unchanged, other values as JSON. */
   readonly body?: unknown;
 }
 
-function sendTo(at: RunningService, request: Request): Promise<Answer> {
-  const {
-    method = 'POST',
-    path = '/api/v1/send-mail',
-    key = at.key,
-    type = 'application/json',
-    body = VALID_REQUEST,
-  } = request;
-  const headers = new Headers(request.headers);
-  if (key !== null) headers.set('Authorization', key);
-  if (type !== null) headers.set('Content-Type', type);
-  const bytes = body instanceof Uint8Array ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+function sendTo(at: RunningService, { method = 'POST', path = '/api/v1/send-mail', ...request }: Request) {
+  const { key = at.key, type = 'application/json', body = VALID_REQUEST } = request;
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
   return sendRequest(at.publicUrl + path, {
     method,
-    headers,
-    ...(method === 'GET' || method === 'HEAD' ? {} : { body: new Uint8Array(bytes) }),
+    headers: { Authorization: key, 'Content-Type': type },
+    ...(method === 'GET' ? {} : { body: text }),
   });
 }
 
-type Row = readonly [what: string, request: Request, status: number, message: string];
-const INVALID_KEY = 'Invalid API key';
-const INVALID_JSON = 'Invalid JSON payload';
-const CONTENT_TYPE_ERROR = 'Content-Type must be application/json';
-const ALL_FIELDS_MISSING = 'Missing required fields: to, from, subject, message';
-const LONG_LOCAL_PART_ADDRESS = `${'l'.repeat(65)}@example.com`;
-const LONG_ADDRESS = `${'l'.repeat(64)}@${`${'d'.repeat(60)}.`.repeat(3)}example.com`;
+// test/unit/http checks every refusal.
+test.each<readonly [request: Request, status: number, message: string]>([
+  [{ path: '/nowhere' }, 404, 'Not found'],
+  [{ method: 'GET' }, 405, 'Method not allowed'],
+  [{ key: `pr_${'A'.repeat(43)}` }, 401, 'Invalid API key'],
+  [{ type: 'text/plain' }, 400, 'Content-Type must be application/json'],
+  [{ body: ' '.repeat(1_048_577) }, 400, 'Request body too large'],
+  [{ body: '{"to":' }, 400, 'Invalid JSON payload'],
+  [{ body: { to: null, from: '', subject: 'x' } }, 400, 'Missing required fields: to, from, message'],
+  [{ body: { ...VALID_REQUEST, to: ['rita@example.com'] } }, 400, 'Fields must be strings: to'],
+  [{ body: { ...VALID_REQUEST, to: 'a@example.com\r\nBcc: b@example.com' } }, 400, 'Invalid email address: to'],
+])(
+  'the request %j receives the specified status and message, and stores no message',
+  async (request, status, message) => {
+    const { volumeUsed } = await runJsonCommand<{ volumeUsed: number }>(folder, ['account', 'show', 'default']);
+    const answer = await sendTo(service, request);
+    expect([answer.status, answer.text]).toEqual([status, JSON.stringify({ result: 'error', message })]);
+    expect(answer.headers.get('content-type')).toBe('application/json');
+    expect([answer.headers.get('server'), answer.headers.get('x-powered-by')]).toEqual([null, null]);
+    expect(answer.headers.get('allow')).toBe(status === 405 ? 'POST' : null);
+    expect(await runJsonCommand(folder, ['account', 'show', 'default'])).toMatchObject({ volumeUsed });
+  },
+);
 
-const REFUSED_REQUESTS: readonly Row[] = [
-  ['an unknown path', { path: '/nowhere' }, 404, 'Not found'],
-  ['an unknown path without a key', { path: '/api/v1/send-mail/x', key: null }, 404, 'Not found'],
-  ['an unknown version', { path: '/api/v2/send-mail' }, 404, 'Not found'],
-  ['another method', { method: 'PUT' }, 405, 'Method not allowed'],
-  ['GET', { method: 'GET', key: null, type: null }, 405, 'Method not allowed'],
-  ['no key', { key: null }, 401, INVALID_KEY],
-  ['an empty key', { key: '' }, 401, INVALID_KEY],
-  ['an unknown key', { key: `pr_${'A'.repeat(43)}` }, 401, INVALID_KEY],
-  ['a very long key', { key: 'k'.repeat(8_000) }, 401, INVALID_KEY],
-  ['a missing key is reported before other errors', { key: null, type: 'text/plain', body: 'x' }, 401, INVALID_KEY],
-  ['no content type', { type: null }, 400, CONTENT_TYPE_ERROR],
-  ['another content type', { type: 'text/plain' }, 400, CONTENT_TYPE_ERROR],
-  [
-    'a content type that begins with application/json but has a longer name',
-    { type: 'application/json-patch+json' },
-    400,
-    CONTENT_TYPE_ERROR,
-  ],
-  [
-    'a wrong content type is reported before an invalid body',
-    { type: 'text/plain', body: '{' },
-    400,
-    CONTENT_TYPE_ERROR,
-  ],
-  ['a body that is larger than the limit', { body: ' '.repeat(MIB + 1) }, 400, 'Request body too large'],
-  ['an empty body', { body: '' }, 400, INVALID_JSON],
-  ['a body that is not JSON', { body: '{"to":' }, 400, INVALID_JSON],
-  ['JSON followed by other text', { body: `${JSON.stringify(VALID_REQUEST)}x` }, 400, INVALID_JSON],
-  ['a list', { body: [] }, 400, INVALID_JSON],
-  ['a string', { body: '"to"' }, 400, INVALID_JSON],
-  ['null', { body: 'null' }, 400, INVALID_JSON],
-  ['bytes that are not UTF-8', { body: Buffer.from('7b22746f223a22ff227d', 'hex') }, 400, INVALID_JSON],
-  ['no fields', { body: {} }, 400, ALL_FIELDS_MISSING],
-  [
-    'null and empty fields',
-    { body: { to: null, from: '', subject: 'x' } },
-    400,
-    'Missing required fields: to, from, message',
-  ],
-  [
-    'a missing field is reported before a field of a wrong type',
-    { body: { ...VALID_REQUEST, to: 5, subject: '' } },
-    400,
-    'Missing required fields: subject',
-  ],
-  ['fields that exist only in a prototype', { body: '{"__proto__":{"to":"a@b.example"}}' }, 400, ALL_FIELDS_MISSING],
-  [
-    'fields that are not strings',
-    { body: { ...VALID_REQUEST, to: ['rita@example.com'], subject: 5 } },
-    400,
-    'Fields must be strings: to, subject',
-  ],
-  ['false', { body: { ...VALID_REQUEST, message: false } }, 400, 'Fields must be strings: message'],
-  ['a recipient that is not an address', { body: { ...VALID_REQUEST, to: 'rita' } }, 400, 'Invalid email address: to'],
-  [
-    'two values that are not addresses',
-    { body: { ...VALID_REQUEST, to: 'rita', from: '@' } },
-    400,
-    'Invalid email address: to, from',
-  ],
-  [
-    'a display name',
-    { body: { ...VALID_REQUEST, from: 'Shop <shop@example.org>' } },
-    400,
-    'Invalid email address: from',
-  ],
-  [
-    'two recipients',
-    { body: { ...VALID_REQUEST, to: 'a@example.com,b@example.com' } },
-    400,
-    'Invalid email address: to',
-  ],
-  ['an address literal', { body: { ...VALID_REQUEST, to: 'a@[127.0.0.1]' } }, 400, 'Invalid email address: to'],
-  ['a single label', { body: { ...VALID_REQUEST, to: 'root@localhost' } }, 400, 'Invalid email address: to'],
-  [
-    'a line break in an address',
-    { body: { ...VALID_REQUEST, to: 'a@example.com\r\nBcc: b@example.com' } },
-    400,
-    'Invalid email address: to',
-  ],
-  [
-    '65 octets before the @',
-    { body: { ...VALID_REQUEST, to: LONG_LOCAL_PART_ADDRESS } },
-    400,
-    'Invalid email address: to',
-  ],
-  ['255 octets and more', { body: { ...VALID_REQUEST, to: LONG_ADDRESS } }, 400, 'Invalid email address: to'],
-  [
-    'a line break in the subject',
-    { body: { ...VALID_REQUEST, subject: 'a\r\nBcc: b@example.com' } },
-    400,
-    'Invalid subject: line breaks are not allowed',
-  ],
-  [
-    '999 bytes of subject',
-    { body: { ...VALID_REQUEST, subject: 's'.repeat(999) } },
-    400,
-    'Invalid subject: more than 998 bytes in UTF-8 are not allowed',
-  ],
-  ['a NUL in an address', { body: { ...VALID_REQUEST, to: 'rita\0@example.com' } }, 400, 'Invalid email address: to'],
-  [
-    'a NUL in both addresses',
-    { body: { ...VALID_REQUEST, to: 'a\0', from: '\0' } },
-    400,
-    'Invalid email address: to, from',
-  ],
-  ['a NUL', { body: { ...VALID_REQUEST, message: 'a\0b' } }, 400, 'Invalid message: NUL characters are not allowed'],
-  [
-    'an unpaired surrogate',
-    { body: { ...VALID_REQUEST, subject: 'a\ud800' } },
-    400,
-    'Invalid subject: unpaired surrogates are not allowed',
-  ],
-  [
-    'an empty Idempotency-Key',
-    { headers: { 'Idempotency-Key': '' } },
-    400,
-    'Invalid Idempotency-Key: must be 1 to 255 visible ASCII characters, in one header',
-  ],
-  [
-    'a long Idempotency-Key',
-    { headers: { 'Idempotency-Key': 'k'.repeat(256) } },
-    400,
-    'Invalid Idempotency-Key: must be 1 to 255 visible ASCII characters, in one header',
-  ],
-];
-
-describe('refusals', () => {
-  test.each(REFUSED_REQUESTS)(
-    'a refused request receives the specified status and message: %s',
-    async (_case, request, status, message) => {
-      const answer = await sendTo(service, request);
-      expect([answer.status, answer.text]).toEqual([status, JSON.stringify({ result: 'error', message })]);
-      expect(answer.headers.get('content-type')).toBe('application/json');
-      expect([answer.headers.get('server'), answer.headers.get('x-powered-by')]).toEqual([null, null]);
-      expect(answer.headers.get('allow')).toBe(status === 405 ? 'POST' : null);
-    },
-  );
-
-  test.each(['Bearer', 'bearer', 'Basic', 'ApiKey'])(
-    'a key that follows an authentication scheme (%s) is refused',
-    async (scheme) => {
-      const answer = await sendTo(service, { key: `${scheme} ${service.key}` });
-      expect([answer.status, answer.text]).toEqual([401, `{"result":"error","message":"${INVALID_KEY}"}`]);
-    },
-  );
-
-  test('a message from a domain that is not authenticated is refused with 403, with the reason in a header', async () => {
-    const answer = await sendTo(serviceWithRelay, {});
-    expect([answer.status, answer.text, answer.headers.get('postrider-reason')]).toEqual([
-      403,
-      '{"result":"error","message":"Invalid tokens or rate limit exceeded"}',
-      'sender-not-authenticated',
-    ]);
-  });
-
-  test('no refused request stores a message', async () => {
-    const messagesBefore = await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000']);
-    await Promise.all(REFUSED_REQUESTS.map(([, request]) => sendTo(service, request)));
-    expect(await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000'])).toEqual(messagesBefore);
-  });
-});
-
-const ACCEPTED_REQUESTS: readonly (readonly [what: string, request: Request])[] = [
-  ['the four fields', {}],
-  ['unknown members', { body: { ...VALID_REQUEST, cc: 'x', result: 1 } }],
-  ['a content type with a parameter', { type: 'Application/JSON; charset=UTF-8' }],
-  ['a query string', { path: '/api/v1/send-mail?x=1' }],
-  ['998 bytes of subject', { body: { ...VALID_REQUEST, subject: 'é'.repeat(499) } }],
-  ['64 octets before the @', { body: { ...VALID_REQUEST, to: `${'l'.repeat(64)}@example.com` } }],
-  ['a quoted local part', { body: { ...VALID_REQUEST, to: '"rita rose"@example.com' } }],
-  ['an international address', { body: { ...VALID_REQUEST, to: 'rité@bücher.example' } }],
-  ['a body whose size is exactly the limit', { body: JSON.stringify(VALID_REQUEST).padEnd(MIB, ' ') }],
-  ['an Idempotency-Key of 255 characters', { headers: { 'Idempotency-Key': '~'.repeat(255) } }],
-];
-
-test.each(ACCEPTED_REQUESTS)('a request with %s is accepted', async (_case, request) => {
-  const answer = await sendTo(service, request);
-  expect([answer.status, answer.headers.get('content-type')]).toEqual([201, 'application/json']);
-  readMessageId(answer.text);
-  expect([answer.headers.get('server'), answer.headers.get('ratelimit')]).toEqual([null, null]);
+test('with a relay, a message from a domain that is not authenticated is refused with 403, with the reason in a header', async () => {
+  const serviceWithRelay = await rig.serve(rig.createFolder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
+  const answer = await sendTo(serviceWithRelay, {});
+  expect([answer.status, answer.text, answer.headers.get('postrider-reason')]).toEqual([
+    403,
+    '{"result":"error","message":"Invalid tokens or rate limit exceeded"}',
+    'sender-not-authenticated',
+  ]);
+  const headers = await signInToService(serviceWithRelay);
+  expect((await sendRequest(`${serviceWithRelay.operatorUrl}/api/v1/inbox`, { headers })).status).toBe(404);
+  await serviceWithRelay.stop();
 });
 
 test('the health checks need no key and return 200 while the store answers', async () => {
@@ -269,79 +101,51 @@ test('the health checks need no key and return 200 while the store answers', asy
   }
 });
 
-describe('message content', () => {
-  const fetchParsedMessage = async (fields: Partial<typeof VALID_REQUEST>) => {
-    const id = await submitAccepted(service.publicUrl, service.key, fields);
-    const path = `${service.operatorUrl}/api/v1/inbox/${id}/source`;
-    await expect.poll(async () => (await sendRequest(path, { headers: session })).status).toBe(200);
-    const source = Buffer.from(await (await fetch(path, { headers: session })).arrayBuffer());
-    return { source, parsedMessage: await PostalMime.parse(source) };
-  };
-
-  test('a message with any Unicode text arrives unchanged after decoding', async () => {
-    const subject = '  Ünïcödé 🚀 =?utf-8?q?no?=  ';
-    const message = `.dot\n..dots\r\n\tTäb 🚀 ${'lang'.repeat(400)}\nFrom here\n`;
-    const { source, parsedMessage } = await fetchParsedMessage({ subject, message });
-    expect(parsedMessage.text?.replaceAll('\r\n', '\n').trimEnd()).toBe(message.replaceAll('\r\n', '\n').trimEnd());
-    expect(parsedMessage.subject?.trim()).toBe(subject.trim());
-    expect(parsedMessage.html).toBeUndefined();
-    const lines = source.toString('latin1').split('\r\n');
-    expect(lines.filter((line) => line.length > 998 || /[\r\n]/.test(line))).toEqual([]);
-  });
-
-  test.each(['\n <!DOCTYPE HTML><html><p>Hé</p></html>', '<HtMl lang="en"><p>Hé</p></HtMl>'])(
-    'a message that begins with an HTML doctype or tag is sent as HTML with a text part: %j',
-    async (message) => {
-      const { parsedMessage } = await fetchParsedMessage({ message });
-      expect(parsedMessage.html?.trim()).toBe(message.trim());
-      expect(parsedMessage.text?.trim()).toBe('Hé');
-    },
-  );
-
-  test('a message that contains HTML after other text is sent as plain text', async () => {
-    const { parsedMessage } = await fetchParsedMessage({ message: 'see <html>' });
-    expect([parsedMessage.text?.trim(), parsedMessage.html]).toEqual(['see <html>', undefined]);
-  });
+test.each([
+  ['text', `.dot\n..dots\r\n\tTäb 🚀 ${'lang'.repeat(400)}\nFrom here\n`, null],
+  ['HTML', '\n <!DOCTYPE HTML><html><p>Hé</p></html>', 'Hé'],
+])('a message with any Unicode text arrives unchanged after decoding: %s', async (_name, message, textOfHtml) => {
+  const subject = '  Ünïcödé 🚀 =?utf-8?q?no?=  ';
+  const id = await submitAccepted(service.publicUrl, service.key, { subject, message });
+  const path = `${service.operatorUrl}/api/v1/inbox/${id}/source`;
+  const fetchSource = () => fetch(path, { headers: session });
+  await expect.poll(async () => (await fetchSource()).status).toBe(200);
+  const source = Buffer.from(await (await fetchSource()).arrayBuffer());
+  const { text, html, subject: parsedSubject } = await PostalMime.parse(source);
+  const content = textOfHtml === null ? text : html;
+  expect(content?.replaceAll('\r\n', '\n').trim()).toBe(message.replaceAll('\r\n', '\n').trim());
+  expect([textOfHtml === null ? html : text?.trim(), parsedSubject?.trim()]).toEqual([
+    textOfHtml ?? undefined,
+    subject.trim(),
+  ]);
+  const lines = source.toString('latin1').split('\r\n');
+  expect(lines.filter((line) => line.length > 998 || /[\r\n]/.test(line))).toEqual([]);
 });
 
-describe('idempotency', () => {
-  test('fifty concurrent requests with the same idempotency key and payload create one message, and a repeated request after a restart creates none', async () => {
-    const headers = { 'Idempotency-Key': 'order-17' };
-    const separateFolder = rig.createFolder();
-    const firstService = await rig.serve(separateFolder);
-    const submitWithIdempotencyKey = (target: RunningService) =>
-      sendRequest(`${target.publicUrl}/api/v1/send-mail`, {
-        method: 'POST',
-        headers: { Authorization: firstService.key, 'Content-Type': 'application/json', ...headers },
-        body: JSON.stringify(VALID_REQUEST),
-      });
-    const answers = await Promise.all(Array.from({ length: 50 }, () => submitWithIdempotencyKey(firstService)));
-    expect(countValues(answers.map(({ status }) => status))).toEqual({ 201: 50 });
-    expect(new Set(answers.map(({ text }) => readMessageId(text))).size).toBe(1);
-    expect(countValues(answers.map((answer) => String(answer.headers.get('idempotency-replayed'))))).toEqual({
-      null: 1,
-      true: 49,
-    });
-    const otherPayloadAnswer = await submit(firstService.publicUrl, firstService.key, { subject: 'Another' }, headers);
-    expect([otherPayloadAnswer.status, await otherPayloadAnswer.text()]).toEqual([
-      400,
-      '{"result":"error","message":"Idempotency-Key was already used with another payload"}',
-    ]);
-    expect(await firstService.stop()).toBe(0);
-    const restartedService = await rig.serve(separateFolder);
-    const answerAfterRestart = await submitWithIdempotencyKey(restartedService);
-    expect([
-      answerAfterRestart.status,
-      answerAfterRestart.text,
-      answerAfterRestart.headers.get('idempotency-replayed'),
-    ]).toEqual([201, answers[0]?.text, 'true']);
-    expect((await submit(restartedService.publicUrl, firstService.key, { message: 'Other' }, headers)).status).toBe(
-      400,
-    );
-    const account = await runJsonCommand<{ volumeUsed: number }>(separateFolder, ['account', 'show', 'default']);
-    expect(account.volumeUsed).toBe(1);
-    expect((await runJsonCommand<unknown[]>(separateFolder, ['message', 'list'])).length).toBe(1);
+test('fifty concurrent requests with the same idempotency key and payload create one message, and a repeated request after a restart creates none', async () => {
+  const headers = { 'Idempotency-Key': 'order-17' };
+  const separateFolder = rig.createFolder();
+  const firstService = await rig.serve(separateFolder);
+  const submitWithIdempotencyKey = async (target: RunningService, overrides = {}) => {
+    const answer = await submit(target.publicUrl, firstService.key, overrides, headers);
+    return { status: answer.status, text: await answer.text(), replayed: answer.headers.get('idempotency-replayed') };
+  };
+  const answers = await Promise.all(Array.from({ length: 50 }, () => submitWithIdempotencyKey(firstService)));
+  expect(countValues(answers.map(({ status }) => status))).toEqual({ 201: 50 });
+  expect(new Set(answers.map(({ text }) => readMessageId(text))).size).toBe(1);
+  expect(countValues(answers.map(({ replayed }) => String(replayed)))).toEqual({ null: 1, true: 49 });
+  await firstService.stop();
+  const restartedService = await rig.serve(separateFolder);
+  expect(await submitWithIdempotencyKey(restartedService)).toEqual({
+    ...{ status: 201, text: answers[0]?.text, replayed: 'true' },
   });
+  expect(await submitWithIdempotencyKey(restartedService, { message: 'Other' })).toMatchObject({
+    status: 400,
+    text: '{"result":"error","message":"Idempotency-Key was already used with another payload"}',
+  });
+  expect(await runJsonCommand(separateFolder, ['account', 'show', 'default'])).toMatchObject({ volumeUsed: 1 });
+  expect(await runJsonCommand(separateFolder, ['message', 'list'])).toHaveLength(1);
+  await restartedService.stop();
 });
 
 describe('simulator addresses', () => {
@@ -380,12 +184,68 @@ describe('simulator addresses', () => {
     expect(submittedMessages.filter(({ id }) => inbox.includes(id))).toEqual([]);
   });
 
-  test('a simulated bounce does not suppress the recipient: the next message to the address also bounces', async () => {
-    const to = 'bounce@simulator.postrider.test';
-    const ids = [await submitAccepted(service.publicUrl, service.key, { to })];
-    const findStates = () => Promise.all(ids.map(async (id) => (await store.findMessage(id))?.state));
-    await expect.poll(findStates).toEqual(['bounced']);
-    ids.push(await submitAccepted(service.publicUrl, service.key, { to }));
-    await expect.poll(findStates).toEqual(['bounced', 'bounced']);
+  test('the metrics count messages by state, with complaints after a delivery, and refused requests by reason', async () => {
+    const separateService = await rig.serve(rig.createFolder());
+    const { publicUrl, operatorUrl, key } = separateService;
+    for (const name of Object.keys(EXPECTED_OUTCOMES))
+      await submitAccepted(publicUrl, key, { to: `${name}@simulator.postrider.test` });
+    expect((await submit(publicUrl, 'wrong')).status).toBe(401);
+    await expect
+      .poll(async () => (await sendRequest(`${operatorUrl}/metrics`)).text.split('\n'))
+      .toEqual(
+        expect.arrayContaining([
+          'postrider_accepted_total 5',
+          'postrider_messages_total{state="delivered"} 2',
+          'postrider_messages_total{state="complained"} 1',
+          'postrider_messages_total{state="bounced"} 1',
+          'postrider_messages_total{state="suppressed"} 1',
+          'postrider_refused_total{reason="invalid-key"} 1',
+        ]),
+      );
+    await separateService.stop();
+  });
+});
+
+describe('https', () => {
+  async function renewCertificate(at: string, name: string): Promise<void> {
+    const { cert, key } = await getCertificate(name);
+    writeFileSync(join(at, 'cert.pem'), cert);
+    writeFileSync(join(at, 'key.pem'), key, { mode: 0o600 });
+  }
+  /** Sends a request to `url`. Resolves to the common name of the certificate and the response. */
+  function sendOverTls(url: string, request: string): Promise<{ name: string; text: string }> {
+    const options: ConnectionOptions = { port: Number(new URL(url).port), rejectUnauthorized: false };
+    return new Promise((resolve, reject) => {
+      let text = '';
+      const socket = connect(options, () => socket.write(request));
+      const name = () => String(socket.getPeerCertificate().subject.CN);
+      socket.on('data', (chunk: Buffer) => {
+        text += chunk.toString();
+        resolve({ name: name(), text });
+        socket.destroy();
+      });
+      socket.on('error', reject);
+    });
+  }
+
+  test('the public listener uses HTTPS, and a new certificate is used without a restart', async () => {
+    const separateFolder = rig.createFolder();
+    await renewCertificate(separateFolder, 'first.example');
+    const settings = Object.fromEntries(
+      ['cert', 'key'].map((name) => [`POSTRIDER_TLS_${name.toUpperCase()}`, join(separateFolder, `${name}.pem`)]),
+    );
+    const secureService = await rig.serve(separateFolder, settings);
+    const { publicUrl } = secureService;
+    const body = JSON.stringify(VALID_REQUEST);
+    const headers = `Host: a\r\nAuthorization: ${secureService.key}\r\nContent-Type: application/json`;
+    const post = `POST /api/v1/send-mail HTTP/1.1\r\n${headers}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    expect(await sendOverTls(publicUrl, post)).toEqual({
+      name: 'first.example',
+      text: expect.stringMatching(/^HTTP\/1\.1 201 /),
+    });
+    await expect(fetch(publicUrl.replace('https:', 'http:'))).rejects.toThrow();
+    await renewCertificate(separateFolder, 'second.example');
+    await expect.poll(async () => (await sendOverTls(publicUrl, post)).name, { interval: 100 }).toBe('second.example');
+    await secureService.stop();
   });
 });

@@ -5,11 +5,12 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { generateApiKey } from '../../src/model/credentials.ts';
+import { selectCaseCount } from '../rig/sample.ts';
 import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
 import { type Answer, countValues, createScenario, type RunningService } from './running-service.ts';
 
 const rig = createScenario();
-const CONCURRENT_REQUEST_COUNT = 200;
+const CONCURRENT_REQUEST_COUNT = 100;
 
 interface NewKey {
   readonly id: string;
@@ -66,7 +67,7 @@ async function waitForChange(
 const ACCEPTED_ANSWER = [201, null] as const;
 const UNKNOWN_KEY_ANSWER = [401, 'Invalid API key'] as const;
 
-test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused requests do not reduce the volume', async () => {
+test('a volume of 37 accepts exactly 37 of 100 concurrent requests, and refused requests do not reduce the volume', async () => {
   const { key } = await createAccount('volume', '--volume', '37');
   const invalidAnswers = await Promise.all(
     [{ to: 'unknown' }, { subject: '' }, { message: 'a\0' }].map((overrides) => postMessage(key, {}, overrides)),
@@ -86,7 +87,7 @@ test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused 
   await waitForChange(key, ACCEPTED_ANSWER, 'account', 'set', 'volume', '--volume', 'unlimited');
 });
 
-test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and each accepted request receives a different remaining number', async () => {
+test('a rate of 41 per hour accepts exactly 41 of 100 concurrent requests, and each accepted request receives a different remaining number', async () => {
   const { key } = await createAccount('rate', '--rate', '41/1h');
   const answers = await postConcurrently(key);
   expect(countValues(answers.map(({ status, headers }) => `${status} ${headers.get('postrider-reason')}`))).toEqual({
@@ -141,44 +142,29 @@ test('a key that `key import` reads from standard input is valid as soon as the 
   }
 });
 
-test('a new key of a new account is valid as soon as the command has returned, in each of fifty repetitions', async () => {
+test('a new key of a new account is valid as soon as the command has returned, in each repetition', async () => {
   const createdKey = await createAccount('new');
   expect((await postMessage(createdKey.key)).status).toBe(201);
-  const rotatedKey = await runJson<NewKey>('key', 'rotate', createdKey.id, '--grace', '1m');
-  expect((await postMessage(rotatedKey.key)).status).toBe(201);
   // The test calls the store directly, as the commands do.
   const store = await rig.openStore(folder);
-  const statuses: number[] = [];
-  for (let n = 0; n < 50; n += 1) {
-    const { key, prefix, hash } = generateApiKey(randomBytes);
+  for (let n = 0; n < selectCaseCount(8, 50); n += 1) {
     const name = `new-${n}`;
     const now = Date.now();
-    const noLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
-    await store.createAccount(name, noLimits, now);
+    const [whileLocked, afterUnlock, newKey] = [1, 2, 3].map(() => generateApiKey(randomBytes));
+    const createKey = (key = generateApiKey(randomBytes)) =>
+      store.createKey(name, { name, prefix: key.prefix, hash: key.hash, expiresAt: null }, now);
+    await store.createAccount(name, { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, now);
     // Concurrent requests with unknown keys do not delay the acceptance of a valid key.
-    const unknownKeyRequests = Array.from({ length: 20 }, () => postMessage(generateApiKey(randomBytes).key));
-    await store.createKey(name, { name, prefix, hash, expiresAt: null }, now);
-    statuses.push((await postMessage(key)).status);
-    expect((await Promise.all(unknownKeyRequests)).map(({ status }) => status)).toEqual(
-      unknownKeyRequests.map(() => 401),
-    );
-  }
-  expect(countValues(statuses)).toEqual({ 201: 50 });
-});
-
-test('a key that is created after its account was unlocked is valid immediately', async () => {
-  await createAccount('unlocked');
-  const store = await rig.openStore(folder);
-  for (let n = 0; n < 10; n += 1) {
-    const keyWhileLocked = generateApiKey(randomBytes);
-    const keyAfterUnlock = generateApiKey(randomBytes);
-    const now = Date.now();
-    await store.lockAccount('unlocked', 'test', now);
-    await store.createKey('unlocked', { name: 'l', ...keyWhileLocked, expiresAt: null }, now);
-    expect(JSON.parse((await postMessage(keyWhileLocked.key)).text)).toMatchObject({ message: 'Account locked' });
-    await store.unlockAccount('unlocked', now);
-    await store.createKey('unlocked', { name: 'u', ...keyAfterUnlock, expiresAt: null }, now);
-    expect((await postMessage(keyAfterUnlock.key)).status).toBe(201);
+    const unknownKeyRequests = Array.from({ length: 10 }, () => postMessage(generateApiKey(randomBytes).key));
+    await createKey(newKey);
+    expect((await postMessage(newKey?.key ?? '')).status).toBe(201);
+    await store.lockAccount(name, 'test', now);
+    await createKey(whileLocked);
+    expect(JSON.parse((await postMessage(whileLocked?.key ?? '')).text)).toMatchObject({ message: 'Account locked' });
+    await store.unlockAccount(name, now);
+    await createKey(afterUnlock);
+    expect((await postMessage(afterUnlock?.key ?? '')).status).toBe(201);
+    expect(countValues((await Promise.all(unknownKeyRequests)).map(({ status }) => status))).toEqual({ 401: 10 });
   }
 });
 
@@ -199,41 +185,23 @@ test('a lock and an unlock apply within a second, and a rotated, revoked or expi
   // The measurement is repeated, because the machine may be slow for a short time. The test fails if every measurement
   // is too slow.
   await expect.poll(measureMaxDelayMs).toBeLessThan(1_000);
-  const graceEndsAt = Date.now() + 2_000;
-  const rotatedKey = await runJson<NewKey>('key', 'rotate', createdKey.id, '--grace', '2s');
+  const refusedFrom = Date.now() + 1_000;
+  const rotatedKey = await runJson<NewKey>('key', 'rotate', createdKey.id, '--grace', '1s');
+  const shortLivedKey = await runJson<NewKey>('key', 'create', 'keys', '--expires', '1s');
   expect((await postMessage(rotatedKey.key)).status).toBe(201);
-  const oldKeyAnswer = await postMessage(createdKey.key);
-  if (Date.now() < graceEndsAt) expect(oldKeyAnswer.status).toBe(201);
-  await expect.poll(async () => (await postMessage(createdKey.key)).status, { interval: 20 }).toBe(401);
+  for (const { key } of [createdKey, shortLivedKey]) {
+    const { status } = await postMessage(key);
+    if (Date.now() < refusedFrom) expect(status).toBe(201);
+    await expect.poll(async () => (await postMessage(key)).status, { interval: 20 }).toBe(401);
+  }
   expect((await postMessage(rotatedKey.key)).status).toBe(201);
   await waitForChange(rotatedKey.key, UNKNOWN_KEY_ANSWER, 'key', 'revoke', rotatedKey.id);
-  const shortLivedKeyExpiresAt = Date.now() + 2_000;
-  const shortLivedKey = await runJson<NewKey>('key', 'create', 'keys', '--expires', '2s');
-  const shortLivedKeyAnswer = await postMessage(shortLivedKey.key);
-  if (Date.now() < shortLivedKeyExpiresAt) expect(shortLivedKeyAnswer.status).toBe(201);
-  await expect.poll(async () => (await postMessage(shortLivedKey.key)).status, { interval: 20 }).toBe(401);
   const states = (await runJson<{ id: string; state: string }[]>('key', 'list', 'keys')).map(({ state }) => state);
   expect(states).toEqual(['expired', 'revoked', 'expired']);
 });
 
-test('queued messages of a locked account wait until it is unlocked', async () => {
-  const { key } = await createAccount('held');
-  const answer = await postMessage(key, {}, { to: 'defer@simulator.postrider.test' });
-  const id = (JSON.parse(answer.text) as { result: { id: string } }).result.id;
-  const store = await rig.openStore(folder);
-  const countAttempts = async () => (await store.findMessage(id))?.attempts;
-  await expect.poll(countAttempts).toBe(1);
-  await waitForChange(key, [401, 'Account locked'], 'account', 'lock', 'held', '--reason', 'abuse');
-  await runJson('message', 'retry', id);
-  const { explanation } = await runJson<{ explanation: string[] }>('message', 'explain', id);
-  expect(explanation.join(' ')).toContain('abuse');
-  expect(await countAttempts()).toBe(1);
-  await runJson('account', 'unlock', 'held');
-  await expect.poll(countAttempts).toBe(2);
-});
-
 test('changes that commands make to accounts and keys while the service is stopped apply from its next start', async () => {
-  expect(await service.stop()).toBe(0);
+  await service.stop();
   await runJson('account', 'create', 'offline', '--volume', '1');
   const [createdKey, revokedKey] = [
     await runJson<NewKey>('key', 'create', 'offline'),
