@@ -10,7 +10,7 @@ import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync 
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createProcessContext } from '../../../src/cli/context.ts';
+import { createContext } from '../../../src/cli/context.ts';
 import { runCommand } from '../../../src/cli/main.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import { type Service, startService } from '../../../src/main.ts';
@@ -96,7 +96,7 @@ async function runInProcess(args: readonly string[], environment: Readonly<Recor
   const write = (text: string) => {
     output += text;
   };
-  const context = Object.assign(createProcessContext(), {
+  const context = Object.assign(createContext(process), {
     environment,
     getSettings: () => loadSettings(environment, null),
     writeText: write,

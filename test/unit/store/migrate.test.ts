@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/error.ts';
+import { backupDatabase } from '../../../src/store/sqlite/backup.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { acquireServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
