@@ -1,0 +1,89 @@
+/**
+ * A short suite for the stores that `npm test` otherwise leaves out: the oldest PostgreSQL, and PostgreSQL behind a
+ * pooler in transaction mode. `npm run test:contract` runs the complete suites on them.
+ */
+import { expect, onTestFinished, test } from 'vitest';
+import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
+import { openStore } from '../../src/store/open.ts';
+import { ALL_FIELDS, type MessageSearch, parseSearchText } from '../../src/store/search/query.ts';
+import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
+import { createTemporaryDatabase, startPostgres } from '../rig/postgres.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
+import { startTransactionPooler } from '../rig/transaction-pooler.ts';
+
+const STORES = {
+  'the oldest PostgreSQL': () => startPostgres({ version: 'oldest' }).then((server) => server.createDatabase()),
+  'PostgreSQL behind a pooler in transaction mode': async () => {
+    const url = new URL(await createTemporaryDatabase({ version: 'newest' }));
+    url.port = String((await startTransactionPooler(Number(url.port))).port);
+    url.searchParams.set('pooler', 'transaction');
+    return url.href;
+  },
+} as const;
+
+test.each(Object.entries(STORES))(
+  'with %s, a store migrates, accepts, claims, settles, records a report and searches',
+  async (_name, createUrl) => {
+    const setting = parsePostgresUrl(await createUrl());
+    const store = await openStore(setting, { exclusive: true });
+    onTestFinished(() => store.close());
+    const now = Date.now();
+    await store.createAccount('default', { ...NO_LIMITS, volume: 3 }, now);
+    await store.addSuppressions('default', [{ address: 'gone@example.com', reason: 'manual', source: null, at: now }]);
+    const idempotency = { key: 'order-1', fingerprint: 'aa' };
+    const message = createMessage({ idempotency, subject: 'Grüße' });
+    const batch = [
+      message,
+      createMessage({ idempotency }),
+      createMessage({ to: 'gone@example.com' }),
+      createMessage(),
+      createMessage(),
+    ];
+    expect(await store.accept(batch)).toMatchObject([
+      { kind: 'accepted', state: 'queued' },
+      { kind: 'replayed', id: message.id },
+      { kind: 'accepted', state: 'suppressed' },
+      { kind: 'accepted', state: 'queued' },
+      { kind: 'refused', reason: 'volume-exhausted' },
+    ]);
+
+    const limits = { maxMessages: 10, maxBytes: 1_000_000 };
+    const claims = await Promise.all(
+      ['node-a', 'node-b'].map((owner) => store.claim(limits, { owner, until: now + 60_000 }, Date.now())),
+    );
+    const leased = claims.flatMap(({ messages }) => messages);
+    expect(leased).toHaveLength(2);
+    const [claimed] = leased.filter(({ id }) => id === message.id);
+    if (claimed === undefined) throw new Error('the message was not leased');
+    const foreignLease = { ...claimed.lease, owner: 'node-c' };
+    expect(await store.settle([createSettlement({ ...claimed, lease: foreignLease })])).toEqual(['lost']);
+    expect(await store.settle([createSettlement(claimed)])).toEqual(['settled']);
+
+    const bounce: FeedbackEvent = {
+      ...{ kind: 'bounce', permanent: true, failure: { class: 'hard', category: 'mailbox-unknown' } },
+      ...{ recipient: null, alias: null, evidence: { status: '5.1.1', diagnostic: 'no', reportingHost: null } },
+    };
+    const report: FeedbackReport = {
+      ...{ messageRef: { id: message.id }, source: 'smtp', digest: 'ab'.repeat(32), at: now, summary: 'a bounce' },
+      ...{ events: [bounce], raw: new Uint8Array([0, 255]), isFinal: true },
+    };
+    expect(await store.recordFeedback([report])).toMatchObject([{ kind: 'applied', to: 'bounced', suppressed: true }]);
+    expect(await store.recordFeedback([report])).toEqual([{ kind: 'repeated' }]);
+    expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'refused' }]);
+
+    const search: MessageSearch = {
+      ...{ accountIds: [], states: ['bounced'], failureClasses: ['hard'], failureCategories: [], reply: null },
+      ...{ criteria: parseSearchText('grüs', ALL_FIELDS) ?? [], since: null, until: null, before: null, limit: 10 },
+    };
+    const findIds = async () => (await store.searchMessages(search, 5_000)).messages.map(({ id }) => id);
+    expect(await findIds()).toEqual([message.id]);
+    const step = { horizon: createMessage({ acceptedAt: now + 60_000 }).id, minSegmentMessages: 1, now };
+    expect(await store.indexMessages(step)).toMatchObject({ hasChanged: true });
+    expect(await findIds()).toEqual([message.id]);
+
+    // The next start finds the migrated store.
+    const reopenedStore = await openStore(setting, { exclusive: true });
+    onTestFinished(() => reopenedStore.close());
+    expect(await reopenedStore.findMessage(message.id)).toMatchObject({ state: 'bounced', message: 'Thank you.' });
+  },
+);
