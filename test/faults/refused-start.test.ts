@@ -90,7 +90,11 @@ describe('the process ends with one line', () => {
   test('if another service uses the database; the first service continues, and after a kill the next service replaces its socket', async () => {
     const folder = createTemporaryFolder();
     const socketPath = join(folder, 'api.sock');
-    const firstService = await startProcess(folder, { POSTRIDER_OPERATOR_LISTEN: `unix:${socketPath}` });
+    const settings = {
+      POSTRIDER_OPERATOR_LISTEN: `unix:${socketPath}`,
+      POSTRIDER_OPERATOR_PASSWORD: 'correct-horse-battery',
+    };
+    const firstService = await startProcess(folder, settings);
     const { code, stderr } = await runCommandProcess(folder, ['serve']);
     expect([code, stderr]).toEqual([
       1,
@@ -100,7 +104,7 @@ describe('the process ends with one line', () => {
     firstService.kill('SIGKILL');
     await firstService.exitPromise;
     expect(existsSync(socketPath)).toBe(true);
-    const nextService = await rig.serve(folder, { POSTRIDER_OPERATOR_LISTEN: `unix:${socketPath}` });
+    const nextService = await rig.serve(folder, settings);
     await nextService.stop();
     expect(existsSync(socketPath)).toBe(false);
   });
