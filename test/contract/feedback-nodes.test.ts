@@ -10,6 +10,7 @@ import { createTemporaryFolder } from '../rig/folder.ts';
 import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { createSeededRandom } from '../rig/random.ts';
+import { selectCaseCount } from '../rig/sample.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -134,7 +135,7 @@ test('transactions with overlapping batches, some of whose events are already re
       (report) => report !== undefined,
     );
   const recordBatches = async (node: Store) => {
-    for (let count = 0; count < 25; count += 1) await node.recordFeedback(chooseBatch());
+    for (let count = 0; count < selectCaseCount(10, 25); count += 1) await node.recordFeedback(chooseBatch());
   };
   await Promise.all(nodes.flatMap((node) => [recordBatches(node), recordBatches(node)]));
   for (const { id } of messages) {
@@ -148,7 +149,7 @@ test('transactions with overlapping batches, some of whose events are already re
 
 test('an action on many messages, newest first, and events about the same messages do not deadlock on PostgreSQL', async () => {
   const { nodes, firstNode, countDeadlocks } = await openPostgresNodes(2);
-  for (let round = 0; round < 15; round += 1) {
+  for (let round = 0; round < selectCaseCount(5, 15); round += 1) {
     const messages = Array.from({ length: MESSAGE_COUNT }, (_, n) =>
       createMessage({ to: `r${round}.${n}@example.com` }),
     );

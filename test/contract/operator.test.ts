@@ -47,9 +47,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.revokeToken(999, 40)).toEqual({ kind: 'missing' });
     expect(
       await store.createToken({ name: 'ci', prefix: 'po_b', hash: createHash('b'), expiresAt: null }, 8),
-    ).toMatchObject({
-      kind: 'done',
-    });
+    ).toMatchObject({ kind: 'done' });
     expect((await store.listTokens()).map(({ name, revokedAt }) => [name, revokedAt])).toEqual([
       ['ci', 30],
       ['ci', null],

@@ -7,7 +7,7 @@ import type { RecordedFailure } from '../../src/model/failure.ts';
 import type { StateChange } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { ALL_FIELDS, type MessageSearch, parseReplyWords, parseSearchText } from '../../src/store/search/query.ts';
-import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
+import { createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -29,12 +29,10 @@ const SOFT_FAILURE: RecordedFailure = { class: 'soft', category: 'throttled', st
 /** A reply of a hostile next hop. */
 const HOSTILE_REPLY = '550 5.7.1 <script>alert(1)</script> \u001b[31mbl\u0007ocked\u202e';
 
-describe.each(STORES)('the $name store', ({ open }) => {
+describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   /** Creates a store with five messages, oldest first. Returns the store and the ids of the messages by name. */
   async function createStoreWithMessages() {
-    const store = await open();
-    await store.createAccount('default', NO_LIMITS, START);
-    await store.createAccount('other', NO_LIMITS, START);
+    const store = await openWithAccounts({}, 'other');
     const ids: Record<string, string> = {};
     let at = START;
     const settleMessage = async (
@@ -78,6 +76,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return { store, ids };
   }
 
+  async function indexAll(store: Store): Promise<void> {
+    const step = { horizon: createMessageIdAt(START + 9_000), minSegmentMessages: 1, now: START };
+    while ((await store.indexMessages(step)).hasChanged);
+  }
+
   async function findNames(
     { store, ids }: { store: Store; ids: Record<string, string> },
     search: Partial<MessageSearch>,
@@ -102,16 +105,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test.each([false, true])('messages are found by several states and by `deferred` (indexed: %s)', async (indexed) => {
     const preparedStore = await createStoreWithMessages();
-    if (indexed)
-      while (
-        (
-          await preparedStore.store.indexMessages({
-            horizon: createMessageIdAt(START + 9_000),
-            minSegmentMessages: 1,
-            now: START,
-          })
-        ).hasChanged
-      );
+    if (indexed) await indexAll(preparedStore.store);
     const cases: readonly (readonly [Partial<MessageSearch>, readonly string[]])[] = [
       [{ states: ['bounced', 'deferred'] }, ['hostile', 'busy', 'unknown']],
       [{ states: ['deferred'] }, ['busy']],
@@ -135,16 +129,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     'messages are found by the words and the code of the last reply (indexed: %s)',
     async (indexed) => {
       const preparedStore = await createStoreWithMessages();
-      if (indexed)
-        while (
-          (
-            await preparedStore.store.indexMessages({
-              horizon: createMessageIdAt(START + 9_000),
-              minSegmentMessages: 1,
-              now: START,
-            })
-          ).hasChanged
-        );
+      if (indexed) await indexAll(preparedStore.store);
       const cases: readonly (readonly [Partial<MessageSearch>, readonly string[]])[] = [
         [{ reply: createReplySearch('try again') }, ['busy']],
         [{ reply: createReplySearch('ACCOUNT') }, ['unknown']],

@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { type TokenBucket, takeTokens } from '../../src/store/rules/token-bucket.ts';
 import { createVirtualClock } from '../rig/clock.ts';
+import { selectCaseCount } from '../rig/sample.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2031, 0, 1);
@@ -26,7 +27,10 @@ test.each(STORES)('the $name store grants tokens by the rules of the function `t
   const store = await open({ environment: { clock, random: () => 0.5, isSimulated: true } });
   onTestFinished(() => store.close());
   let bucket: TokenBucket | null = null;
-  for (const { passedMs, limit, requested } of fc.sample(requestCase, { numRuns: 150, seed: 13 })) {
+  for (const { passedMs, limit, requested } of fc.sample(requestCase, {
+    numRuns: selectCaseCount(100, 150),
+    seed: 13,
+  })) {
     await clock.advance(passedMs);
     const request = { accountId: 1, ...limit, requested };
     const expected = takeTokens(bucket, request, clock.now());

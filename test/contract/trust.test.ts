@@ -90,10 +90,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     });
     expect(
       await store.addSuppressions('default', [createManualEntry('b@example.com'), createManualEntry('c@example.com')]),
-    ).toEqual({
-      kind: 'done',
-      value: 1,
-    });
+    ).toEqual({ kind: 'done', value: 1 });
     const page = await store.listSuppressions('default', null, 2);
     expect(page).toEqual({ kind: 'done', value: [createManualEntry('a@example.com'), bounceEntry] });
     expect(await store.listSuppressions('default', 'b@example.com', 2)).toEqual({
