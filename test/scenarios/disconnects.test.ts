@@ -16,7 +16,7 @@ import { runJsonCommand, type ServiceProcess, startProcess, submitAccepted } fro
 import { getCertificate } from '../rig/smtp-certificate.ts';
 import { TOPIC } from '../rig/sns.ts';
 
-const SAMPLE_COUNT = 6;
+const SAMPLE_COUNT = 1;
 const MAX_CONCURRENT_TASKS = 24;
 
 /**
