@@ -3,19 +3,21 @@
  * The public listener and the event listener are tested with and without TLS. `npm test` checks a sample of byte
  * positions, `npm run test:long` every position.
  */
-
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { connect as connectTls } from 'node:tls';
 import { expect, test } from 'vitest';
-import { createTemporaryFolder } from '../rig/folder.ts';
 import { DISCONNECTS, sendAndDisconnect, type Target } from '../rig/hostile-peer.ts';
 import { createSeededRandom } from '../rig/random.ts';
 import { IS_LONG_RUN } from '../rig/sample.ts';
-import { runJsonCommand, type ServiceProcess, startProcess, submitAccepted } from '../rig/service.ts';
+import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { getCertificate } from '../rig/smtp-certificate.ts';
 import { TOPIC } from '../rig/sns.ts';
+import { createScenario, type ServiceProcess } from './running-service.ts';
 
+const rig = createScenario();
 const SAMPLE_COUNT = 1;
 const MAX_CONCURRENT_TASKS = 24;
 
@@ -34,35 +36,21 @@ const createHttpRequest = (line: string, headers: readonly string[] = [], body =
 /** Returns the requests that the test sends to an HTTP listener, by name. */
 function createRequests(authorization: string, path: string): Readonly<Record<string, string>> {
   const body = JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 'x', message: 'y' });
-  const jsonHeaders = [authorization, 'Content-Type: application/json'];
-  const post = createHttpRequest(`POST ${path}`, [...jsonHeaders, `Content-Length: ${body.length}`], body);
+  const createPost = (headers: readonly string[], content = body) =>
+    createHttpRequest(`POST ${path}`, ['Content-Type: application/json', ...headers], content);
+  const length = `Content-Length: ${body.length}`;
+  const post = createPost([authorization, length]);
   const get = createHttpRequest('GET /healthz');
   return {
     get,
     post,
-    'post without a key': createHttpRequest(
-      `POST ${path}`,
-      ['Content-Type: application/json', `Content-Length: ${body.length}`],
-      body,
-    ),
+    'post without a key': createPost([length]),
     connect: 'CONNECT x:1 HTTP/1.1\r\n\r\n',
     'connect after other requests': `${post}${get}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`,
     upgrade: createHttpRequest('GET /', ['Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Key: eA==']),
-    'expect continue': createHttpRequest(
-      `POST ${path}`,
-      [...jsonHeaders, `Content-Length: ${body.length}`, 'Expect: 100-continue'],
-      body,
-    ),
-    'expect tea': createHttpRequest(
-      `POST ${path}`,
-      [...jsonHeaders, `Content-Length: ${body.length}`, 'Expect: tea'],
-      body,
-    ),
-    chunked: createHttpRequest(
-      `POST ${path}`,
-      [...jsonHeaders, 'Transfer-Encoding: chunked'],
-      `5\r\n{"to"\r\n3\r\n:1}\r\n0\r\n\r\n`,
-    ),
+    'expect continue': createPost([authorization, length, 'Expect: 100-continue']),
+    'expect tea': createPost([authorization, length, 'Expect: tea']),
+    chunked: createPost([authorization, 'Transfer-Encoding: chunked'], `5\r\n{"to"\r\n3\r\n:1}\r\n0\r\n\r\n`),
     pipelined: get.repeat(12) + post.repeat(3),
     malformed: 'GET / HTTP/9.9\r\n: \0\r\n\r\n',
     'malformed after a valid request': `${post}garbage\r\n\r\n`,
@@ -75,24 +63,16 @@ const SMTP_SESSION =
 
 /** Returns the first bytes that a TLS client sends. The test sends them over a plain TCP connection. */
 async function recordClientHello(): Promise<Buffer> {
-  const { createServer } = await import('node:net');
-  const { connect: connectTls } = await import('node:tls');
-  const server = createServer();
-  const firstBytes = new Promise<Buffer>((resolve) =>
-    server.on('connection', (socket) => {
-      socket.on('error', () => undefined);
-      socket.once('data', (bytes: Buffer) => {
-        resolve(bytes);
-        socket.destroy();
-        server.close();
-      });
-    }),
-  );
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  const port = address !== null && typeof address === 'object' ? address.port : 0;
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
   connectTls({ port, host: '127.0.0.1', servername: 'localhost' }).on('error', () => undefined);
-  return firstBytes;
+  const [socket] = (await once(server, 'connection')) as [Socket];
+  socket.on('error', () => undefined);
+  const [bytes] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  server.close();
+  return bytes;
 }
 
 /**
@@ -119,71 +99,55 @@ async function disconnectEverywhere(
   await Promise.all(Array.from({ length: MAX_CONCURRENT_TASKS }, runTasks));
 }
 
-const getPort = (url: string): number => Number(new URL(url).port);
+const getPort = (address: string | null): number => Number(address?.split(':').at(-1));
 
 /**
  * Checks that the process is running and has printed no error, and that the operator listener, the SMTP listener and,
  * without TLS, the public listener answer.
  */
-async function checkListeners(service: ServiceProcess, smtp: number, secure: boolean): Promise<void> {
+async function checkListeners(service: ServiceProcess, secure: boolean): Promise<void> {
   expect(service.child.exitCode).toBe(null);
   expect(service.stderr()).not.toMatch(/uncaught|unhandled|ECONNRESET|EPIPE|TypeError/i);
   if (!secure) expect((await fetch(`${service.publicUrl}/healthz`)).status).toBe(200);
   expect((await fetch(`${service.operatorUrl}/healthz`)).status).toBe(200);
-  const greeting = await new Promise<string>((resolve, reject) => {
-    const socket = connect(smtp, '127.0.0.1');
-    socket.once('data', (bytes: Buffer) => {
-      socket.destroy();
-      resolve(bytes.toString());
-    });
-    socket.once('error', reject);
-  });
-  expect(greeting).toMatch(/^220 |^421 /);
-}
-
-/** Finds a free port, because the output of `serve` does not contain the ports of the feedback listeners. */
-async function findFreePort(): Promise<number> {
-  const { createServer } = await import('node:net');
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return address !== null && typeof address === 'object' ? address.port : 0;
+  const socket = connect(getPort(service.feedback.smtp), '127.0.0.1');
+  const [greeting] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  expect(greeting.toString()).toMatch(/^220 |^421 /);
 }
 
 async function startService(secure: boolean) {
-  const folder = createTemporaryFolder();
-  const [smtp, events] = [await findFreePort(), await findFreePort()];
+  const folder = rig.createFolder();
   const settings: Record<string, string> = {
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
-    POSTRIDER_FEEDBACK_LISTEN: `127.0.0.1:${smtp}`,
-    POSTRIDER_FEEDBACK_HTTP_LISTEN: `127.0.0.1:${events}`,
+    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
+    POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
     POSTRIDER_SES_TOPICS: TOPIC,
   };
   if (secure) {
-    const { cert, key } = await getCertificate();
-    writeFileSync(join(folder, 'cert.pem'), cert);
-    writeFileSync(join(folder, 'key.pem'), key);
-    settings.POSTRIDER_TLS_CERT = join(folder, 'cert.pem');
-    settings.POSTRIDER_TLS_KEY = join(folder, 'key.pem');
+    for (const [name, content] of Object.entries(await getCertificate())) {
+      writeFileSync(join(folder, `${name}.pem`), content);
+      settings[`POSTRIDER_TLS_${name.toUpperCase()}`] = join(folder, `${name}.pem`);
+    }
   }
-  const service = await startProcess(folder, settings);
-  return { folder, settings, service, smtp, events };
+  return { folder, settings, service: await rig.serveProcess(folder, settings) };
 }
 
 test.each([
   ['plain', false],
   ['TLS', true],
 ])('no reset, half-close or close after any byte stops the service or a listener: %s', async (_name, secure) => {
-  const { folder, settings, service, smtp, events } = await startService(secure);
-  const key = service.key ?? '';
+  const { folder, settings, service } = await startService(secure);
+  const { key, feedback } = service;
+  const smtp = getPort(feedback.smtp);
+  const events = Number(new URL(feedback.http?.split(', ')[0] ?? '').port);
   const publicPort = getPort(service.publicUrl);
   const payloads = createRequests(`Authorization: ${key}`, '/api/v1/send-mail');
   await disconnectEverywhere({ port: publicPort, tls: secure }, payloads);
   const firstBytesByProtocol = { hello: await recordClientHello(), plain: createHttpRequest('GET /') };
   for (const port of [publicPort, events]) await disconnectEverywhere({ port, tls: false }, firstBytesByProtocol);
-  await checkListeners(service, smtp, secure);
+  await checkListeners(service, secure);
 
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci'], settings);
   const authorizationHeader = `Authorization: Bearer ${token}`;
@@ -207,7 +171,7 @@ test.each([
     });
     // The test also disconnects during a response.
     await disconnectEverywhere(operator, longRequests, true);
-    await checkListeners(service, smtp, secure);
+    await checkListeners(service, secure);
   }
 
   await disconnectEverywhere({ port: events, tls: secure }, createRequests('X: y', '/ses'));
@@ -215,7 +179,7 @@ test.each([
     { port: smtp, tls: false },
     { smtp: SMTP_SESSION, starttls: 'EHLO a\r\nSTARTTLS\r\n', hello: firstBytesByProtocol.hello },
   );
-  await checkListeners(service, smtp, secure);
+  await checkListeners(service, secure);
 
   // Closed connections do not count towards the limit of 100 live update streams.
   const streams = await Promise.all(
@@ -226,6 +190,5 @@ test.each([
   expect(streams.map(({ status }) => status)).toEqual(streams.map(() => 200));
   await Promise.all(streams.map(({ body }) => body?.cancel()));
   if (!secure) await submitAccepted(service.publicUrl, key);
-  service.kill('SIGTERM');
-  expect(await service.exitPromise).toBe(0);
+  expect(await service.stop()).toBe(0);
 });

@@ -1,4 +1,4 @@
-/** Tests `doctor` as a process: the exit code, the printed lines, and that it changes nothing. */
+/** Tests that `doctor` changes nothing and sends no message, and that it reports on the providers of the running service. */
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
@@ -11,10 +11,7 @@ const rig = createScenario();
 let dns: FakeDns;
 let relay: RealSmtpServer;
 beforeAll(async () => {
-  dns = await startDns({
-    'out.example.org': { A: ['192.0.2.7'] },
-    '7.2.0.192.in-addr.arpa': { PTR: ['out.example.org'] },
-  });
+  dns = await startDns();
   // A MailerSend event refers to its message by the id in the reply of the relay.
   relay = await startSmtpServer({}, ({ data }) => `Message queued as ${createReference(findMessageId(data))}`);
 });
@@ -42,28 +39,13 @@ test('before the first start, no check of doctor fails, and doctor creates no fi
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('while the service runs, doctor runs every check and sends no message', async () => {
-  const folder = rig.createFolder();
-  const settings = {
-    POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
-    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?name=out.example.org`,
-  };
-  await rig.serve(folder, settings);
-  const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json'], settings);
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(readResults(stdout)).toMatchObject({
-    ...{ database: SYNCED_WRITE_RESULT, clock: 'ok', transport: 'ok' },
-    'host name': 'ok',
-  });
-  expect(relay.receivedMessages).toEqual([]);
-});
-
-test('doctor shows the last event and the refused requests of each provider of the running service', async () => {
+test('doctor shows the last event and the refused requests of each provider of the running service, and sends no message', async () => {
   const folder = rig.createFolder();
   // Every second provider also gets a request with a wrong signature.
   const senders = EVENT_SENDERS.map((row, at) => ({ row, sender: row.createSender(), isForged: at % 2 === 0 }));
   const settings = {
     POSTRIDER_SENDERS: 'any',
+    POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?provider=mailersend`,
     POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
     POSTRIDER_FEEDBACK_URL: 'https://events.example.org',
@@ -86,6 +68,7 @@ test('doctor shows the last event and the refused requests of each provider of t
     expect(await post(path, sender.createRequest(body, url))).toBe(200);
     if (isForged) expect(await post(path, row.createSender().createRequest(body, url))).toBe(401);
   }
+  const sentCount = relay.receivedMessages.length;
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'doctor']);
   const headers = { authorization: `Bearer ${token}` };
   const response = await sendRequest(`${operatorUrl}/api/v1/doctor`, { method: 'GET', headers });
@@ -99,17 +82,8 @@ test('doctor shows the last event and the refused requests of each provider of t
     });
     if (!isForged) expect(finding?.detail).not.toContain('refused');
   }
-});
-
-test('if the relay refuses the connection, doctor prints the remedy without escape sequences or the password, and exits with code 1', async () => {
-  const settings = {
-    POSTRIDER_TRANSPORT: 'smtp://postrider:secret-word@127.0.0.1:1',
-    POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
-  };
-  const { code, stdout, stderr } = await runCommand(rig.createFolder(), ['doctor'], settings);
-  expect(code).toBe(1);
-  expect(stderr).toMatch(/^postrider: 1 of \d+ checks failed: transport\n$/);
-  expect(stdout).toMatch(/^failure {2}transport +127.0.0.1:1 refused the connection/m);
-  expect(stdout).toMatch(/^ +→ check 127.0.0.1:1 in POSTRIDER_TRANSPORT/m);
-  for (const forbiddenText of ['\u001b', 'secret-word']) expect(stdout + stderr).not.toContain(forbiddenText);
+  expect(readResults((await runCommand(folder, ['doctor', '--json'], settings)).stdout)).toMatchObject({
+    ...{ database: SYNCED_WRITE_RESULT, clock: 'ok', transport: 'ok' },
+  });
+  expect(relay.receivedMessages).toHaveLength(sentCount);
 });

@@ -1,6 +1,6 @@
 /**
  * Tests peers that stall: idle connections to a process with a limit of file descriptors, a reader of its log that does
- * not read, and clients that send requests but read no response. test/unit/http checks the latter for each listener.
+ * not read, and clients that send requests but read no response. test/unit/http tests the limits of such clients.
  */
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
