@@ -13,6 +13,7 @@ import { getDkimRecordName } from '../../../src/model/domain.ts';
 import type { LeasedMessage } from '../../../src/model/message.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
+import { EVENT_SENDERS } from '../../rig/provider-events.ts';
 import { verifySignatures } from '../message/dkim-verifier.ts';
 import { createSendingDomain } from './sending-domain.ts';
 
@@ -90,6 +91,9 @@ test.each(PROVIDERS.flatMap(({ name, relay: profile }) => (profile === null ? []
     expect(listExtensionFields(fields)).toEqual(
       profile.metadata(MESSAGE.id, {}).map((field) => `${field.name}: ${field.value}`),
     );
+    // The pattern of the rig does not come from the code of the service.
+    const pattern = EVENT_SENDERS.find((sender) => sender.name === name)?.metadata;
+    if (pattern != null) expect(pattern.exec(`${fields.join('\r\n')}\r\n`)?.[1]).toBe(MESSAGE.id);
     expect(signatures.map(({ result }) => result)).toEqual(['pass']);
     const signedNames =
       /; h=([^;]*)/
