@@ -123,7 +123,8 @@ function respond(behavior: ReceiverBehavior, socket: Socket, response: ServerRes
       return;
     case 'reset-after-status':
       response.writeHead(200, { 'Content-Length': '1000' });
-      response.write('beginning', () => socket.resetAndDestroy());
+      // A reset discards data that the client has not read. After two turns, a client in this process has read it.
+      response.write('beginning', () => setImmediate(() => setImmediate(() => socket.resetAndDestroy())));
       return;
     case 'stall-after-status':
       response.writeHead(200, { 'Content-Length': '1000' });

@@ -1,5 +1,3 @@
-import { statSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type FakeDns, startDns, type Zone } from '../../rig/dns.ts';
 import { type CommandRig, createCommandRig } from './command-rig.ts';
@@ -27,26 +25,7 @@ function publishRecords(zone: Zone, { records }: DomainAnswer): void {
   }
 }
 
-const listFound = ({ records }: DomainAnswer) => records.map(({ purpose, found }) => `${purpose} ${found}`);
-
 describe('a domain', () => {
-  it('is added with an RSA and an Ed25519 key, without a DNS query', async () => {
-    const { rig, dns } = await createRigWithDns();
-    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'Example.ORG.');
-    expect(Object.keys(addedDomain)).toEqual(['domain', 'status', 'records']);
-    expect([addedDomain.domain, addedDomain.status]).toEqual(['example.org', 'pending']);
-    expect(listFound(addedDomain)).toEqual(['dkim unknown', 'dkim unknown', 'spf unknown', 'dmarc unknown']);
-    for (const record of addedDomain.records)
-      expect(Object.keys(record)).toEqual(['purpose', 'type', 'name', 'value', 'found']);
-    expect(addedDomain.records.map(({ value }) => value.slice(0, 20))).toEqual(
-      expect.arrayContaining(['v=DKIM1; k=rsa; p=MI', expect.stringMatching(/^v=DKIM1; k=ed25519/)]),
-    );
-    expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(addedDomain);
-    expect(await rig.runJson('domain', 'list')).toEqual([addedDomain]);
-    expect(dns.queries).toEqual([]);
-    expect(statSync(join(rig.folder, 'secret')).mode & 0o777).toBe(0o600);
-  });
-
   it('with a wrong record is printed with the observed and the expected value of the record', async () => {
     const { rig, dns } = await createRigWithDns();
     const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
@@ -96,17 +75,6 @@ describe('domain commands', () => {
     expect(failedResult).toEqual({ code, stdout: '', stderr: expect.stringMatching(output) });
     expect(failedResult.stderr).not.toContain('\n');
     expect(await rig.store.listDomains()).toEqual([]);
-  });
-
-  it('an SPF record that names no host is printed with a comment, and an SPF record with a host without a comment', async () => {
-    const rig = await createCommandRig();
-    expect((await rig.run('domain', 'add', 'acme', 'example.org')).stdout).toContain(
-      'The record names no host until POSTRIDER_TRANSPORT is',
-    );
-    const relayRig = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example.com' });
-    const { stdout } = await relayRig.run('domain', 'add', 'acme', 'example.org');
-    expect(stdout).toContain('a:relay.example.com');
-    expect(stdout).not.toContain('The record names no host');
   });
 
   it('the commands print the records and the state of a return path, and an invalid return path is refused with a one-line error', async () => {

@@ -39,13 +39,6 @@ describe('a setting that contains a secret', () => {
     expect(loadSettings(otherSettings, `${name}_FILE=/run/secrets/value\n`, read)).toEqual(settingsFromFile);
   });
 
-  test('a variable in the environment and its _FILE variable in .env prevent the start', () => {
-    const [name, example] = ['POSTRIDER_SECRET', '0f'.repeat(32)];
-    expect(() =>
-      loadSettings({ [name]: example }, `${name}_FILE=/run/secrets/value`, createFileReader(example)),
-    ).toThrow(`${name} and ${name}_FILE are both set; remove one of them`);
-  });
-
   test('only one line end at the end of the file is removed', () => {
     const load = (content: string) =>
       loadSettings({ POSTRIDER_OPERATOR_PASSWORD_FILE: '/run/secrets/value' }, null, createFileReader(content))

@@ -203,25 +203,6 @@ test('a message is counted after the lookup of its mailbox provider, and counts 
   await counter.stop();
 });
 
-test('each row is written after the write interval of its span, and no row is written if no count has changed', async () => {
-  const { clock, publishAcceptance, storeState, readKeys } = createCounterRig();
-  await clock.advance(600_000);
-  expect(storeState.writes).toBe(0);
-  publishAcceptance('ada@example.com');
-  await clock.advance(1_000);
-  publishAcceptance('ada@EXAMPLE.com');
-  await clock.advance(2_000);
-  const readAccepted = (spanMs: number) => readKeys('recipient-domain', spanMs).get('example.com')?.accepted;
-  expect(SPANS_MS.map(readAccepted)).toEqual([2, 1, 1, 1]);
-  await clock.advance(10_000);
-  expect(SPANS_MS.map(readAccepted)).toEqual([2, 2, 1, 1]);
-  await clock.advance(60_000);
-  expect(SPANS_MS.map(readAccepted)).toEqual([2, 2, 2, 2]);
-  const writesBefore = storeState.writes;
-  await clock.advance(3_600_000);
-  expect(storeState.writes).toBe(writesBefore);
-});
-
 test('consecutive failed writes are reported once, and their rows are written later, even if the span has ended', async () => {
   const { clock, publishAcceptance, storeState, faults, readKeys } = createCounterRig();
   storeState.fault = new Error('the database does not answer');

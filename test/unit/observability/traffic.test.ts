@@ -78,40 +78,6 @@ test('bounces are counted by failure class and category, and confirmations by la
   ]);
 });
 
-test('counts of a minute that ended before they were written are written together with the next minute', async () => {
-  const { clock, counter, writes } = createCounterRig(HOUR_MS + 59_900);
-  counter.countAccepted();
-  await clock.advance(200);
-  counter.countAccepted();
-  await clock.advance(1_000);
-  expect(writes).toMatchObject([
-    [
-      { spanMs: 60_000, at: HOUR_MS, accepted: 1 },
-      { spanMs: 60_000, at: HOUR_MS + 60_000, accepted: 1 },
-      { spanMs: 3_600_000, at: HOUR_MS, accepted: 2 },
-    ],
-  ]);
-});
-
-test('while the store does not answer, rows are kept in memory and one error is reported', async () => {
-  const { clock, counter, writes, faults, storeState } = createCounterRig();
-  storeState.fault = new Error('unavailable');
-  counter.countAccepted();
-  await clock.advance(90_000);
-  counter.countAccepted();
-  await clock.advance(5_000);
-  expect([faults.length, writes]).toEqual([1, []]);
-  storeState.fault = null;
-  await clock.advance(1_000);
-  expect(writes).toMatchObject([
-    [
-      { spanMs: 60_000, at: HOUR_MS, accepted: 1 },
-      { spanMs: 60_000, at: HOUR_MS + 60_000, accepted: 1 },
-      { spanMs: 3_600_000, at: HOUR_MS, accepted: 2 },
-    ],
-  ]);
-});
-
 test('stop writes the remaining rows, and counts after the stop are not written', async () => {
   const { clock, counter, writes } = createCounterRig();
   counter.countAccepted();

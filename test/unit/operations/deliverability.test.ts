@@ -1,6 +1,5 @@
 /** Tests the deliverability figures and the filter of messages by mailbox provider. */
 import { describe, expect, test } from 'vitest';
-import { formatDeliverability } from '../../../src/cli/deliverability-text.ts';
 import {
   createKeyCounts,
   formatKeyCounts,
@@ -107,21 +106,6 @@ test('an unknown account is refused, and so is a filter by sending domain if the
   expect(await rig.perform(showDeliverability, { by: 'account', sendingDomain: 'a.example' })).toMatchObject({
     error: { code: 'invalid', field: 'sendingDomain' },
   });
-});
-
-test('the command prints the rows, the total and the changes', async () => {
-  const rig = await createRigWithFigures();
-  const text = formatDeliverability(await rig.performSuccessfully(showDeliverability, { by: 'provider' }));
-  expect(text).toMatch(/^MAILBOX PROVIDER +ACCEPTED/);
-  expect(text).toMatch(/\nGoogle +1000 +1000/);
-  expect(text).toMatch(
-    /\nperiod +\d{4}-\d\d-\d\d \d\d:00:00Z to \d{4}-.*Z\nbefore +\d{4}-.*:00:00Z to \d{4}-.*:00:00Z\n/,
-  );
-  expect(text).toMatch(/\nworse +Google: the bounce rate rose from 1 % to 10 %\.\n/);
-  const emptyRig = await createOperationRig();
-  expect(formatDeliverability(await emptyRig.performSuccessfully(showDeliverability, {}))).toContain(
-    'No significant change',
-  );
 });
 
 describe('changes', () => {

@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
 import { showConfig } from '../../../src/operations/config.ts';
 import { runDoctor } from '../../../src/operations/doctor.ts';
 import { testFeedbackLoop } from '../../../src/operations/doctor-loop.ts';
@@ -67,29 +66,6 @@ describe('doctor', () => {
       { check: 'database', result: 'failure', detail: 'the disk is missing', remedy: expect.any(String) },
       { check: 'transport', result: 'failure', detail: expect.any(String), remedy: expect.any(String) },
     ]);
-  });
-
-  test('a finding contains the sum of the requests that were refused by the live nodes', async () => {
-    const rig = await createOperationRig({
-      POSTRIDER_EVENTS_POSTMARK: 'events:secret-word',
-      POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443',
-      POSTRIDER_FEEDBACK_URL: 'https://events.example.com',
-    });
-    const now = systemClock.now();
-    const recordHeartbeat = (name: string, ttlMs: number, reason: string) =>
-      rig.store.recordHeartbeat({ name, roles: ['feedback'], version: '1' }, ttlMs, now, [
-        { reason, count: 2, lastAt: now },
-      ]);
-    await recordHeartbeat('a', 600_000, 'postmark-unauthenticated');
-    await recordHeartbeat('b', 600_000, 'postmark-broken');
-    await recordHeartbeat('dead', -1, 'postmark-broken');
-    const finding = (await rig.performSuccessfully(runDoctor, {})).find(({ check }) => check === 'events postmark');
-    expect(finding).toMatchObject({
-      result: 'warning',
-      detail: expect.stringContaining(
-        '4 requests were refused since the start of the nodes (unauthenticated 2, broken 2)',
-      ),
-    });
   });
 
   test('with Amazon SES, the suppression lists are compared', async () => {

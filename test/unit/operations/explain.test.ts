@@ -234,38 +234,6 @@ describe('the explanation', () => {
     expect(node).not.toContain('connection');
   });
 
-  it('states the commands that retry and cancel an uncertain message, with their risks', () => {
-    const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
-    const text = explainText({
-      state: 'uncertain',
-      events: [createEvent('uncertain', { attempt: createAttempt({ kind: 'unanswered', reply }) })],
-    });
-    expect(text).toContain(`postrider message retry ${QUEUED_MESSAGE.id}`);
-    expect(text).toContain(`postrider message cancel ${QUEUED_MESSAGE.id}`);
-    expect(text).toContain('the connection ended before the reply');
-  });
-
-  it('states the source, the text and the effect of each feedback report', () => {
-    const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'queued' } as const;
-    const deliveredEvent = createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) });
-    const createAsynchronousBounce = (verb: string, detail: string) =>
-      createEvent(verb, { by: 'feedback:smtp', detail });
-    const softBounceReport = createAsynchronousBounce('soft-bounced', '4.2.2 mailbox full');
-    const text = explainText({
-      state: 'bounced',
-      events: [deliveredEvent, softBounceReport, createAsynchronousBounce('bounced', '550 5.1.1 gone')],
-    });
-    expect(text).toContain('relay.example:25 answered 250 2.0.0 queued');
-    expect(text).toMatch(/over smtp \(soft-bounced\) and changed no state: 4\.2\.2 mailbox full\./);
-    expect(text).toMatch(/over smtp and changed the state to bounced: 550 5\.1\.1 gone\./);
-    expect(explainText({ state: 'delivered', events: [deliveredEvent, softBounceReport] })).toContain(
-      'changed no state: 4.2.2',
-    );
-    expect(
-      explainText({ state: 'complained', events: [deliveredEvent, createAsynchronousBounce('complained', 'abuse')] }),
-    ).toContain('changed the state to complained: abuse');
-  });
-
   const createEntry = (overrides: Partial<ListedSuppression>): ListedSuppression => {
     return {
       address: 'bob@example.com',
@@ -309,15 +277,5 @@ describe('the explanation', () => {
     expect(explainText({ ...SUPPRESSED_MESSAGE, events: [simulatedEvent] })).toContain(
       'the simulator always suppresses this address',
     );
-  });
-
-  it('states when the body is erased, or that it has been erased', () => {
-    expect(explainText({ state: 'delivered', endedAt: BASE_TIME, message: null })).toContain(
-      'Its body has been erased.',
-    );
-    expect(explainText({ state: 'delivered', endedAt: BASE_TIME })).toContain(
-      'Its body is erased after 2030-01-03 12:00:00Z',
-    );
-    expect(explainText({})).not.toContain('body');
   });
 });

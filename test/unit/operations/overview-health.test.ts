@@ -158,22 +158,6 @@ test('nodes past the liveness timeout are reported, and so is a cluster in which
   ]);
 });
 
-test('feedback is reported only if it is configured, with the number of reports that were not understood', () => {
-  const store = { ...createInput(RELAY_SETTINGS).store, notUnderstoodCount: 2 };
-  expect(getHealth(createInput(RELAY_SETTINGS, { store }), 'feedback')).toBeUndefined();
-  expect(listAttention(createInput(RELAY_SETTINGS, { store }))).toEqual([]);
-  const feedbackSettings = {
-    ...RELAY_SETTINGS,
-    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
-    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
-  };
-  const input = createInput(feedbackSettings, { store, lastFeedbackAt: NOW - 5 * 60_000 });
-  expect(getHealth(input, 'feedback')?.text).toBe('last report 5 min ago');
-  expect(listAttention(input)).toMatchObject([
-    { text: '2 reports of the last 24 h were not understood', page: '/feedback' },
-  ]);
-});
-
 test('an endpoint that the service disabled is listed with the cause, the consequence and the remedy, without secrets', () => {
   const members = {
     accountId: null,

@@ -142,17 +142,6 @@ test.each([
   },
 );
 
-test('a file with an unknown header is refused, and the error lists the formats', async () => {
-  for (const header of ['Contact,State', 'Contact;State', '"Contact person",State']) {
-    await expect(readList(Buffer.from(`${header}\nada@example.com,gone\n`))).rejects.toThrow(
-      /^the file has an unknown header, "[^"]+"; name a column "address", or give .*complaints of Mailgun/,
-    );
-  }
-  await expect(readList(Buffer.from('{"a":1}'))).resolves.toMatchObject({
-    rows: [{ kind: 'invalid', fault: expect.stringContaining('complaints of Mailgun') }],
-  });
-});
-
 test('a changed sample is read or causes a ContentError, and no other exception', async () => {
   await fc.assert(
     fc.asyncProperty(
@@ -197,18 +186,3 @@ test.each([
   const at = parseRowTime(text);
   expect(at === null ? null : new Date(at).toISOString()).toBe(expected);
 });
-
-test.each([
-  ['Recipient,Reason,Origin,Date Added', 'ada@example.com,HardBounce,Recipient,2030-01-01', 'bounce'],
-  ['Recipient Email;Reason;Blocked At', 'ada@example.com;unsubscribed;2030-01-01', 'unsubscribed'],
-  ['Email,Origin,Created At', 'ada@example.com,complaint,2030-01-01T00:00:00Z', 'complaint'],
-  ['Contact Email,Type,Created On', 'ada@example.com,spam,2030-01-01', 'complaint'],
-])(
-  'in a CSV file of a web interface with the columns %s, the address, the reason and the time are recognized',
-  async (header, row, reason) => {
-    const { rows } = await readList(Buffer.from(`${header}\n${row}\n`));
-    expect(rows).toEqual([
-      { kind: 'entry', entry: { address: 'ada@example.com', reason, source: null, at: Date.UTC(2030, 0, 1) } },
-    ]);
-  },
-);

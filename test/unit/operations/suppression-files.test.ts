@@ -2,13 +2,9 @@
  * Tests imports of suppression lists: the state after a store error, a shutdown or an invalid file, and the capacity
  * that remains for deliveries during an import.
  */
-import { expect, test, } from 'vitest';
+import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import {
-  type FileContent,
-  performUpload,
-  type UploadObserver,
-} from '../../../src/operations/file-operation.ts';
+import { type FileContent, performUpload, type UploadObserver } from '../../../src/operations/file-operation.ts';
 import { importSuppressions } from '../../../src/operations/suppression-files.ts';
 import { createImportScheduler } from '../../../src/operations/suppressions/import-scheduler.ts';
 import type { ImportProgress } from '../../../src/operations/suppressions/schemas.ts';
@@ -157,32 +153,6 @@ test.each([
   expect(await listAuditEntries(rig)).toEqual([]);
 });
 
-test('the error of an unknown list or reason names the invalid member, and the file is not opened', async () => {
-  const { context } = await createOperationRig();
-  const content = { name: 'the file', open: () => Promise.reject(new Error('it is opened')) };
-  const performImport = (input: object) =>
-    performUpload(importSuppressions, { ...input }, content, context, NO_OBSERVER);
-  expect(await performImport({ account: 'unknown' })).toMatchObject({ error: { code: 'not-found', field: 'account' } });
-  expect(await performImport({ account: 'acme', reason: 'spite' })).toMatchObject({
-    error: { code: 'invalid', field: 'reason' },
-  });
-});
-
-test('an upload that consists of commas is refused when a row exceeds its limit, and the remaining bytes are not read', async () => {
-  const rig = await createOperationRig();
-  let count = 0;
-  async function* generateCommaChunks(): AsyncGenerator<Buffer> {
-    yield Buffer.from('ada@example.com\n');
-    for (; count < 40_000_000; count += 16_384) yield Buffer.alloc(16_384, ',');
-  }
-  const open = async () => ({ bytes: generateCommaChunks(), reread: null, close: async () => undefined });
-  expect(await runImport(rig, { name: 'the file', open })).toMatchObject({
-    ok: false,
-    error: { code: 'invalid', message: expect.stringMatching(/ from line 2 on: /) },
-  });
-  expect(count).toBeLessThanOrEqual(2 * 65_536);
-});
-
 test('a shutdown ends an import between two batches, and waits for its audit log entry', async () => {
   const rig = await createOperationRig();
   let batchCount = 0;
@@ -213,25 +183,6 @@ test('a shutdown ends an import between two batches, and waits for its audit log
     error: { code: 'unavailable', message: 'the service is shutting down; no address was added' },
   });
   expect(await listAuditEntries(rig)).toHaveLength(1);
-});
-
-test('an import adds large batches if no node is alive, and small batches while a service accepts messages', async () => {
-  const rig = await createOperationRig();
-  const batchSizes: number[] = [];
-  const countingStore: Partial<OperatorStore> = {
-    importSuppressions(list, entries, step) {
-      batchSizes.push(entries.length);
-      return rig.context.store.importSuppressions(list, entries, step);
-    },
-  };
-  const createContextMembers = () => ({
-    store: countingStore,
-    imports: createImportScheduler(rig.context.store, rig.context.clock),
-  });
-  await runImport(rig, toFileContent(createRows(1_200)), createContextMembers());
-  await rig.store.recordHeartbeat({ name: 'a', roles: ['api'], version: '1' }, 60_000, rig.now);
-  await runImport(rig, toFileContent(createRows(1_200)), createContextMembers());
-  expect(batchSizes).toEqual([500, 700, 500, 500, 200]);
 });
 
 /** A node that is always alive. */

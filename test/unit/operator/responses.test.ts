@@ -1,6 +1,7 @@
 /**
  * Checks the operator listener against its OpenAPI document. The registered routes must be the documented routes. The
- * test causes each documented response of a route over HTTP and checks the response against its schema.
+ * test causes each documented response of a route over HTTP and checks the response against its schema. Exactly the
+ * operations that make a change write entries of the audit log.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { join } from 'node:path';
@@ -10,6 +11,8 @@ import { describeSettings, loadSettings } from '../../../src/config/load.ts';
 import { SettingsError } from '../../../src/config/settings.ts';
 import { type Service, startService } from '../../../src/main.ts';
 import { isDashboardRoute } from '../../../src/operator/dashboard.ts';
+import { FILE_ROUTES } from '../../../src/operator/file-routes.ts';
+import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { openStore } from '../../../src/store/open.ts';
@@ -234,12 +237,16 @@ test('every route is in the OpenAPI document, and every response matches the doc
     session: { ...session, Origin: url },
     password: PASSWORD,
   });
+  const findNewestEntry = async () => (await rig.store.listAudit(null, 1))[0]?.id;
+  /** The operations that have written an entry of the audit log. */
+  const auditedIds = new Set<string>();
   for (const [operationId, status, options] of steps) {
     const operation = byId.get(operationId)?.operation;
     if (operation === undefined) throw new Error(`there is no ${operationId} in the document`);
     const authenticatedOptions = withCredentials(operation, options);
     // This change is made after the subscription, so it causes an event.
     const changeList = () => void expectStatus('addSuppression', 200, successfulOptions.get('addSuppression') ?? {});
+    const entryBefore = await findNewestEntry();
     await expectStatus(
       operationId,
       status,
@@ -247,6 +254,7 @@ test('every route is in the OpenAPI document, and every response matches the doc
         ? { ...authenticatedOptions, onFirstBytes: changeList }
         : authenticatedOptions,
     );
+    if ((await findNewestEntry()) !== entryBefore && operationId !== 'subscribeToChanges') auditedIds.add(operationId);
     if (status < 300 && !successfulOptions.has(operationId)) successfulOptions.set(operationId, authenticatedOptions);
     if (byId.get(operationId)?.method === 'GET' && !['subscribeToChanges', 'runDoctor'].includes(operationId))
       await expectStatus(operationId, status, authenticatedOptions, 'HEAD');
@@ -345,6 +353,12 @@ test('every route is in the OpenAPI document, and every response matches the doc
   }
 
   expect(failures).toEqual([]);
+  const changingIds = [...OPERATION_ROUTES, ...FILE_ROUTES].flatMap(({ operation: { id, makesChange } }) =>
+    makesChange ? [id] : [],
+  );
+  expect([...auditedIds].filter((id) => !changingIds.includes(id))).toEqual([]);
+  // DNS has no records, so the check changes nothing.
+  expect(changingIds.filter((id) => !auditedIds.has(id))).toEqual(['verifyDomain']);
   const documentedStatuses = operations.flatMap(({ operation: { operationId, responses } }) =>
     Object.keys(responses)
       .filter((status) => status !== 'default')
