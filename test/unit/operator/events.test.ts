@@ -184,7 +184,7 @@ test('a client that does not read is disconnected, and the other clients still r
   const reader = openStream(port, BEARER_HEADER);
   await expect.poll(() => subscribers.size).toBe(2);
   await expect.poll(reader.readReceived).toContain('retry: ');
-  const topics = Array.from({ length: 100 }, () => 'messages' as const);
+  const topics = Array.from({ length: 2_000 }, () => 'messages' as const);
   // Events are published until the buffers of the connection are full. Each iteration waits for the client that reads.
   for (let expectedEvents = 10; subscribers.size === 2; expectedEvents += 10) {
     for (let n = 0; n < 10; n += 1) for (const onChange of subscribers) onChange(topics);

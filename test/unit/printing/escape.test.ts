@@ -12,6 +12,7 @@ import {
   toPrintable,
   toPrintableLines,
 } from '../../../src/printing/escape.ts';
+import { selectCaseCount } from '../../rig/sample.ts';
 
 /** All Unicode control characters, line and paragraph separators, bidirectional controls, and a lone surrogate. */
 const CONTROL_CHARACTERS = [
@@ -35,7 +36,7 @@ test('escaped JSON contains no control characters, and its parsed value is uncha
     fc.property(fc.jsonValue(), (value) => {
       expect(JSON.parse(escapeJson(JSON.stringify(value)))).toEqual(JSON.parse(JSON.stringify(value)));
     }),
-    { seed: 12_021, numRuns: 300 },
+    { seed: 12_021, numRuns: selectCaseCount(100, 300) },
   );
 });
 
@@ -181,7 +182,7 @@ describe('a password in a setting', () => {
         expect(printSetting('POSTRIDER_TRANSPORT', value)).not.toContain(SECRET);
         expect(maskUrl(maskUrl(value))).not.toContain(SECRET);
       }),
-      { seed: 12_022, numRuns: 2_000 },
+      { seed: 12_022, numRuns: selectCaseCount(100, 2_000) },
     );
   });
 
@@ -254,7 +255,7 @@ describe('masking', () => {
           expect(maskSecrets(line)).toBe(line);
         },
       ),
-      { seed: 11, numRuns: 3_000 },
+      { seed: 11, numRuns: selectCaseCount(100, 3_000) },
     );
   });
 
@@ -276,7 +277,7 @@ describe('masking', () => {
           expect(maskSecrets(maskedText)).toBe(maskedText);
         },
       ),
-      { seed: 11, numRuns: 3_000 },
+      { seed: 11, numRuns: selectCaseCount(100, 3_000) },
     );
   });
 
