@@ -8,13 +8,12 @@
  * stage. The exit code is 1 if a step fails.
  */
 import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { DockerfileParser, type Instruction } from 'dockerfile-ast';
 import { describeExit } from '../rig/exit.ts';
+import { findFreePort } from '../rig/free-port.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const MAX_START_MS = 60_000;
@@ -102,16 +101,6 @@ function executeInstruction(stage: Stage, instruction: Instruction, stages: Read
     default:
       return;
   }
-}
-
-/** Returns a port on which no process listens. */
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Starts the service of the last stage and waits until it is healthy. @throws Error if it does not become healthy */

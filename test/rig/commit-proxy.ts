@@ -1,6 +1,6 @@
 /** A proxy for PostgreSQL connections (without TLS) that can drop a COMMIT or the response to it. */
-import { connect, createServer, type Socket } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { connect } from 'node:net';
+import { startLoopbackServer } from './loopback.ts';
 
 export interface CommitProxy {
   readonly port: number;
@@ -22,15 +22,9 @@ const COMMIT = Buffer.concat([Buffer.from('Q'), Buffer.from([0, 0, 0, 11]), Buff
 export async function startCommitProxy(port: number): Promise<CommitProxy> {
   let nextFault: 'response' | 'commit' | null = null;
   let faultCount = 0;
-  const sockets = new Set<Socket>();
-  const server = createServer((clientSocket) => {
-    const serverSocket = connect(port, '127.0.0.1');
+  const server = await startLoopbackServer((clientSocket, track) => {
+    const serverSocket = track(connect(port, '127.0.0.1'));
     let currentFault: typeof nextFault = null;
-    for (const socket of [clientSocket, serverSocket]) {
-      sockets.add(socket);
-      socket.on('error', () => undefined);
-      socket.on('close', () => sockets.delete(socket));
-    }
     clientSocket.on('close', () => {
       if (currentFault !== 'commit') serverSocket.destroy();
     });
@@ -52,15 +46,8 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
       else clientSocket.destroy();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
   return {
-    port: address.port,
+    port: server.port,
     dropCommitResponse() {
       nextFault = 'response';
     },

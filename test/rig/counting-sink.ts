@@ -2,9 +2,7 @@
  * Runs a mail server in the process of the test. The server counts accepted messages by the id in their Message-ID, and
  * supports PIPELINING.
  */
-import type { Socket } from 'node:net';
-import { createServer } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { startLoopbackServer } from './loopback.ts';
 
 export interface CountingSink {
   readonly port: number;
@@ -26,7 +24,6 @@ const REPLIES_BY_VERB: Readonly<Record<string, string>> = {
 export async function startCountingSink({ answerContent = true } = {}): Promise<CountingSink> {
   const acceptCounts = new Map<string, number>();
   const acceptOrder: string[] = [];
-  const sockets = new Set<Socket>();
   let isAnswering = answerContent;
 
   const countMessage = (content: string) => {
@@ -35,10 +32,7 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
     acceptCounts.set(id, (acceptCounts.get(id) ?? 0) + 1);
   };
 
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
-    socket.on('error', () => undefined);
+  const { port } = await startLoopbackServer((socket) => {
     let bufferedText = '';
     let inContent = false;
     socket.write('220 sink\r\n');
@@ -61,13 +55,6 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const address = server.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
   return {
     port,
     acceptCounts,

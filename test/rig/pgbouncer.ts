@@ -1,10 +1,11 @@
 /** Runs Debian's PgBouncer in transaction mode in front of a server, as an unprivileged user. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { accessSync, chownSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createTemporaryFolder } from './folder.ts';
+import { findFreePort } from './free-port.ts';
 import type { Pem } from './postgres-tls.ts';
 
 /** The path of the PgBouncer executable. The environment variable PGBOUNCER overrides the default. */
@@ -134,13 +135,4 @@ function acceptsConnections(port: number): Promise<boolean> {
     });
     socket.once('error', () => resolve(false));
   });
-}
-
-async function findFreePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no free port');
-  return address.port;
 }

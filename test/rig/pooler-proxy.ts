@@ -1,8 +1,8 @@
 /**
  * A proxy for PostgreSQL connections (without TLS) that handles startup parameters and SET as connection poolers do.
  */
-import { connect, createServer, type Socket } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { connect } from 'node:net';
+import { startLoopbackServer } from './loopback.ts';
 
 /** `refuse`: the default behavior of PgBouncer. `drop`: its behavior with `ignore_startup_parameters = options`. */
 export type StartupOptions = 'refuse' | 'drop';
@@ -21,21 +21,16 @@ export async function startPoolerProxy(
   { options, ignoresSet = false }: { readonly options: StartupOptions; readonly ignoresSet?: boolean },
 ): Promise<PoolerProxy> {
   const parameters = new Set<string>();
-  const sockets = new Set<Socket>();
-  const server = createServer((clientSocket) => {
-    const serverSocket = connect(port, '127.0.0.1');
+  const server = await startLoopbackServer((clientSocket, track) => {
+    const serverSocket = track(connect(port, '127.0.0.1'));
     let bufferedBytes = Buffer.alloc(0);
     let isStarted = false;
     for (const [socket, otherSocket] of [
       [clientSocket, serverSocket],
       [serverSocket, clientSocket],
     ] as const) {
-      sockets.add(socket);
       socket.on('error', () => otherSocket.destroy());
-      socket.on('close', () => {
-        sockets.delete(socket);
-        otherSocket.destroy();
-      });
+      socket.on('close', () => otherSocket.destroy());
     }
     serverSocket.on('data', (bytes: Buffer) => clientSocket.write(bytes));
     clientSocket.on('data', (bytes: Buffer) => {
@@ -61,14 +56,7 @@ export async function startPoolerProxy(
       serverSocket.write(encodeStartup(startupParameters));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
-  return { port: address.port, parameters };
+  return { port: server.port, parameters };
 }
 
 /** Returns the parameters of a startup message (postgresql.org/docs/current/protocol-message-formats.html). */

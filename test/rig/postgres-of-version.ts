@@ -2,8 +2,7 @@
  * A fake of a PostgreSQL server of any version (postgresql.org/docs/current/protocol-message-formats.html). The server
  * requests no password. Its response to every query is one row that describes the server.
  */
-import { createServer, type Socket } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { startLoopbackServer } from './loopback.ts';
 
 const TYPE_OIDS = { boolean: 16, integer: 23, text: 25 } as const;
 
@@ -41,10 +40,7 @@ export async function startServerOfVersion({
     encodeServerMessage('C', 'SELECT 1\0'),
     readyMessage,
   ]);
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
+  const { port } = await startLoopbackServer((socket) => {
     let isStarted = false;
     socket.on('data', (bytes) => {
       if (!isStarted) {
@@ -56,14 +52,7 @@ export async function startServerOfVersion({
       for (let at = 0; at < bytes.length; at += bytes.readInt32BE(at + 1) + 1) socket.write(answer);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server has no port');
-  return address.port;
+  return port;
 }
 
 function encodeServerMessage(type: string, ...parts: readonly (Buffer | string)[]): Buffer {

@@ -18,10 +18,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createRequire } from 'node:module';
-import { createServer } from 'node:net';
 import { arch, platform, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
+import { findFreePort } from './free-port.ts';
 import { createDataFolder } from './memory-folder.ts';
 
 const UNPRIVILEGED_ID = 65_534;
@@ -242,15 +242,6 @@ function prepareBinaries(version: ServerVersion, folder: string, isRoot: boolean
   cpSync(packageFolder, copy, { recursive: true, verbatimSymlinks: true });
   spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, copy]);
   return copy;
-}
-
-async function findFreePort(): Promise<number> {
-  const probe = createServer();
-  await new Promise<void>((resolve) => probe.listen(0, '127.0.0.1', resolve));
-  const address = probe.address();
-  await new Promise((resolve) => probe.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no free port');
-  return address.port;
 }
 
 /** Returns the process id of the server, for tests that send a signal to the server. */

@@ -7,6 +7,7 @@
 import { createServer } from 'node:http';
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';
 import { openStore } from '../../src/store/open.ts';
+import { listenOnFreePort } from './free-port.ts';
 import { type Server, type ServerVersion, startServer } from './postgres-server.ts';
 import { SHARED_SERVERS, TEMPLATE_DATABASE } from './postgres-version.ts';
 
@@ -28,10 +29,8 @@ export async function setup(): Promise<(() => Promise<void>) | undefined> {
       (error: unknown) => response.writeHead(500).end(String(error)),
     );
   });
-  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-  const address = front.address();
-  if (address === null || typeof address === 'string') throw new Error('no free port');
-  for (const version of VERSIONS) process.env[SHARED_SERVERS[version]] = `http://127.0.0.1:${address.port}/${version}`;
+  const port = await listenOnFreePort(front);
+  for (const version of VERSIONS) process.env[SHARED_SERVERS[version]] = `http://127.0.0.1:${port}/${version}`;
   return async () => {
     for (const name of Object.values(SHARED_SERVERS)) delete process.env[name];
     front.close();

@@ -1,6 +1,6 @@
 /** A TCP proxy on loopback that can stop forwarding without closing connections, like a broken network path. */
-import { connect, createServer, type Socket } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { connect } from 'node:net';
+import { startLoopbackServer } from './loopback.ts';
 
 export interface TcpProxy {
   readonly port: number;
@@ -15,17 +15,14 @@ export interface TcpProxy {
 /** Starts a proxy for `port` on loopback and stops it at the end of the test. */
 export async function startTcpProxy(port: number): Promise<TcpProxy> {
   let isPaused = false;
-  const sockets = new Set<Socket>();
-  const server = createServer((clientSocket) => {
-    const serverSocket = connect(port, '127.0.0.1');
+  const server = await startLoopbackServer((clientSocket, track) => {
+    const serverSocket = track(connect(port, '127.0.0.1'));
     for (const [socket, otherSocket] of [
       [clientSocket, serverSocket],
       [serverSocket, clientSocket],
     ] as const) {
-      sockets.add(socket);
       socket.on('error', () => otherSocket.destroy());
       socket.on('close', () => {
-        sockets.delete(socket);
         if (!isPaused) otherSocket.destroy();
       });
       socket.on('data', (bytes: Buffer) => {
@@ -33,25 +30,14 @@ export async function startTcpProxy(port: number): Promise<TcpProxy> {
       });
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const closeAll = () => {
-    for (const socket of sockets) socket.destroy();
-  };
-  onTestFinished(async () => {
-    closeAll();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
   return {
-    port: address.port,
+    ...server,
     pause() {
       isPaused = true;
     },
     resume() {
-      closeAll();
+      server.closeAll();
       isPaused = false;
     },
-    closeAll,
   };
 }

@@ -7,8 +7,8 @@
  * authenticates the client. After the sign-in, the pooler adds the server connection to the pool of its user and
  * database.
  */
-import { connect, createServer, type Socket } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { connect, type Socket } from 'node:net';
+import { startLoopbackServer } from './loopback.ts';
 import { encodeFatalError, readParameters } from './pooler-proxy.ts';
 import { type ClientStatements, createStatementTracking, type TrackedServer } from './statement-tracking.ts';
 
@@ -62,7 +62,6 @@ export async function startTransactionPooler(
   }: { readonly unsupportedRequest?: 'refuse' | 'forward'; readonly prepared?: 'unsupported' | 'track' } = {},
 ): Promise<TransactionPooler> {
   const refusedRequests: string[] = [];
-  const sockets = new Set<Socket>();
   const idleByDatabase = new Map<string, Upstream[]>();
   const waitingByDatabase = new Map<string, Client[]>();
   let switchCount = 0;
@@ -75,12 +74,6 @@ export async function startTransactionPooler(
     for (const translatedMessage of messages) upstream.socket.write(translatedMessage);
   }
 
-  const trackSocket = (socket: Socket) => {
-    sockets.add(socket);
-    socket.setNoDelay(true);
-    socket.on('error', () => undefined);
-    socket.on('close', () => sockets.delete(socket));
-  };
   const getList = <T>(lists: Map<string, T[]>, key: string): T[] => {
     const list = lists.get(key) ?? [];
     lists.set(key, list);
@@ -173,8 +166,9 @@ export async function startTransactionPooler(
     assignUpstream(key, client);
   }
 
-  const server = createServer((clientSocket) => {
-    trackSocket(clientSocket);
+  let signInCount = 0;
+  const server = await startLoopbackServer((clientSocket, track) => {
+    clientSocket.setNoDelay(true);
     const client: Client = {
       socket: clientSocket,
       upstream: null,
@@ -206,12 +200,11 @@ export async function startTransactionPooler(
       key = `${parameters.get('user')} ${parameters.get('database')}`;
       phase = 'authentication';
       const upstream: Upstream = {
-        socket: connect(port, '127.0.0.1'),
+        socket: track(connect(port, '127.0.0.1').setNoDelay(true)),
         client: null,
         statements: { preparedNames: new Set(), expectedAnswers: [] },
       };
       signInSocket = upstream.socket;
-      trackSocket(upstream.socket);
       upstream.socket.write(startupMessage);
       let answer: Buffer = Buffer.alloc(0);
       upstream.socket.on('data', (bytes: Buffer) => {
@@ -221,7 +214,8 @@ export async function startTransactionPooler(
           answer = answer.subarray(message.length);
           const type = message.toString('latin1', 0, 1);
           // The pooler replaces the cancel key of the server with its own cancel key.
-          if (type === 'K') message.writeInt32BE(900_000_000 + sockets.size, 5);
+          signInCount += 1;
+          if (type === 'K') message.writeInt32BE(900_000_000 + signInCount, 5);
           if (type !== 'Z') {
             clientSocket.write(message);
             continue;
@@ -251,14 +245,7 @@ export async function startTransactionPooler(
       }
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the pooler has no port');
-  return { port: address.port, refusedRequests, getSwitchCount: () => switchCount };
+  return { port: server.port, refusedRequests, getSwitchCount: () => switchCount };
 }
 
 function findUnsupportedStatement(type: string, text: string, isTracking: boolean): string | null {

@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { composeDeliveryStatus } from './bouncing-relay.ts';
 import { createTemporaryFolder } from './folder.ts';
+import { findFreePort } from './free-port.ts';
 import { createEventBody, EVENT_SENDERS } from './provider-events.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submit } from './service.ts';
 import { connectSmtp } from './smtp-client.ts';
@@ -203,13 +204,4 @@ export async function startTrialInstallation(
       });
     },
   };
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
