@@ -80,7 +80,7 @@ const POOLED_STORES: readonly TestedStore[] = (['unsupported', 'track'] as const
 export const STORES: readonly TestedStore[] = listTestedStores();
 
 function listTestedStores(): readonly TestedStore[] {
-  if (process.env.TEST_POOLER === 'transaction') return EXTENT === 'long' ? POOLED_STORES : POOLED_STORES.slice(0, 1);
+  if (process.env.TEST_POOLER === 'transaction') return POOLED_STORES;
   return getTestedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 }
 
