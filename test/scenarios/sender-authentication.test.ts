@@ -1,11 +1,17 @@
 /**
- * Tests authentication and reputation: a domain published in DNS, messages signed with both keys, bounces that suppress
- * recipients and lock accounts.
+ * Tests authentication: domains of two accounts that are published in DNS, messages signed with both keys, return paths
+ * of domains, for which SPF is aligned according to mailauth, and bounces to them. On PostgreSQL, the listener for
+ * bounces is on a node with only the role `feedback`.
  */
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Resolver } from 'node:dns/promises';
+import { authenticate } from 'mailauth';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Store } from '../../src/store/contract.ts';
+import { composeDeliveryStatus } from '../rig/bouncing-relay.ts';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
-import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
+import { connectSmtp } from '../rig/smtp-client.ts';
+import { type RealSmtpServer, type ReceivedMessage, startSmtpServer } from '../rig/smtp-server.ts';
 import { verifySignatures } from '../unit/message/dkim-verifier.ts';
 import { createScenario, type RunningService } from './running-service.ts';
 
@@ -15,12 +21,22 @@ interface DomainAnswer {
   readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
 }
 
+/** The public host name of the feedback listener. The default return path has the same name. */
+const LISTENER = 'bounces.host.example';
+/** The address from which the relay connects to other servers. */
+const RELAY_ADDRESS = '192.0.2.10';
+const SPF = `v=spf1 ip4:${RELAY_ADDRESS} -all`;
+/** The domain of the account `default`, and the domain of the account `second`. */
+const [FIRST, SECOND] = ['one.example', 'two.example'];
+
 const rig = createScenario();
+const services: RunningService[] = [];
 let folder = '';
 let settings: Record<string, string> = {};
 let dns: FakeDns;
 let relay: RealSmtpServer;
-let service: RunningService;
+let store: Store;
+const keyByDomain = new Map<string, string>();
 /** If true, the relay defers every recipient that it does not reject. */
 let defersRecipients = false;
 
@@ -30,176 +46,232 @@ beforeAll(async () => {
     onRcptTo({ address }, _session, callback) {
       if (address.startsWith('gone'))
         callback(Object.assign(new Error('5.1.1 no such user here'), { responseCode: 550 }));
-      else if (address.startsWith('spam'))
-        callback(Object.assign(new Error('5.7.1 message refused as spam'), { responseCode: 550 }));
       else if (defersRecipients) callback(Object.assign(new Error('4.3.2 come back later'), { responseCode: 451 }));
       else callback();
     },
   });
   folder = rig.createFolder();
   settings = {
-    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?connections=4`,
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
     POSTRIDER_DNS: `${dns.host}:${dns.port}`,
-    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+    POSTRIDER_RETURN_PATH_DOMAIN: LISTENER,
+    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
   };
-  service = await rig.serve(folder, settings);
+  const roleSets =
+    process.env.TEST_STORE === 'postgres' ? ['api,deliver,operator', 'feedback'] : ['api,deliver,feedback,operator'];
+  for (const roles of roleSets) services.push(await rig.serve(folder, { ...settings, POSTRIDER_ROLES: roles }));
+  store = await rig.openStore(folder);
+  dns.zone[LISTENER] = { TXT: [SPF], MX: [[10, LISTENER]], A: ['192.0.2.25'] };
+  keyByDomain.set(FIRST, services[0]?.key ?? '');
+  await runJson('account', 'create', 'second');
+  keyByDomain.set(SECOND, (await runJson<{ key: string }>('key', 'create', 'second')).key);
 });
 afterAll(async () => {
-  await service.stop();
+  await Promise.all(services.map((service) => service.stop()));
   await Promise.all([relay.close(), dns.close()]);
 });
 
-const from = 'shop@example.org';
-const submitMessage = (to: string, key = service.key) => submitAccepted(service.publicUrl, key, { from, to });
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
-const readState = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
+const getPublicUrl = () => services[0]?.publicUrl ?? '';
+const connectToListener = () => connectSmtp(Number(services.at(-1)?.feedback.smtp?.split(':').at(-1)));
+const waitForState = (id: string, state: string) =>
+  expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
+const trySubmit = async (domain: string, to = 'ok@example.net') =>
+  (await submit(getPublicUrl(), keyByDomain.get(domain) ?? '', { from: `shop@${domain}`, to })).status;
+const submitMessage = (domain: string, to: string) =>
+  submitAccepted(getPublicUrl(), keyByDomain.get(domain) ?? '', { from: `shop@${domain}`, to });
+
+let sentCount = 0;
+/** Sends a message from an address of the domain. Returns its id, and the message that the relay received. */
+async function sendMessage(domain: string): Promise<{ readonly id: string; readonly received: ReceivedMessage }> {
+  const to = `recipient.${sentCount++}@example.net`;
+  const id = await submitMessage(domain, to);
+  await waitForState(id, 'delivered');
+  return { id, received: relay.receivedMessages.find((message) => message.to.includes(to)) as ReceivedMessage };
+}
+const readReturnPath = async (domain: string) => (await sendMessage(domain)).received.from.split('@')[1];
 
 function publishRecords({ records }: DomainAnswer): void {
-  for (const { type, name, value } of records) {
-    if (type === 'TXT') dns.zone[name] = { ...dns.zone[name], TXT: [value] };
-    const [priority, exchange] = value.split(' ');
-    // The host that receives the bounces must also have an address in DNS.
-    if (type === 'MX')
-      dns.zone[name] = { ...dns.zone[name], MX: [[Number(priority), exchange ?? '']], A: ['192.0.2.1'] };
-  }
+  for (const { name, type, value } of records)
+    if (type === 'TXT' && name !== LISTENER) dns.zone[name] = { TXT: [value] };
+}
+
+/**
+ * Authenticates the message with mailauth, as a server does that receives the message from the relay. Removes the DKIM
+ * signatures before this, so that DMARC depends on SPF alone.
+ */
+async function authenticateMessage({ from, data }: ReceivedMessage) {
+  const resolver = new Resolver();
+  resolver.setServers([`${dns.host}:${dns.port}`]);
+  const unsignedMessage = Buffer.from(data.toString('latin1').replaceAll('DKIM-Signature:', 'X-Removed:'), 'latin1');
+  const { spf, dmarc } = await authenticate(unsignedMessage, {
+    ip: RELAY_ADDRESS,
+    helo: 'relay.example',
+    mta: 'mx.example.net',
+    sender: from,
+    resolver: async (name, type) => (await resolver.resolve(name, type)) as string[] | string[][],
+  });
+  if (spf === false || dmarc === false) throw new Error('mailauth returned no result');
+  return [spf.status.result, spf.domain, dmarc.alignment.spf.result || null, dmarc.status.result];
+}
+
+/** Reports a bounce of the message to its return path. */
+async function reportBounce({ from, to: [to = ''] }: ReceivedMessage): Promise<void> {
+  const client = await connectToListener();
+  const report = composeDeliveryStatus(to, from, '', 'failed', '5.1.1', 'smtp; 550 5.1.1 No such user here');
+  expect(await client.send('', from, Buffer.from(report))).toMatch(/^250 /);
+  client.close();
 }
 
 test('a sender is accepted only after the records of its domain have been found in DNS', async () => {
-  const refusedAnswer = await submit(service.publicUrl, service.key, { from });
-  expect([refusedAnswer.status, refusedAnswer.headers.get('postrider-reason')]).toEqual([
-    403,
-    'sender-not-authenticated',
-  ]);
-  const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'default', 'Example.ORG.');
-  expect([addedDomain.domain, addedDomain.status]).toEqual(['example.org', 'pending']);
+  const refusal = await submit(getPublicUrl(), keyByDomain.get(FIRST) ?? '', { from: `shop@${FIRST}` });
+  expect([refusal.status, refusal.headers.get('postrider-reason')]).toEqual([403, 'sender-not-authenticated']);
+  const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'default', 'One.EXAMPLE.');
+  expect(addedDomain).toMatchObject({ domain: FIRST, status: 'pending' });
   expect(addedDomain.records.filter(({ purpose }) => purpose === 'dkim')).toHaveLength(2);
-  expect(new Set(addedDomain.records.map(({ purpose }) => purpose))).toEqual(
-    new Set(['dkim', 'spf', 'dmarc', 'return-path']),
-  );
-  const failedVerification = await runCommand(folder, ['domain', 'verify', 'example.org', '--json'], settings);
-  expect([failedVerification.code, (JSON.parse(failedVerification.stdout) as DomainAnswer).status]).toEqual([
-    1,
-    'pending',
-  ]);
-  expect((await submit(service.publicUrl, service.key, { from })).status).toBe(403);
+  const failedVerification = await runCommand(folder, ['domain', 'verify', FIRST, '--json'], settings);
+  expect([failedVerification.code, JSON.parse(failedVerification.stdout)]).toMatchObject([1, { status: 'pending' }]);
+  expect(await trySubmit(FIRST)).toBe(403);
   publishRecords(addedDomain);
-  const verifiedDomain = await runJson<DomainAnswer>('domain', 'verify', 'example.org');
-  expect([verifiedDomain.status, new Set(verifiedDomain.records.map(({ found }) => found))]).toEqual([
-    'authenticated',
-    new Set(['found']),
-  ]);
-  await expect
-    .poll(async () => (await submit(service.publicUrl, service.key, { from, to: 'ok@example.com' })).status)
-    .toBe(201);
+  publishRecords(await runJson<DomainAnswer>('domain', 'add', 'second', SECOND));
+  for (const domain of [FIRST, SECOND]) {
+    const { status, records } = await runJson<DomainAnswer>('domain', 'verify', domain);
+    expect([status, new Set(records.map(({ found }) => found))]).toEqual(['authenticated', new Set(['found'])]);
+    await expect.poll(() => trySubmit(domain)).toBe(201);
+  }
 });
 
 test('a message is signed with both DKIM keys of its domain, the signatures are aligned, and its return path is a bounce address', async () => {
-  const id = await submitMessage('signed@example.com');
-  await expect.poll(() => relay.receivedMessages.some(({ to }) => to.includes('signed@example.com'))).toBe(true);
-  const receivedMessage = relay.receivedMessages.find(({ to }) => to.includes('signed@example.com'));
+  const { id, received } = await sendMessage(FIRST);
   const txtRecords = Object.fromEntries(
     Object.entries(dns.zone).map(([name, { TXT }]) => [name, String(TXT?.[0] ?? '')]),
   );
-  const results = await verifySignatures(receivedMessage?.data ?? Buffer.alloc(0), txtRecords);
+  const results = await verifySignatures(received.data, txtRecords);
   expect(results.map(({ domain, result, aligned }) => [domain, result, aligned])).toEqual([
-    ['example.org', 'pass', true],
-    ['example.org', 'pass', true],
+    [FIRST, 'pass', true],
+    [FIRST, 'pass', true],
   ]);
   expect(results.map(({ algorithm }) => algorithm).sort()).toEqual(['ed25519-sha256', 'rsa-sha256']);
-  expect(receivedMessage?.from).toMatch(/^b-[a-z2-7]{45}@bounces\.example\.org$/);
-  const headerText = (receivedMessage?.data.toString('latin1') ?? '').split('\r\n\r\n', 1)[0];
-  expect(headerText).toContain(`Message-ID: <${id}@example.org>`);
-  expect(headerText).toContain('Feedback-ID: transactional:1:example.org:postrider');
+  expect(received.from).toMatch(/^b-[a-z2-7]{45}@bounces\.host\.example$/);
+  const headerText = received.data.toString('latin1').split('\r\n\r\n', 1)[0];
+  expect(headerText).toContain(`Message-ID: <${id}@${FIRST}>`);
+  expect(headerText).toContain(`Feedback-ID: transactional:1:${FIRST}:postrider`);
   expect(headerText).not.toContain('Auto-Submitted');
 });
 
-test('a hard bounce suppresses only the bounced recipient, and the refusal of a message as spam suppresses no recipient', async () => {
-  const [bouncedId, spamId] = [
-    await submitMessage('gone.one@example.com'),
-    await submitMessage('spam.one@example.com'),
-  ];
-  await expect.poll(() => readState(bouncedId)).toBe('bounced');
-  await expect.poll(() => readState(spamId)).toBe('bounced');
-  const suppressions = await runJson<{ address: string; reason: string; source: string }[]>(
-    'suppression',
-    'list',
-    'default',
-  );
-  expect(suppressions.map(({ address, reason, source }) => [address, reason, source])).toEqual([
-    ['gone.one@example.com', 'bounce', bouncedId],
-  ]);
-  expect(await readState(await submitMessage('Gone.One@EXAMPLE.com'))).toBe('suppressed');
-});
-
 test('after a key rotation, messages are signed with the new keys only after the records of these keys have been found in DNS', async () => {
-  const recordNamesBefore = (await runJson<DomainAnswer>('domain', 'records', 'example.org')).records.map(
-    ({ name }) => name,
+  const namesBefore = (await runJson<DomainAnswer>('domain', 'records', FIRST)).records.map(({ name }) => name);
+  const rotatedDomain = await runJson<DomainAnswer>('domain', 'rotate', FIRST);
+  const newNames = rotatedDomain.records.flatMap(({ purpose, name }) =>
+    purpose === 'dkim' && !namesBefore.includes(name) ? [name] : [],
   );
-  const rotatedDomain = await runJson<DomainAnswer>('domain', 'rotate', 'example.org');
-  const newRecords = rotatedDomain.records.filter(
-    ({ purpose, name }) => purpose === 'dkim' && !recordNamesBefore.includes(name),
-  );
-  expect(newRecords).toHaveLength(2);
-  const readSelectors = async (to: string) => {
-    await submitMessage(to);
-    await expect.poll(() => relay.receivedMessages.some((message) => message.to.includes(to))).toBe(true);
-    const data = relay.receivedMessages.find((message) => message.to.includes(to))?.data.toString('latin1') ?? '';
-    return [...data.replace(/\r\n[ \t]+/g, ' ').matchAll(/ s=([^;]+);/g)]
-      .map(([, selector]) => `${selector}._domainkey.example.org`)
-      .sort();
+  expect(newNames).toHaveLength(2);
+  const readSelectors = async () => {
+    const text = (await sendMessage(FIRST)).received.data.toString('latin1').replace(/\r\n[ \t]+/g, ' ');
+    return [...text.matchAll(/ s=([^;]+);/g)].map(([, selector]) => `${selector}._domainkey.${FIRST}`).sort();
   };
-  expect((await readSelectors('early@example.com')).every((name) => recordNamesBefore.includes(name))).toBe(true);
+  expect((await readSelectors()).every((name) => namesBefore.includes(name))).toBe(true);
   publishRecords(rotatedDomain);
-  await runJson<DomainAnswer>('domain', 'verify', 'example.org');
-  await expect
-    .poll(() => readSelectors(`late.${Math.random()}@example.com`))
-    .toEqual(newRecords.map(({ name }) => name).sort());
+  await runJson('domain', 'verify', FIRST);
+  await expect.poll(readSelectors).toEqual(newNames.sort());
 });
 
-test('many bounces lock only the account that sent the messages, until an operator unlocks it, and `account show` states the reason', async () => {
-  await runJson('account', 'create', 'storm');
-  const { key } = await runJson<{ key: string }>('key', 'create', 'storm');
-  const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');
-  publishRecords(addedDomain);
-  expect((await runJson<DomainAnswer>('domain', 'verify', 'storm.example.net')).status).toBe('authenticated');
-  const submitFromDomain = (to: string) => submit(service.publicUrl, key, { from: 'a@storm.example.net', to });
-  await expect.poll(async () => (await submitFromDomain('fine@example.com')).status).toBe(201);
-  for (let n = 0; n < 12; n += 1) await submitFromDomain(`gone.storm.${n}@example.com`);
-  await expect.poll(async () => (await submitFromDomain('more@example.com')).status).toBe(401);
-  const shownAccount = await runJson<{ state: string; reason: string }>('account', 'show', 'storm');
-  expect([shownAccount.state, shownAccount.reason]).toEqual([
-    'locked',
-    expect.stringMatching(/^\d+ hard bounces of \d+ messages in 7 days/),
-  ]);
-  expect((await runJson<{ state: string }>('account', 'show', 'default')).state).toBe('active');
-  expect((await submit(service.publicUrl, service.key, { from })).status).toBe(201);
-  await runJson('account', 'unlock', 'storm');
-  await expect.poll(async () => (await submitFromDomain('again@example.com')).status).toBe(201);
+test('many bounces lock only the account that sent the messages, until an operator unlocks it', async () => {
+  for (let n = 0; n < 12; n += 1) await trySubmit(SECOND, `gone.${n}@example.com`);
+  await expect.poll(() => trySubmit(SECOND)).toBe(401);
+  expect(await runJson('account', 'show', 'second')).toMatchObject({
+    state: 'locked',
+    reason: expect.stringMatching(/^\d+ hard bounces of \d+ messages in 7 days/),
+  });
+  expect(await trySubmit(FIRST)).toBe(201);
+  await runJson('account', 'unlock', 'second');
+  await expect.poll(() => trySubmit(SECOND)).toBe(201);
+});
+
+describe('a return path of a domain', () => {
+  test('aligns SPF with the domain after its records have been found in DNS, unlike the default return path', async () => {
+    for (const domain of [FIRST, SECOND]) {
+      const { received } = await sendMessage(domain);
+      expect(await authenticateMessage(received)).toEqual(['pass', LISTENER, null, 'fail']);
+      const name = `bounces.${domain}`;
+      const { records } = await runJson<DomainAnswer>('domain', 'set', domain, '--return-path', name);
+      expect(records.filter((record) => record.name === name)).toEqual([
+        { purpose: 'spf', type: 'TXT', name, value: 'v=spf1 ?all', found: 'unknown' },
+        { purpose: 'return-path', type: 'MX', name, value: `10 ${LISTENER}`, found: 'unknown' },
+      ]);
+      // A return path without an MX record cannot receive bounces, so it is not used.
+      dns.zone[name] = { TXT: [SPF] };
+      const verify = () => runJson('domain', 'verify', domain, '--details');
+      expect(await verify()).toMatchObject({ returnPath: { name, state: 'unverified' }, returnPathChange: null });
+      expect(await readReturnPath(domain)).toBe(LISTENER);
+      dns.zone[name] = { TXT: [SPF], MX: [[10, LISTENER]] };
+      expect(await verify()).toMatchObject({ returnPath: { name, state: 'used' }, returnPathChange: 'verified' });
+      // Within one second after the verification, every node uses the return path.
+      await expect.poll(() => readReturnPath(domain)).toBe(name);
+      expect(await authenticateMessage((await sendMessage(domain)).received)).toEqual(['pass', name, name, 'pass']);
+    }
+  });
+
+  test('receives bounces, which end the message as bounced and suppress the recipient in the account of the domain, and mail to role mailboxes', async () => {
+    const { id, received } = await sendMessage(SECOND);
+    const [to = ''] = received.to;
+    await reportBounce(received);
+    await waitForState(id, 'bounced');
+    expect(await store.findSuppression(to)).toMatchObject([{ list: 'second', reason: 'bounce' }]);
+    expect((await store.findMessage(await submitMessage(SECOND, to)))?.state).toBe('suppressed');
+
+    const client = await connectToListener();
+    const sendRcpt = async (address: string) => {
+      await client.command('RSET');
+      await client.command('MAIL FROM:<sender@example.net>');
+      return (await client.command(`RCPT TO:<${address}>`)).slice(0, 3);
+    };
+    for (const domain of [LISTENER, `bounces.${FIRST}`, `bounces.${SECOND}`])
+      expect(await sendRcpt(`abuse@${domain}`)).toBe('250');
+    for (const address of [`someone@bounces.${FIRST}`, `abuse@${FIRST}`, 'victim@example.net'])
+      expect(await sendRcpt(address)).toBe('550');
+
+    // After its removal, the return path still receives bounces of earlier messages.
+    const earlierMessage = await sendMessage(SECOND);
+    expect(earlierMessage.received.from).toMatch(/@bounces\.two\.example$/);
+    await runJson('domain', 'set', SECOND, '--no-return-path');
+    await expect.poll(() => readReturnPath(SECOND)).toBe(LISTENER);
+    await reportBounce(earlierMessage.received);
+    await waitForState(earlierMessage.id, 'bounced');
+    await expect.poll(() => sendRcpt(`abuse@bounces.${SECOND}`)).toBe('550');
+    client.close();
+  });
+
+  test('is replaced by the default return path after its MX record was removed', async () => {
+    const name = `bounces.${FIRST}`;
+    dns.zone[name] = { TXT: [SPF] };
+    expect(await runJson('domain', 'verify', FIRST, '--details')).toMatchObject({
+      ...{ status: 'authenticated', returnPath: { name, state: 'unverified' }, returnPathChange: 'lost' },
+    });
+    await expect.poll(() => readReturnPath(FIRST)).toBe(LISTENER);
+  });
 });
 
 test('a message whose sending domain was removed after its acceptance waits in the queue and is not sent unsigned', async () => {
   defersRecipients = true;
-  const id = await submitMessage('later@example.com');
-  const countAttempts = async () => (await runJson<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;
+  const id = await submitMessage(FIRST, 'later@example.com');
+  const countAttempts = async () => (await store.findMessage(id))?.attempts;
   await expect.poll(countAttempts).toBe(1);
   defersRecipients = false;
-  await runJson('domain', 'remove', 'example.org');
-  await expect.poll(async () => (await submit(service.publicUrl, service.key, { from })).status).toBe(403);
+  await runJson('domain', 'remove', FIRST);
+  await expect.poll(() => trySubmit(FIRST)).toBe(403);
   await runJson('message', 'retry', id);
   await expect.poll(countAttempts).toBe(2);
-  const shownMessage = await runJson<{ state: string; events: { detail: string | null }[] }>('message', 'show', id);
-  expect([shownMessage.state, shownMessage.events.at(-1)?.detail]).toEqual([
-    'queued',
-    expect.stringContaining('the account has no authenticated domain example.org'),
-  ]);
+  const { state, events } = await runJson<{ state: string; events: object[] }>('message', 'show', id);
+  const detail = expect.stringContaining(`the account has no authenticated domain ${FIRST}`);
+  expect([state, events.at(-1)]).toMatchObject(['queued', { detail }]);
   // The overview states why the message waits.
   const { token } = await runJson<{ token: string }>('token', 'create', 'ci');
-  const overview = await fetch(`${service.operatorUrl}/api/v1/overview`, {
-    headers: { Authorization: `Bearer ${token}` },
-  });
-  const { attention } = (await overview.json()) as { attention: { text: string }[] };
-  expect(attention.map(({ text }) => text)).toContainEqual(
-    expect.stringMatching(/^Messages cannot be signed, .*no authenticated domain example\.org/),
+  const headers = { Authorization: `Bearer ${token}` };
+  const response = await fetch(`${services[0]?.operatorUrl}/api/v1/overview`, { headers });
+  const { attention } = (await response.json()) as { attention: { text: string }[] };
+  expect(attention.map(({ text }) => text).join('\n')).toMatch(
+    /^Messages cannot be signed, .*no authenticated domain/m,
   );
   expect(relay.receivedMessages.some(({ to }) => to.includes('later@example.com'))).toBe(false);
   for (const { data } of relay.receivedMessages) expect(data.toString('latin1', 0, 15)).toBe('DKIM-Signature:');
