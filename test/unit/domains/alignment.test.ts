@@ -90,19 +90,4 @@ describe('the alignment of a domain', () => {
     expect(listStates(records, DOMAIN, setup)).toEqual(['pass', 'not-needed', 'pass']);
     expect(listStates(records, { ...DOMAIN, subdomains: true }, setup)[0]).toBe('warning');
   });
-
-  it('considers only the active RSA key: a staged key or an Ed25519 key does not align', () => {
-    const stagedRecord: CheckedRecord = { ...createDkim('found'), key: { state: 'staged', algorithm: 'rsa' } };
-    const ed25519Record: CheckedRecord = { ...createDkim('found'), key: { state: 'active', algorithm: 'ed25519' } };
-    expect(listStates([stagedRecord, ed25519Record])[0]).toBe('fail');
-    expect(listStates([stagedRecord, ed25519Record, createDkim('found')])[0]).toBe('pass');
-  });
-
-  it('of SPF at a MAIL FROM domain of the provider is not checked', () => {
-    const mailFromRecord: CheckedRecord = {
-      ...{ purpose: 'provider', type: 'MX', name: 'mail.shop.example.org', found: 'found', observed: [], key: null },
-    };
-    const setup = { ...SETUP, replacedBy: 'Amazon SES' };
-    expect(listStates([createDkim('found'), mailFromRecord], DOMAIN, setup)[1]).toBe('unknown');
-  });
 });

@@ -1,7 +1,7 @@
 /** Tests the client of the account-level suppression list of Amazon SES. */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openSesSuppressionList } from '../../../src/domains/ses-suppression-list.ts';
-import { CREDENTIALS, createAccountAnswer, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
+import { CREDENTIALS, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
 
 beforeEach(() => {
   for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
@@ -32,19 +32,6 @@ test('every entry of a list of several pages is read', async () => {
   } while (position !== null);
   expect([pageCount, entries.size]).toEqual([3, 2_001]);
   expect(entries).toEqual(fake.suppressionReasons);
-});
-
-test('the suppression reasons that the AWS account uses are read', async () => {
-  const { fake, list } = await startFixture();
-  const readReasons = async () => {
-    const reasons = await list.readReasons();
-    return reasons.kind === 'done' ? [...reasons.value] : reasons;
-  };
-  expect(await readReasons()).toEqual(['BOUNCE', 'COMPLAINT']);
-  fake.account = createAccountAnswer({ SuppressionAttributes: { SuppressedReasons: ['COMPLAINT'] } });
-  expect(await readReasons()).toEqual(['COMPLAINT']);
-  fake.account = createAccountAnswer({ SuppressionAttributes: undefined });
-  expect(await readReasons()).toEqual([]);
 });
 
 describe('a failure has a code and a remedy', () => {

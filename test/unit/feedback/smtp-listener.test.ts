@@ -43,8 +43,6 @@ interface Rig {
   readonly reports: FeedbackReport[];
   readonly refusals: string[];
   readonly faults: string[];
-  /** Number of reports passed to the reader. */
-  readonly getReadCount: () => number;
   readonly close: () => Promise<void>;
 }
 
@@ -64,13 +62,11 @@ async function startRig(
   certificate: Parameters<typeof createSmtpListener>[0]['certificate'] = null,
   {
     clock = systemClock,
-    module,
     reader: givenReader,
     onRefusal = () => undefined,
     trustedProxy = null,
   }: {
     readonly clock?: Clock;
-    readonly module?: URL;
     readonly reader?: Pick<ReportReader, 'read'>;
     /** Runs before the listener sends the reply to a refused peer. */
     readonly onRefusal?: () => void;
@@ -87,24 +83,17 @@ async function startRig(
     publish: () => undefined,
     onPending: () => undefined,
   });
-  let readCount = 0;
   const onError = (operation: string, error: unknown) => faults.push(`${operation}: ${String(error)}`);
   const reader = createReportReader({
     clock,
     prepareThread: () => undefined,
     onError,
-    ...(module === undefined ? {} : { threadModule: module }),
   });
   const listener = createSmtpListener({
     listenAddress: { host: '127.0.0.1', port: 0 },
     bind,
     clock,
-    reader: {
-      read(raw) {
-        readCount += 1;
-        return (givenReader ?? reader).read(raw);
-      },
-    },
+    reader: givenReader ?? reader,
     returnPath: { key: KEY, isReturnPathDomain: (name) => name === DOMAIN },
     name: DOMAIN,
     certificate,
@@ -130,7 +119,7 @@ async function startRig(
     clients.push(client);
     return client;
   };
-  return { port, openClient, reports, refusals, faults, getReadCount: () => readCount, close };
+  return { port, openClient, reports, refusals, faults, close };
 }
 
 describe('accepted recipients', () => {
@@ -446,36 +435,18 @@ describe('limits of sessions', () => {
   });
 });
 
-describe('a report that is too expensive to read', () => {
-  test('gets 250 and is stored unread, and the next report is read', async () => {
-    const clock = createVirtualClock(Date.now());
-    const module = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
-    const { openClient, reports, refusals, faults, getReadCount } = await startRig(undefined, null, { clock, module });
-    const peer = await openClient();
-    // After this report, the thread has started, and the clock can advance.
-    expect(await peer.send('', createToken(), `X-N: 1\r\n${DSN}`)).toMatch(/^250 /);
-    const hostileReport = 'Subject: spin for ever\r\n\r\nx';
-    let answer: string | null = null;
-    void peer.send('', createToken(), hostileReport).then((text) => {
-      answer = text;
-    });
-    await expect.poll(getReadCount).toBe(2);
-    await expect
-      .poll(async () => {
-        await clock.advance(1_000);
-        return answer;
-      })
-      .toMatch(/^250 /);
-    expect(reports[1]).toMatchObject({
-      messageRef: { id: ID },
-      events: [{ kind: 'unknown', reason: 'too-expensive' }],
-    });
-    expect(Buffer.from(reports[1]?.raw ?? []).toString()).toContain(hostileReport);
-    expect([refusals, faults]).toEqual([[], []]);
-    const nextClient = await openClient();
-    expect(await nextClient.send('', createToken(), DSN)).toMatch(/^250 /);
-    expect(reports[2]).toMatchObject({ events: [{ kind: 'bounce', recipient: 'ada@example.com' }] });
+test.each([
+  ['too-expensive', /^250 /, [{ kind: 'unknown', reason: 'too-expensive' }], []],
+  ['busy', /^451 /, null, ['too-busy']],
+] as const)('a report with the reading result %s gets %s', async (kind, reply, events, expectedRefusals) => {
+  const { openClient, reports, refusals } = await startRig(undefined, null, {
+    reader: { read: async () => ({ kind }) },
   });
+  const peer = await openClient();
+  expect(await peer.send('', createToken(), DSN)).toMatch(reply);
+  expect(reports).toMatchObject(events === null ? [] : [{ messageRef: { id: ID }, events }]);
+  if (events !== null) expect(Buffer.from(reports[0]?.raw ?? []).toString()).toContain('ada@example.com');
+  expect(refusals).toEqual(expectedRefusals);
 });
 
 test('a session over TLS and its timeouts are removed when the session ends', async () => {

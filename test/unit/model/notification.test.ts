@@ -78,17 +78,6 @@ test('an item is announced once when it begins and once when it ends', () => {
   expect(history.states).toEqual([]);
 });
 
-test('one start and one end are announced in each hour for an item that starts and ends every minute', () => {
-  const history = createHistory();
-  const changes: AttentionChange[] = [];
-  for (let minute = 0; minute < 6 * 60; minute += 1) {
-    const change = history.check(START + minute * MINUTE_MS, minute % 2 === 0 ? [LOCKED_ITEM] : []);
-    if (change !== null) changes.push(change);
-  }
-  expect(changes.filter(({ began }) => began.length > 0)).toHaveLength(6);
-  expect(changes.filter(({ ended }) => ended.length > 0)).toHaveLength(6);
-});
-
 test('the changes of one minute are gathered into one notification, failures first', () => {
   const history = createHistory();
   expect(history.check(START, [LOCKED_ITEM])).not.toBeNull();

@@ -97,19 +97,15 @@ describe('admission', () => {
       'a@b\0.example',
       'a@b.example\0',
       '"a\0"@b.example',
-      'é\0@b.example',
+      'a\0\ud800@b.example',
     ];
-    for (const text of [...texts, 'a\0\ud800@b.example']) {
-      expect(getRefusal({ ...validBody, to: text })).toEqual({ code: 'invalid-address', fields: ['to'] });
-      expect(getRefusal({ ...validBody, from: text })).toEqual({ code: 'invalid-address', fields: ['from'] });
-      expect(getRefusal({ ...validBody, to: text, from: 'none' })).toEqual({
-        code: 'invalid-address',
-        fields: ['to', 'from'],
-      });
-      expect(getRefusal({ ...validBody, to: 'none', from: text })).toEqual({
-        code: 'invalid-address',
-        fields: ['to', 'from'],
-      });
+    for (const text of texts) {
+      for (const [members, fields] of [
+        [{ to: text }, ['to']],
+        [{ from: text }, ['from']],
+        [{ to: text, from: 'none' }, ['to', 'from']],
+      ] as const)
+        expect(getRefusal({ ...validBody, ...members })).toEqual({ code: 'invalid-address', fields });
     }
   });
 

@@ -61,29 +61,23 @@ describe('the signature of Resend', () => {
     expect(authenticate(createRequest(createSignedHeaders(KEY, seconds + difference)), NOW).kind).toBe('authenticated');
   });
 
-  it.each<[string, ProviderRequest]>([
-    ['another secret', createRequest(createSignedHeaders(OTHER_KEY, seconds))],
-    ['a changed body', createRequest(createSignedHeaders(KEY, seconds), Buffer.from('{"type":"email.bounced"}'))],
-    ['a changed id', createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-id': 'msg_2' })],
-    [
-      'a changed timestamp',
-      createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-timestamp': String(seconds + 1) }),
-    ],
-    ['a timestamp that is 301 s old', createRequest(createSignedHeaders(KEY, seconds - 301))],
-    ['a timestamp that is 301 s ahead', createRequest(createSignedHeaders(KEY, seconds + 301))],
-    [
-      'another version',
-      createRequest({
-        ...createSignedHeaders(KEY, seconds),
-        'svix-signature': createSignedHeaders(KEY, seconds)['svix-signature']?.replace('v1', 'v2'),
-      }),
-    ],
-    ['an empty signature', createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-signature': '' })],
-    ['no id', createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-id': undefined })],
-    ['no timestamp', createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-timestamp': undefined })],
-    ['no signature', createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-signature': undefined })],
-  ])('is refused with %s', (_name, request) => {
-    expect(authenticate(request, NOW).kind).toBe('refused');
+  const validHeaders = createSignedHeaders(KEY, seconds);
+  it.each<[string, ProviderRequest['headers'], string?]>([
+    ['another secret', createSignedHeaders(OTHER_KEY, seconds)],
+    ['a changed body', validHeaders, '{"type":"email.bounced"}'],
+    ['a changed id', { ...validHeaders, 'svix-id': 'msg_2' }],
+    ['a changed timestamp', { ...validHeaders, 'svix-timestamp': String(seconds + 1) }],
+    ['a timestamp that is 301 s old', createSignedHeaders(KEY, seconds - 301)],
+    ['a timestamp that is 301 s ahead', createSignedHeaders(KEY, seconds + 301)],
+    ['another version', { ...validHeaders, 'svix-signature': validHeaders['svix-signature']?.replace('v1', 'v2') }],
+    ['an empty signature', { ...validHeaders, 'svix-signature': '' }],
+    ['no id', { ...validHeaders, 'svix-id': undefined }],
+    ['no timestamp', { ...validHeaders, 'svix-timestamp': undefined }],
+    ['no signature', { ...validHeaders, 'svix-signature': undefined }],
+  ])('is refused with %s', (_name, headers, body) => {
+    expect(authenticate(createRequest(headers, body === undefined ? BODY : Buffer.from(body)), NOW).kind).toBe(
+      'refused',
+    );
   });
 
   it.each(['abcdefghijklmnopqrstuvwxyz', 'whsec_', 'whsec_!!!!', 'whsec_c2hvcnQ='])('%s is not a secret', (text) => {
@@ -119,13 +113,6 @@ describe('an event of Resend', () => {
     expect(getDiagnostic({ diagnosticCode: ['smtp; 550 5.1.1 no'], message: 'm' })).toBe('smtp; 550 5.1.1 no');
     expect(getDiagnostic({ diagnosticCode: 'smtp; 550 5.1.1 no' })).toBe('smtp; 550 5.1.1 no');
     expect(getDiagnostic({ diagnosticCode: [], message: 'm' })).toBe('m');
-  });
-
-  it('with an unknown class is classified by its text', () => {
-    expect(readEvents(createBounce({ bounce: { type: 'Other', message: 'm' } })).events[0]?.fact).toMatchObject({
-      failureClass: 'by-text',
-    });
-    expect(readEvents(createBounce({})).events[0]?.fact).toMatchObject({ failureClass: 'by-text' });
   });
 
   it('has the time of the event and not of the message', () => {

@@ -135,23 +135,6 @@ describe('the circuit breaker', () => {
     expect(breaker.allowsAttempt(3_100 + 600_000)).toBe(true);
   });
 
-  test('publishes every change of state once', () => {
-    const publishedEvents: unknown[] = [];
-    const breaker = createCircuitBreaker({
-      random: () => 0,
-      publish: ({ type, retryAt }) => publishedEvents.push([type, retryAt]),
-    });
-    for (let n = 0; n < 5; n += 1) breaker.recordOutcome(UNREACHABLE_OUTCOME, 0);
-    breaker.allowsAttempt(2_000);
-    breaker.recordOutcome(DELIVERED_OUTCOME, 2_000);
-    breaker.recordOutcome(DELIVERED_OUTCOME, 2_001);
-    expect(publishedEvents).toEqual([
-      ['circuit_breaker.opened', 2_000],
-      ['circuit_breaker.half_opened', 602_000],
-      ['circuit_breaker.closed', null],
-    ]);
-  });
-
   test('never has two probes at the same time or a wait above five minutes, for any sequence of calls', () => {
     const step = fc.record({ ms: fc.nat(400_000), fails: fc.boolean() });
     fc.assert(

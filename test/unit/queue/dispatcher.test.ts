@@ -236,18 +236,6 @@ test('the complaint that a local answer contains is recorded after the delivery,
   ]);
 });
 
-test('leased messages in memory are served round-robin by account', async () => {
-  const rig = createQueueRig({ concurrency: 1 });
-  rig.store.createAccount('other', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, START);
-  rig.store.accept(Array.from({ length: 20 }, () => createMessage({ acceptedAt: START })));
-  const otherMessage = createMessage({ acceptedAt: START, accountId: 2 });
-  rig.store.accept([otherMessage]);
-  rig.dispatcher.start();
-  await rig.clock.advance(1_500);
-  expect(rig.attempts).toHaveLength(21);
-  expect(rig.attempts.findIndex(({ id }) => id === otherMessage.id)).toBeLessThan(3);
-});
-
 test('a prepared message is not sent after its account is locked or its recipient is suppressed', async () => {
   let [isLocked, isSuppressed] = [false, false];
   const pendingAnswers: ((attempt: Attempt) => void)[] = [];
@@ -309,60 +297,6 @@ test('a settlement after the lease was recovered changes nothing, and the lost l
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
   expect([rig.store.findMessage(message.id)?.state, rig.lostLeases]).toEqual(['delivered', [message.id]]);
-});
-
-test('memory is limited: the total size of leased messages has a limit, and a larger message is leased alone', async () => {
-  const { clock, dispatcher } = createQueueRig();
-  dispatcher.start();
-  await clock.advance(1);
-  const size = 8 * 1024 * 1024;
-  let leaseCount = 0;
-  while (dispatcher.leaseForNewMessage(clock.now(), size) !== null) leaseCount += 1;
-  expect(leaseCount).toBe(4);
-  for (let n = 0; n < leaseCount; n += 1) dispatcher.returnLease(size);
-  expect(dispatcher.leaseForNewMessage(clock.now(), 20 * size)).not.toBeNull();
-  expect(dispatcher.leaseForNewMessage(clock.now(), 1)).toBeNull();
-});
-
-test('while the store fails, a lease with an unrecorded outcome is not recovered, so no message is sent twice', async () => {
-  for (const onUncertain of ['resend', 'hold'] as const) {
-    let isBroken = true;
-    const rig = createQueueRig({
-      parts: {
-        policy: { maxAgeMs: 24 * HOUR_MS, onUncertain },
-        settle: async (settlement) => {
-          if (isBroken) throw rig.storeError;
-          return rig.store.settle(packSettlements([settlement]))[0] ?? 'lost';
-        },
-      },
-      respond: async (_message, beforeCompletion) => {
-        await beforeCompletion?.();
-        return createAttempt();
-      },
-    });
-    const message = createMessage({ acceptedAt: START });
-    rig.store.accept([message]);
-    rig.dispatcher.start();
-    await rig.clock.advance(2 * LEASE_MS);
-    const leasedIds = rig.dispatcher.listLeasedMessageIds();
-    expect(leasedIds).toEqual([message.id]);
-    rig.store.recover({
-      now: rig.clock.now(),
-      includeAllLeases: false,
-      includeDeadNodes: false,
-      onUncertain,
-      node: 'node-a',
-      excludedIds: leasedIds,
-    });
-    isBroken = false;
-    await rig.clock.advance(10_000);
-    expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lostLeases]).toEqual([
-      'delivered',
-      1,
-      [],
-    ]);
-    expect(rig.dispatcher.listLeasedMessageIds()).toEqual([]);
-  }
 });
 
 test('a drain waits for a running claim and releases the leases of the claim', async () => {

@@ -141,16 +141,6 @@ test('a failed round is published and repeated after its interval, and the other
   ]);
 });
 
-test('a stop waits for the running round and starts no other round', async () => {
-  const { clock, listCalls, stop } = createSweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
-  const stopPromise = stop();
-  await clock.advance(0);
-  await stopPromise;
-  const countBefore = listCalls('expire').length;
-  await clock.advance(60_000);
-  expect(listCalls('expire').length).toBe(countBefore);
-});
-
 test('no lease is recovered just after a step of the clock, and a lease in the memory of this node is never recovered', async () => {
   let isClockStable = false;
   const { clock, listCalls } = createSweeperRig({ isClockStable: () => isClockStable, canDetectDeadNodes: () => true });

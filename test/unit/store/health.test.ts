@@ -41,15 +41,6 @@ test('an unhealthy store is probed repeatedly and becomes healthy without reques
   expect(disk.probes).toBe(probes);
 });
 
-test('without requests, a call of `findFault` starts a probe, which concurrent calls share', async () => {
-  const { clock, disk, health } = createHealthRig();
-  await clock.advance(5_000);
-  disk.broken = true;
-  for (let n = 0; n < 100; n += 1) health.findFault();
-  await clock.advance(0);
-  expect([disk.probes, health.findFault()]).toEqual([1, FAULT]);
-});
-
 test('no probe starts after `stop`', async () => {
   const { clock, disk, health, commit } = createHealthRig();
   disk.broken = true;

@@ -60,24 +60,3 @@ test('an idle store is indexed completely, and no further step runs until a new 
   await clock.advance(2 * ROUND_INTERVAL_MS);
   expect(steps.length).toBeGreaterThan(stepCount);
 });
-
-test('at high load, messages are indexed only after many messages have accumulated', async () => {
-  const { clock, steps, state } = createRig();
-  let lastAcceptedAt = START;
-  const accept = async (count: number) => {
-    lastAcceptedAt += 1;
-    state.newest = getMinIdAt(lastAcceptedAt);
-    state.waiting += count;
-    await clock.advance(ROUND_INTERVAL_MS);
-  };
-  for (let n = 0; n < 4; n += 1) await accept(20_000);
-  const getLastMinimum = () => steps.slice(-1).map(({ minSegmentMessages: minimum }) => minimum);
-  expect(getLastMinimum()).toEqual([100_000]);
-  const waitingBefore = state.waiting;
-  await accept(20_000);
-  expect(state.waiting).toBe(waitingBefore + 20_000);
-  for (let n = 0; n < 4; n += 1) await accept(20_000);
-  expect(state.waiting).toBeLessThan(100_000);
-  for (let n = 0; n < 3; n += 1) await accept(10);
-  expect(state.waiting).toBeLessThan(2_048);
-});

@@ -118,34 +118,3 @@ test('a direct connection to another database is refused before anything is migr
     /the connection was refused\. Start PostgreSQL, or correct host and port in POSTRIDER_DATABASE_DIRECT\.$/,
   );
 });
-
-test('with prepared=yes statements stay prepared behind a pooler that tracks them, also after another node has changed a table', async () => {
-  const database = await createTemporaryDatabase();
-  const { pooler, url } = await startPooledServer(database, { prepared: 'track' });
-  const [store, other] = await Promise.all([1, 2].map(() => openStore(parsePostgresUrl(url), { exclusive: true })));
-  if (store === undefined || other === undefined) throw new Error('no store');
-  onTestFinished(async () => void (await Promise.all([store.close(), other.close()])));
-  await store.createAccount('default', NO_LIMITS, 1);
-  const acceptOnBoth = async () => {
-    const calls = Array.from({ length: 100 }, (_, at) => (at % 2 === 0 ? store : other).accept([createMessage()]));
-    expect(await Promise.all(calls)).toMatchObject(calls.map(() => [{ kind: 'accepted' }]));
-  };
-  await acceptOnBoth();
-  const pool = createPool({ setting: createPostgresSetting(url), application: 'postrider test', random: Math.random });
-  onTestFinished(() => pool.close());
-  const read = {
-    name: 'test_prepared',
-    text: "SELECT count(*) > 0 AS prepared FROM pg_prepared_statements WHERE name LIKE 'PGBOUNCER%'",
-  };
-  expect(await Promise.all([1, 2, 3].map(() => pool.query(read, [])))).toEqual(
-    [1, 2, 3].map(() => [{ prepared: true }]),
-  );
-  // The accept path reads all columns of this table, so its prepared statements are no longer valid.
-  await acceptOnBoth();
-  await runStatement(database, 'ALTER TABLE account ADD COLUMN later int');
-  // The number of server connections whose statements are no longer valid exceeds the number of attempts of one call.
-  expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'accepted' }]);
-  await acceptOnBoth();
-  expect(pooler.getSwitchCount()).toBeGreaterThan(0);
-  expect(pooler.refusedRequests).toEqual([]);
-});

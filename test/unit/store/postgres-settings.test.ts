@@ -113,17 +113,6 @@ test.each(['refuse', 'drop'] as const)(
   },
 );
 
-test('an operator’s options also apply behind a pooler that refuses startup options, except options that contradict the settings for durability', async () => {
-  const url = await createUnsafeDatabase();
-  const proxy = await startPoolerProxy(Number(url.port), { options: 'refuse' });
-  const options =
-    '-c work_mem=4MB -c work_mem=8MB --extra-float-digits=0 -csearch_path=post,\\ public -c synchronous_commit=off';
-  const connection = await openConnection(replacePort(url, proxy.port, options));
-  expect(await readSettings(connection)).toEqual(EXPECTED_SETTINGS);
-  const text = `SELECT current_setting('work_mem') AS memory, current_setting('search_path') AS path`;
-  expect(await connection.query({ name: '', text }, [])).toEqual([{ memory: '8MB', path: 'post, public' }]);
-});
-
 test('a connection whose settings were changed after they had been checked commits nothing', async () => {
   const url = new URL(await createTemporaryDatabase());
   await runStatement(url.href, 'CREATE TABLE t (n bigint)');

@@ -4,11 +4,9 @@ import { expect, test } from 'vitest';
 import {
   ALL_FIELDS,
   type Field,
-  foldText,
   matchesCriteria,
   parseSearchText,
   type SearchableMessage,
-  splitWords,
 } from '../../../src/store/search/query.ts';
 import { listTermRanges, listTerms } from '../../../src/store/search/segment.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
@@ -21,31 +19,6 @@ const createMessage = (overrides: Partial<SearchableMessage> = {}): SearchableMe
   from: 'shop@example.org',
   subject: 'Your receipt',
   ...overrides,
-});
-
-test.each([
-  ['GRÜSSE Straße', 'grusse strasse'],
-  ['ΟΔΟΣ οδός', 'οδοσ οδοσ'],
-  ['İstanbul ISPARTA', 'istanbul isparta'],
-  ['ﬁne Ｆｕｌｌ １２', 'fine full 12'],
-  ['Cafe\u0301 Café', 'cafe cafe'],
-  ['한국 がぎ', '한국 がぎ'],
-])('the text %s is folded to %s', (text, foldedText) => {
-  expect(foldText(text)).toBe(foldedText);
-  expect(foldText(foldedText)).toBe(foldedText);
-});
-
-test.each([
-  ['rita.b+news@mail.example.com', ['rita', 'b', 'news', 'mail', 'example', 'com']],
-  ['order #4,711 – ready!', ['order', '4', '711', 'ready']],
-  ['您的订单 ok 発送', ['您', '的', '订', '单', 'ok', '発', '送']],
-  ['สวัสดี', ['ส', 'วั', 'ส', 'ดี']],
-  ['नमस्ते दुनिया', ['नमस्ते', 'दुनिया']],
-  ['sale🎉🎉', ['sale', '🎉', '🎉']],
-  [`${'x'.repeat(60)} y`, ['x'.repeat(40), 'y']],
-  ['--', []],
-])('the text %s is split into its words', (text, words) => {
-  expect(splitWords(foldText(text))).toEqual(words);
 });
 
 test.each<readonly [string, Partial<SearchableMessage>, boolean]>([

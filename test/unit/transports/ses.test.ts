@@ -9,7 +9,6 @@ import { createRateLimiter } from '../../../src/transports/ses/rate-limiter.ts';
 import { SES_RULES } from '../../../src/transports/ses/rules.ts';
 import { createSesTransport } from '../../../src/transports/ses/transport.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
-import { startLocalSes } from '../../rig/local-ses.ts';
 import { CREDENTIALS, createAccountAnswer, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
@@ -80,40 +79,19 @@ describe('a message', () => {
 });
 
 describe('the response of the provider', () => {
+  const createDeferral = (reason: string, scope: string) => ({ kind: 'deferred', reason, scope });
+  const createBounce = (reason: string) => ({ kind: 'bounced', reason, suppress: false });
+  const unverifiedText =
+    'Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example';
   test.each([
-    [
-      createErrorAnswer(400, 'MessageRejected', 'Message contains a virus'),
-      { kind: 'bounced', reason: 'content', suppress: false },
-    ],
-    [
-      createErrorAnswer(400, 'BadRequestException', "Missing final '@domain'"),
-      { kind: 'bounced', reason: 'policy', suppress: false },
-    ],
-    [
-      createErrorAnswer(
-        400,
-        'MessageRejected',
-        'Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
-      ),
-      { kind: 'deferred', reason: 'configuration', scope: 'message' },
-    ],
-    [
-      createErrorAnswer(400, 'SendingPausedException', 'paused'),
-      { kind: 'deferred', reason: 'configuration', scope: 'transport' },
-    ],
-    [
-      createErrorAnswer(403, 'AccessDeniedException', 'not authorized to perform ses:SendRawEmail'),
-      { kind: 'deferred', reason: 'configuration', scope: 'transport' },
-    ],
-    [
-      createErrorAnswer(503, 'ServiceUnavailable', 'later'),
-      { kind: 'deferred', reason: 'unavailable', scope: 'transport' },
-    ],
-    [createErrorAnswer(418, 'NewException', 'unknown'), { kind: 'deferred', reason: 'unknown', scope: 'transport' }],
-    [
-      createErrorAnswer(400, 'BadRequestException', 'An unknown error'),
-      { kind: 'deferred', reason: 'unknown', scope: 'message' },
-    ],
+    [createErrorAnswer(400, 'MessageRejected', 'Message contains a virus'), createBounce('content')],
+    [createErrorAnswer(400, 'BadRequestException', "Missing final '@domain'"), createBounce('policy')],
+    [createErrorAnswer(400, 'MessageRejected', unverifiedText), createDeferral('configuration', 'message')],
+    [createErrorAnswer(400, 'SendingPausedException', 'paused'), createDeferral('configuration', 'transport')],
+    [createErrorAnswer(403, 'AccessDeniedException', 'not authorized'), createDeferral('configuration', 'transport')],
+    [createErrorAnswer(503, 'ServiceUnavailable', 'later'), createDeferral('unavailable', 'transport')],
+    [createErrorAnswer(418, 'NewException', 'unknown'), createDeferral('unknown', 'transport')],
+    [createErrorAnswer(400, 'BadRequestException', 'An unknown error'), createDeferral('unknown', 'message')],
     ['disconnect', { kind: 'unanswered' }],
     ['truncate', { kind: 'unanswered' }],
     ['garbage', { kind: 'unanswered' }],
@@ -238,23 +216,4 @@ describe('the send rate', () => {
     rateLimiter.close();
     expect(await rateLimiter.acquire()).toBe(false);
   });
-});
-
-test('aws-ses-v2-local accepts the message unchanged', async () => {
-  vi.stubEnv('AWS_SES_ACCOUNT', JSON.stringify(createAccountAnswer().body));
-  const localSes = await startLocalSes();
-  onTestFinished(() => localSes.close());
-  const { endpoint } = localSes;
-  const transport = createSesTransport(
-    { region: 'eu-west-1', endpoint, configurationSet: null },
-    { clock: systemClock },
-  );
-  onTestFinished(() => transport.close(100));
-  const message = createOutgoingMessage(
-    'From: shop@example.org\r\nTo: rita@example.com\r\nSubject: Your receipt\r\n\r\nThank you.\r\n',
-  );
-  const { outcome } = await transport.attempt(message, null);
-  expect(outcome).toMatchObject({ kind: 'delivered', reference: expect.stringMatching(/^[\x21-\x7e]+$/) });
-  const emails = await localSes.fetchEmails();
-  expect(emails).toMatchObject([{ subject: 'Your receipt' }]);
 });

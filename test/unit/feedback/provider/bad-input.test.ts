@@ -63,27 +63,27 @@ function readRefused({ events }: ReceiverRig): readonly RefusedReports[] {
 const readCounts = (receiver: ReceiverRig): Record<string, number> =>
   Object.fromEntries(readRefused(receiver).map(({ reason, count }) => [reason, count]));
 
+// The tests share a store, because opening a store takes longer than a test. Each test has recipients of its own.
+let folder = '';
+let store: Store;
+let testCount = 0;
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
+  store = await openReceiverStore(folder);
+});
+afterAll(async () => {
+  await store.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Returns the suppressed addresses of a domain. */
+async function listSuppressed(domain: string): Promise<readonly string[]> {
+  const result = await store.listSuppressions('default', null, 1_000);
+  if (result.kind !== 'done') throw new Error(result.kind);
+  return result.value.flatMap(({ address }) => (address.endsWith(`@${domain}`) ? [address] : []));
+}
+
 describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input from %s', (name, row) => {
-  let folder = '';
-  let store: Store;
-  let testCount = 0;
-  // The tests share a store, because creating a store takes longer than a test. Each test has recipients of its own.
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
-    store = await openReceiverStore(folder);
-  });
-  afterAll(async () => {
-    await store.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
-
-  /** Returns the suppressed addresses of a domain. */
-  async function listSuppressed(domain: string): Promise<readonly string[]> {
-    const result = await store.listSuppressions('default', null, 1_000);
-    if (result.kind !== 'done') throw new Error(result.kind);
-    return result.value.flatMap(({ address }) => (address.endsWith(`@${domain}`) ? [address] : []));
-  }
-
   const batchFormats = BATCH_FORMATS[name];
   const createBounce = (id: string, recipient: string) =>
     createEventBody(row, row.samples.hardBounce, { id, recipient });

@@ -6,7 +6,6 @@ import { listLeafParts, readEntity } from '../../../../src/feedback/read/entity.
 import { findFieldValue } from '../../../../src/feedback/read/fields.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../corpus/bounces/shapes');
-const readMessage = (text: string) => readEntity(Buffer.from(text, 'latin1'));
 
 describe('compared with postal-mime', () => {
   /** Mailbox files, and malformed cases that postal-mime reads differently. */
@@ -40,35 +39,4 @@ describe('compared with postal-mime', () => {
   function removeWhiteSpace(text: string): string {
     return text.split(/\s+/).join(' ').trim();
   }
-});
-
-test('parts are between their boundaries; the preamble and epilogue are ignored', () => {
-  const text =
-    'Content-Type: multipart/mixed; boundary="a b"\n\nbefore\n--a b\n\none\n--a b  \nContent-Type: text/html\n\ntwo\n--a b--\nafter\n';
-  const leaves = listLeafParts(readMessage(text));
-  expect(leaves.map((leaf) => [leaf.type, leaf.decodeText().trim()])).toEqual([
-    ['text/plain', 'one'],
-    ['text/html', 'two'],
-  ]);
-});
-
-test('a message within a message is one leaf with its content unchanged', () => {
-  const innerMultipart = 'Content-Type: multipart/mixed; boundary=in\n\n--in\n\nx\n--in--\n';
-  const leaves = listLeafParts(
-    readMessage(
-      `Content-Type: multipart/mixed; boundary=out\n\n--out\nContent-Type: message/rfc822\n\n${innerMultipart}--out--\n`,
-    ),
-  );
-  expect(leaves.map((leaf) => [leaf.type, leaf.decodeOctets()])).toEqual([['message/rfc822', innerMultipart]]);
-});
-
-test('the number of parts and the depth of nesting are limited', () => {
-  const manyParts = `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(10_000)}`;
-  expect(listLeafParts(readMessage(manyParts))).toHaveLength(399);
-  let deepMessage = 'Content-Type: text/html\n\ninnermost\n';
-  for (let i = 0; i < 200; i += 1)
-    deepMessage = `Content-Type: multipart/mixed; boundary=b${i}\n\n--b${i}\n${deepMessage}--b${i}--\n`;
-  const leaves = listLeafParts(readMessage(deepMessage));
-  expect(leaves).toHaveLength(1);
-  expect(leaves[0]?.decodeText()).toContain('innermost');
 });

@@ -46,26 +46,6 @@ test.each(cases)('$name ($source) has its expected events', ({ event, expected }
   expect(shownResult).toEqual(expected);
 });
 
-test('both formats of one event have the same key', () => {
-  const readKey = (name: string) => {
-    const matchingCase = cases.find((candidate) => candidate.name.includes(name));
-    const event = readSesEvent(JSON.stringify(matchingCase?.event));
-    return event.kind === 'feedback' ? event.key : event.kind;
-  };
-  for (const kind of ['permanent-general', 'complaint', 'delivery']) {
-    expect(readKey(`${kind}-event`)).toBe(readKey(`${kind}-notification`));
-  }
-});
-
-test.each(['Suppressed', 'OnAccountSuppressionList'])(
-  'a permanent bounce of sub-type %s is about the suppression list of the provider',
-  (subType) => {
-    expect(readFirstEvent('Bounce', { bounceType: 'Permanent', bounceSubType: subType })).toMatchObject({
-      kind: 'provider-suppressed',
-    });
-  },
-);
-
 describe('a bounce', () => {
   test.each([
     ['Permanent', 'NoEmail', {}, true, 'hard'],

@@ -21,96 +21,32 @@ const createRig = (parts: Parameters<typeof createSnsRig>[1] = {}) =>
   createSnsRig({ root, signer, untrustedSigner }, parts);
 
 describe('a forgery', () => {
+  /** Signs a bounce with these members. */
+  const signed =
+    (members: Record<string, string> = {}, getKey = () => signer.key) =>
+    () =>
+      createSnsMessage(getKey(), createBounceNotification(members));
+  /** Signs a bounce and then changes it. */
+  const changed = (changes: Record<string, string | undefined>) => () =>
+    createSnsMessage(signer.key, createBounceNotification(), changes);
+  const shiftedTime = (ms: number) => new Date(Date.now() + ms).toISOString();
+  const Message = `${createSesEvent('Bounce', 'ses-1', 'rita@example.com')} `;
   const cases: [string, () => unknown, number, SnsRefusal][] = [
-    [
-      'signed by another key',
-      () => createSnsMessage(untrustedSigner.key, createBounceNotification()),
-      403,
-      'sns-forged',
-    ],
-    [
-      'with one byte added to its message',
-      () =>
-        createSnsMessage(signer.key, createBounceNotification(), {
-          Message: `${createSesEvent('Bounce', 'ses-1', 'rita@example.com')} `,
-        }),
-      403,
-      'sns-forged',
-    ],
-    [
-      'with its time changed',
-      () =>
-        createSnsMessage(signer.key, createBounceNotification(), {
-          Timestamp: new Date(Date.now() - 1_000).toISOString(),
-        }),
-      403,
-      'sns-forged',
-    ],
-    [
-      'with a subject added after signing',
-      () => createSnsMessage(signer.key, createBounceNotification(), { Subject: 'x' }),
-      403,
-      'sns-forged',
-    ],
-    [
-      'of version 2 declared as version 1',
-      () => createSnsMessage(signer.key, createBounceNotification(), { SignatureVersion: '1' }),
-      403,
-      'sns-forged',
-    ],
-    [
-      'of an unknown version',
-      () => createSnsMessage(signer.key, createBounceNotification({ SignatureVersion: '3' })),
-      403,
-      'sns-forged',
-    ],
-    [
-      'without a signature',
-      () => createSnsMessage(signer.key, createBounceNotification(), { Signature: undefined }),
-      400,
-      'sns-broken',
-    ],
-    [
-      'with an empty signature',
-      () => createSnsMessage(signer.key, createBounceNotification(), { Signature: '' }),
-      403,
-      'sns-forged',
-    ],
-    [
-      'of another topic',
-      () => createSnsMessage(signer.key, createBounceNotification({ TopicArn: `${TOPIC}2` })),
-      403,
-      'sns-topic',
-    ],
-    [
-      'two hours old',
-      () =>
-        createSnsMessage(
-          signer.key,
-          createBounceNotification({ Timestamp: new Date(Date.now() - 7_200_000).toISOString() }),
-        ),
-      403,
-      'sns-old',
-    ],
-    [
-      'from the future',
-      () =>
-        createSnsMessage(
-          signer.key,
-          createBounceNotification({ Timestamp: new Date(Date.now() + 7_200_000).toISOString() }),
-        ),
-      403,
-      'sns-old',
-    ],
+    ['signed by another key', signed({}, () => untrustedSigner.key), 403, 'sns-forged'],
+    ['with one byte added to its message', changed({ Message }), 403, 'sns-forged'],
+    ['with its time changed', changed({ Timestamp: shiftedTime(-1_000) }), 403, 'sns-forged'],
+    ['with a subject added after signing', changed({ Subject: 'x' }), 403, 'sns-forged'],
+    ['of version 2 declared as version 1', changed({ SignatureVersion: '1' }), 403, 'sns-forged'],
+    ['of an unknown version', signed({ SignatureVersion: '3' }), 403, 'sns-forged'],
+    ['without a signature', changed({ Signature: undefined }), 400, 'sns-broken'],
+    ['with an empty signature', changed({ Signature: '' }), 403, 'sns-forged'],
+    ['of another topic', signed({ TopicArn: `${TOPIC}2` }), 403, 'sns-topic'],
+    ['two hours old', signed({ Timestamp: shiftedTime(-7_200_000) }), 403, 'sns-old'],
+    ['from the future', signed({ Timestamp: shiftedTime(7_200_000) }), 403, 'sns-old'],
     ['that is not JSON', () => 'hello', 400, 'sns-broken'],
     ['that is a list', () => [], 400, 'sns-broken'],
     ['of another type', () => ({ Type: 'Hello' }), 400, 'sns-broken'],
-    [
-      'with an invalid time',
-      () => createSnsMessage(signer.key, createBounceNotification({ Timestamp: 'soon' })),
-      400,
-      'sns-broken',
-    ],
+    ['with an invalid time', signed({ Timestamp: 'soon' }), 400, 'sns-broken'],
   ];
   test.each(cases)('%s is refused, counted, and has no effect', async (_, createMessage, status, reason) => {
     const { post, reports, refusals } = await createRig();

@@ -1,18 +1,12 @@
 /** Tests events over SNS. Only recent messages of the configured topics with a valid signature have an effect. */
-import { X509Certificate } from 'node:crypto';
-import { once } from 'node:events';
-import { request } from 'node:http';
-import { request as requestTls } from 'node:https';
-import { TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
-import { type Authority, CERT_URL, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
+import { CERT_URL, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
 import {
   type Authorities,
   createAuthorities,
   createBounceNotification,
   createSnsRig,
-  toKeyPair,
 } from '../../../rig/sns-receiver.ts';
 
 let { root, signer, untrustedSigner } = {} as Authorities;
@@ -131,57 +125,4 @@ describe('a subscription', () => {
     expect((await post(createSnsMessage(signer.key, { Type: 'UnsubscribeConfirmation' }))).status).toBe(200);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} was deleted`]);
   });
-});
-
-describe('an HTTP client', () => {
-  test('that disconnects during a request causes no error and no report', async () => {
-    const { url, post, refusals, faults, reports } = await createRig();
-    const outgoingRequest = request(`${url}/ses`, { method: 'POST', headers: { 'content-length': '5000' } });
-    outgoingRequest.on('error', () => undefined);
-    outgoingRequest.write(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())).slice(0, 100));
-    await once(outgoingRequest, 'socket');
-    await new Promise<void>((resolve) => outgoingRequest.write('x', () => resolve()));
-    outgoingRequest.destroy();
-    expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
-    expect([faults, refusals, reports.length]).toEqual([[], [], 1]);
-  });
-
-  test('with a body above the limit of SNS is refused before the body is complete', async () => {
-    const { url, refusals } = await createRig();
-    const status = await new Promise<number | undefined>((resolve, reject) => {
-      const outgoingRequest = request(`${url}/ses`, { method: 'POST' }, (response) => {
-        response.resume();
-        resolve(response.statusCode);
-        outgoingRequest.destroy();
-      });
-      outgoingRequest.on('error', reject);
-      outgoingRequest.write('x'.repeat(300_000));
-    });
-    expect(status).toBe(413);
-    expect(refusals).toEqual(['sns-too-large']);
-  });
-});
-
-test('HTTPS uses the configured certificate, and the new certificate after a renewal', async () => {
-  const [firstCertificate, secondCertificate] = await Promise.all([
-    root.issueCertificate('localhost'),
-    root.issueCertificate('localhost'),
-  ]);
-  const { receiver, port } = await createRig({ certificate: firstCertificate });
-  const post = () =>
-    new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
-      const options = { host: '127.0.0.1', servername: 'localhost', port, path: '/ses', method: 'POST', agent: false };
-      const outgoingRequest = requestTls({ ...options, ca: root.cert }, (response) => {
-        const { socket } = response;
-        const serial = socket instanceof TLSSocket ? socket.getPeerCertificate().serialNumber : undefined;
-        response.resume();
-        response.on('end', () => resolve([response.statusCode, serial]));
-      });
-      outgoingRequest.on('error', reject);
-      outgoingRequest.end(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())));
-    });
-  const getSerialNumber = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
-  expect(await post()).toEqual([200, getSerialNumber(firstCertificate)]);
-  receiver.renewCertificate(toKeyPair(secondCertificate));
-  expect(await post()).toEqual([200, getSerialNumber(secondCertificate)]);
 });

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { DatabaseSetting } from '../../../src/config/settings.ts';
-import { openStore } from '../../../src/store/open.ts';
-import { createTemporaryFolder } from '../../rig/folder.ts';
-import { NO_LIMITS } from '../../rig/messages.ts';
-import { createTemporaryDatabase } from '../../rig/postgres.ts';
-import { parsePostgresUrl } from '../../rig/stores.ts';
+import type { DatabaseSetting } from '../../src/config/settings.ts';
+import { openStore } from '../../src/store/open.ts';
+import { createTemporaryFolder } from '../rig/folder.ts';
+import { NO_LIMITS } from '../rig/messages.ts';
+import { createTemporaryDatabase } from '../rig/postgres.ts';
+import { parsePostgresUrl } from '../rig/stores.ts';
 
 const CLAIM_LIMITS = { maxDeliveries: 10, freeSlots: [], defaultFreeSlots: 10 };
 /** More endpoints than three claims examine. */
