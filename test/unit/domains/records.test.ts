@@ -83,15 +83,6 @@ describe('the facts about a relay', () => {
     expect(findSpfFault(facts.spf ?? '')).toBeNull();
   });
 
-  it.each([
-    ['ses', 'v=spf1 include:amazonses.com ~all', ['date', 'message-id']],
-    ['postmark', null, []],
-    ['postal', null, []],
-  ] as const)('of %s are those of its profile: the SPF record is %s', (provider, spf, rewrites) => {
-    const facts = getProviderFacts(provider);
-    expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
-  });
-
   it('of every provider contain a valid SPF record or none', () => {
     for (const { name } of PROVIDERS) {
       const { spf } = getProviderFacts(name);

@@ -70,11 +70,6 @@ describe('the events of Brevo', () => {
     expect(readEvent(replaceMembers(HARD_BOUNCE, members)).at).toBe(expected);
   });
 
-  it('no time is read if ts_epoch, ts_event and ts are invalid', () => {
-    const members = { ts_epoch: 1e300, ts_event: -1, ts: 'now' };
-    expect(readEvent(replaceMembers(HARD_BOUNCE, members)).at).toBeNull();
-  });
-
   it.each([
     ['blocked : due to unsubscribed user', 'unsubscribe'],
     ['blocked : due to hard bounced user', 'bounce'],

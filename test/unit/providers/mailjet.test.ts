@@ -54,11 +54,6 @@ describe('the events of Mailjet', () => {
     });
   });
 
-  it.each([false, undefined])('a bounce of a greylisted message with hard_bounce %j is a deferral', (hard) => {
-    const event = replaceMembers(HARD_BOUNCE, { hard_bounce: hard, error: 'greylisted' });
-    expect(readEvent(event).fact.kind).toBe('deferred');
-  });
-
   it.each([
     ['preblocked', 'bounce'],
     ['Preblocked', 'bounce'],

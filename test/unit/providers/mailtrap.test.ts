@@ -89,13 +89,6 @@ describe('the events of Mailtrap', () => {
     expect(readEvents(`${lines.join('\r\n')}\r\n\r\n`)).toEqual(expected);
   });
 
-  it('the time and the reply code can be numbers or texts', () => {
-    const changedEvent = { ...getEvent('soft-bounce.json'), timestamp: '1728669700', response_code: '451' };
-    const [event] = readEvents(JSON.stringify({ events: [changedEvent] })).events;
-    expect(event).toMatchObject({ at: 1_728_669_700_000 });
-    expect(event?.fact.diagnosis.diagnostic).toBe('451 4.7.1 Temporary error, please retry');
-  });
-
   it('an event without an id has a digest as key, which does not depend on the batch', () => {
     const { event_id: _, ...member } = getEvent('bounce.json');
     const singleKey = readEvents(JSON.stringify({ events: [member] })).events[0]?.key;

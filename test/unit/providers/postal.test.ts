@@ -126,12 +126,6 @@ describe('the events of Postal', () => {
     ]);
   });
 
-  it('a failure without a reply has the description of Postal as diagnosis', () => {
-    const body = getBody('message-delivery-failed.json');
-    const changedBody = { ...body, payload: { ...body.payload, output: '', details: 'No MX records' } };
-    expect(readEvents(changedBody).events[0]?.fact.diagnosis.diagnostic).toBe('No MX records');
-  });
-
   it('a bounce message is read as a bounce of the original message', () => {
     const [event] = readEvents(getBody('message-bounced.json')).events;
     expect(event).toMatchObject({ messageId: MESSAGE_ID, recipient: 'recipient@example.com' });

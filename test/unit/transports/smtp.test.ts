@@ -479,17 +479,6 @@ describe('TLS', () => {
     });
   });
 
-  test('implicit TLS to a port on which the server sends clear text defers the message, and the text names the cause', async () => {
-    const { transport } = await startPair(async (wire) => wire.writeLines('220 peer.example ESMTP'), {
-      tls: 'implicit',
-    });
-    const outcome = await attemptDelivery(transport);
-    expect(outcome.kind).toBe('deferred');
-    expect(outcome.reply.text).toMatch(
-      /^the TLS handshake with \S+ failed: the server does not use TLS on this port \([a-z ]+\)$/,
-    );
-  });
-
   test('required with an untrusted certificate defers the message without MAIL', async () => {
     const { peer, transport } = await startPair(createUpgradeScript(), { tls: 'required' });
     const outcome = await attemptDelivery(transport);
