@@ -139,7 +139,7 @@ describe('pipelining', () => {
 
   test('clients that pipeline requests and never read responses are disconnected and do not delay other clients', async () => {
     const rig = await startListener({
-      limits: { unreadResponseTimeoutMs: 400, timeoutCheckMs: 50, unauthenticatedReadIntervalMs: 1 },
+      limits: { unreadResponseTimeoutMs: 400, timeoutCheckMs: 50, maxUnanswered: 1_000 },
     });
     const clients = await Promise.all(Array.from({ length: selectCaseCount(3, 30) }, () => connectClient(rig, true)));
     const pipelinedRequests = Buffer.from(HEALTH_REQUEST.repeat(200_000));
