@@ -22,7 +22,7 @@ import { setup as startPostgresServers } from '../rig/postgres-setup.ts';
 import { SHARED_SERVERS } from '../rig/postgres-version.ts';
 import { DELIBERATE_FAULTS, type DeliberateFault } from './deliberate-faults-list.ts';
 
-/** The files of a fault of the dashboard must be built before the tests use them. */
+/** The pages as the service serves them. The tests build them again if their sources are newer. */
 const DASHBOARD_BUILD = 'dashboard/dist';
 
 /** `caught`: a test failed. `missed`: all tests passed. `invalid`: the tests did not run. */
@@ -66,7 +66,8 @@ export async function createFaultyCopy(faults: readonly DeliberateFault[]): Prom
 
   // The tests run in their own process group, so that their processes end with them.
   function removeCopy(): void {
-    if (child?.pid !== undefined && child.exitCode === null) process.kill(-child.pid, 'SIGKILL');
+    if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null)
+      process.kill(-child.pid, 'SIGKILL');
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }
   const removeOnSignal = (signal: NodeJS.Signals) => {
@@ -131,7 +132,7 @@ export async function createFaultyCopy(faults: readonly DeliberateFault[]): Prom
         path,
         text.replace(find, () => replace),
       );
-      // A newer time would make the tests build the dashboard.
+      // Without the earlier time, the tests would build the dashboard, which takes longer than most parts.
       if (!isDashboard) utimesSync(path, atime, mtime);
       try {
         return await runTests(part);
@@ -168,8 +169,8 @@ interface Report {
 }
 
 /**
- * Returns the file, the name and the error of the first failed test, or null. A file that cannot be loaded is no failed test,
- * because only a program that still runs shows that a test catches its fault.
+ * Returns the file, the name and the error of the first failed test, or null. A file that cannot be loaded is no failed
+ * test, because only a program that still runs shows that a test catches its fault.
  */
 function findFailedTest(reportText: string, root: string): string | null {
   const { testResults } = JSON.parse(reportText) as Report;

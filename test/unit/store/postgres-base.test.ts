@@ -84,7 +84,8 @@ describe('a transaction', () => {
         await transaction.query(INSERT_NUMBER, [addedNumber]);
       });
     await Promise.all([insertInOrder(1, 2, 3), insertInOrder(2, 1, 4)]);
-    expect(attemptCount).toBe(3);
+    // On a busy machine, the retried transaction can cause another deadlock.
+    expect(attemptCount).toBeGreaterThan(2);
     expect((await pool.query(SELECT_ALL, [])).map(({ n }) => n)).toEqual([1, 2, 3, 4]);
   });
 
