@@ -46,7 +46,6 @@ import { createFailureReporter } from './wiring/events.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
 import { createConsumeInboxRule } from './wiring/inbox-rules.ts';
 import { createNodeName, startNode } from './wiring/node.ts';
-import { startNotifications } from './wiring/notifications.ts';
 import { startObservability } from './wiring/observability.ts';
 import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
 import { findRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
@@ -191,7 +190,16 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
   );
   const { getDroppedLineCount } = log;
   const observability = stack.use(
-    startObservability({ settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events }),
+    await startObservability({
+      settings,
+      version,
+      node,
+      clock,
+      store,
+      readQueueStatistics,
+      getDroppedLineCount,
+      events,
+    }),
   );
   readRefusedReports = observability.getRefusedReports;
   if (roles.has('deliver')) readDelivery = observability.getDeliveryStatus;
@@ -275,21 +283,14 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
   // Messages and notifications get their ids from one generator, because no two ids may have the same time and
   // counter.
   const ids = createMessageIdGenerator(await store.findNewestId(), randomUUID);
-  stack.use(
-    startNotifications({
-      ...{
-        settings,
-        version,
-        node: ownNode,
-        store: { ...store, readQueueStatistics },
-        domains,
-        directory,
-        ids,
-        status: readStatus,
-      },
-      ...{ events, drainMs, getSecrets: () => notifySecrets, warn },
-    }),
-  );
+  if (settings.notifyTargets.length > 0) {
+    const { startNotifications } = await import('./wiring/notifications.ts');
+    const notifications = startNotifications({
+      ...{ settings, version, node: ownNode, domains, directory, ids, status: readStatus },
+      ...{ store: { ...store, readQueueStatistics }, events, drainMs, getSecrets: () => notifySecrets, warn },
+    });
+    stack.use(notifications);
+  }
   // The role `api` stores this key at the end of its start if the store has no account.
   const firstKey = options.createsFirstKey === false ? null : generateApiKey(randomBytes);
   const operator = roles.has('operator')

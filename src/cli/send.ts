@@ -7,7 +7,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { type IncomingMessage, request } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Command } from 'commander';
 import { parseHttpListen } from '../config/host.ts';
 import { findApiKey } from '../config/load.ts';
@@ -15,6 +15,7 @@ import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
 import { generateApiKey } from '../model/credentials.ts';
 import { formatHostPort, formatListen, isUnixSocket, type UnixSocket } from '../model/listen-address.ts';
+import { request } from '../node-http.ts';
 import { toPrintable } from '../printing/escape.ts';
 import type { Context } from './context.ts';
 import { CommandFailure } from './failure.ts';

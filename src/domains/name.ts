@@ -2,9 +2,9 @@
  * Parses the names that an operator enters for sending domains. A name is converted to lower-case A-labels, by the same
  * rules as the domains of addresses. The functions are pure. Every error is one line with the problem and the remedy.
  */
+import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
-import { parse } from 'tldts';
 import { parseHost } from '../model/address.ts';
 import { findMixedScripts } from './mixed-scripts.ts';
 
@@ -20,6 +20,14 @@ const MAX_LABEL_LENGTH = 63;
 const DKIM_PREFIX_LENGTH = 'prYYYYMMDDxxxxa._domainkey.'.length;
 const REMEDY = 'give a domain name such as example.com';
 
+const require = createRequire(import.meta.url);
+
+/** Splits a host name at its public suffix. The list is loaded at the first call, because most starts do not need it. */
+function parsePublicSuffix(host: string) {
+  const { parse } = require('tldts') as typeof import('tldts');
+  return parse(host, { allowPrivateDomains: true });
+}
+
 /** Parses an entered domain name. A public suffix, and a name that is too long for its DKIM records, are faults. */
 export function parseDomainName(text: string): DomainName {
   const enteredName = text.endsWith('.') ? text.slice(0, -1) : text;
@@ -31,7 +39,7 @@ export function parseDomainName(text: string): DomainName {
     const fault = `${quoteShortenedText(text)} has ${name.length} characters; the maximum is ${MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH}, because the names of its DKIM records are longer; give a shorter name`;
     return { ok: false, fault };
   }
-  const parsedName = parse(name, { allowPrivateDomains: true });
+  const parsedName = parsePublicSuffix(name);
   if (parsedName.domain === null) {
     const suffixText = parsedName.isPrivate
       ? 'a provider assigns names under it to its customers'
@@ -50,7 +58,7 @@ export function parseDomainName(text: string): DomainName {
  * the name.
  */
 export function getOrganizationalDomain(name: string): string {
-  return parse(name, { allowPrivateDomains: true }).domain ?? name;
+  return parsePublicSuffix(name).domain ?? name;
 }
 
 /**
@@ -58,7 +66,7 @@ export function getOrganizationalDomain(name: string): string {
  * as for `node.js` and for IP addresses, returns null.
  */
 export function findOrganizationalDomain(host: string): string | null {
-  const parsedName = parse(host, { allowPrivateDomains: true });
+  const parsedName = parsePublicSuffix(host);
   return parsedName.isIcann === true || parsedName.isPrivate === true ? parsedName.domain : null;
 }
 

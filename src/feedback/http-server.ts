@@ -6,11 +6,11 @@
  * the total size of the bodies that are being received is at most `MAX_BUFFERED_BYTES`. Disconnected clients are not
  * logged. After a refusal, the server closes the connection and does not read the remaining body.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
-import { createServer as createTlsServer } from 'node:https';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
+import { createServer, getHttps, STATUS_CODES } from '../node-http.ts';
 
 /** The maximum total size of all bodies that are being received. */
 const MAX_BUFFERED_BYTES = 64 * 1_048_576;
@@ -83,7 +83,7 @@ export function createEventServer(
   const tls =
     certificate === null
       ? null
-      : createTlsServer(
+      : getHttps().createServer(
           {
             ...limits,
             ...certificate,

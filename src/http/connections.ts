@@ -14,12 +14,12 @@
  * paused connection has received remains in the buffer of the stream.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Clock } from '../clock.ts';
 import { toPeerNetwork } from '../model/address.ts';
 import type { DropReason } from '../model/events.ts';
+import { isTlsServer } from '../node-http.ts';
 import { ConnectionTable, type TableConnection } from './capacity.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
 
@@ -172,7 +172,7 @@ export class Connections implements HttpConnections {
   attach(server: Server): void {
     const { keepAliveTimeoutMs, timeoutCheckMs } = this.#limits;
     server.keepAliveTimeout = keepAliveTimeoutMs;
-    if (server instanceof TlsServer) {
+    if (isTlsServer(server)) {
       server.on('connection', (socket: Socket) => {
         const connection = this.#addConnection(socket);
         if (connection !== null) this.#handshakes.set(formatConnectionId(socket), connection);

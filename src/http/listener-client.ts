@@ -7,8 +7,8 @@
  * this case the listener may have accepted the submitted message.
  */
 import { readFileSync } from 'node:fs';
-import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import type { IncomingMessage, RequestOptions } from 'node:http';
+import { getHttps, request as httpRequest } from '../node-http.ts';
 import type { CertificatePaths } from './tls.ts';
 
 export const SEND_MAIL_PATH = '/api/v1/send-mail';
@@ -98,7 +98,7 @@ function sendOverTcp(
 ) {
   const target = { ...options, host: toReachableHost(hostname), port: Number(port) };
   if (protocol !== 'https:' || tls === null) return httpRequest(target, onResponse);
-  return httpsRequest(
+  return getHttps().request(
     {
       ...target,
       ca: readFileSync(tls.certPath),

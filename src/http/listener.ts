@@ -6,12 +6,11 @@
  * `node.operation_failed`. The request that causes an error receives status 500.
  */
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
-import { createServer as createTlsServer, Server as TlsServer } from 'node:https';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import Fastify, { type FastifyInstance } from 'fastify';
 import type { Clock } from '../clock.ts';
 import { isUnixSocket, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
+import { createServer, getHttps, isTlsServer, STATUS_CODES } from '../node-http.ts';
 import { bind } from './bind.ts';
 import { RequestLimiter } from './capacity.ts';
 import { Connections, createPeerShareExemption, type HttpConnections } from './connections.ts';
@@ -20,14 +19,7 @@ import { LISTENER_LIMITS, type Listener, type ListenerLimits, type ListenerOptio
 import { countHeader, getPath, ResponseWriter, toOriginForm } from './protocol.ts';
 import { createSendMail } from './send-mail.ts';
 import { type CertificatePair, readCertificate, watchCertificate } from './tls.ts';
-import { createTrustedProxies, type TrustedProxies } from './trusted-proxies.ts';
-
-/** The value of the Allow header for each path (RFC 9110 section 10.2.1). */
-const ALLOWED_METHODS: Readonly<Record<string, string>> = {
-  '/api/v1/send-mail': 'POST',
-  '/healthz': 'GET, HEAD',
-  '/readyz': 'GET, HEAD',
-};
+import { createTrustedProxies } from './trusted-proxies.ts';
 
 /**
  * The maximum time, within the drain timeout, in which pending responses are sent before their connections are closed.
@@ -52,7 +44,6 @@ export function createListener(options: ListenerOptions): Listener {
     onDrop: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener: 'public', reason }),
   });
   let runningServer: {
-    readonly app: FastifyInstance;
     readonly server: Server;
     readonly stopCertificateWatch: () => void;
   } | null = null;
@@ -61,11 +52,9 @@ export function createListener(options: ListenerOptions): Listener {
     // A listener on a unix socket uses no TLS, because its peers are on this machine and a proxy terminates TLS.
     const tls = isUnixSocket(settings.listen) ? null : settings.tls;
     const certificate = tls === null ? null : readCertificate(tls);
-    const app = createApp(options, limits, limiter, responseWriter, connections, proxies, onRefused, (handle) =>
-      createHttpServer({ limits, certificate, responseWriter, connections, clock, handle, onRefused }),
-    );
-    await app.ready();
-    const { server } = app;
+    const sendMail = createSendMail(options, limiter, responseWriter, connections, proxies);
+    const handle = createRouter(options, responseWriter, sendMail, onRefused);
+    const server = createHttpServer({ limits, certificate, responseWriter, connections, clock, handle, onRefused });
     const listenAddress = await bind(server, settings.listen, 'POSTRIDER_LISTEN');
     // Accepting a connection fails if no file descriptor is free. Open connections are not affected.
     server.on('error', reportError);
@@ -77,19 +66,19 @@ export function createListener(options: ListenerOptions): Listener {
             limits.certificatePollMs,
             clock,
             (pair) => {
-              if (server instanceof TlsServer) server.setSecureContext({ ...pair, minVersion: MIN_TLS_VERSION });
+              if (isTlsServer(server)) server.setSecureContext({ ...pair, minVersion: MIN_TLS_VERSION });
               publish({ type: 'certificate.reloaded', at: clock.now() });
             },
             (fault) => publish({ type: 'certificate.refused', at: clock.now(), fault }),
           );
-    runningServer = { app, server, stopCertificateWatch };
+    runningServer = { server, stopCertificateWatch };
     return toListenAddress(listenAddress, certificate === null ? 'http' : 'https');
   }
 
   async function drain(timeoutMs: number): Promise<void> {
     responseWriter.startDraining();
     if (runningServer === null) return;
-    const { app, server, stopCertificateWatch } = runningServer;
+    const { server, stopCertificateWatch } = runningServer;
     runningServer = null;
     stopCertificateWatch();
     // `server.close` stops the acceptance of connections, and closes connections that are idle between two requests.
@@ -111,93 +100,57 @@ export function createListener(options: ListenerOptions): Listener {
     server.closeAllConnections();
     connections.closeAll();
     await serverClosed;
-    await app.close();
   }
 
   return { start, drain, close: () => drain(0) };
 }
 
-/**
- * Creates the Fastify instance, which routes requests. The handlers read bodies and write responses without Fastify, so
- * that no default response of Fastify is sent.
- */
-function createApp(
-  options: ListenerOptions,
-  limits: ListenerLimits,
-  limiter: RequestLimiter,
+/** Creates the handler of all valid requests. The listener has three routes, so it needs no routing library. */
+function createRouter(
+  { publish, clock, getNotReadyReason }: ListenerOptions,
   responseWriter: ResponseWriter,
-  connections: Connections,
-  proxies: TrustedProxies,
-  onRefused: (code: ErrorCode) => void,
-  serverFactory: (handle: (req: IncomingMessage, res: ServerResponse) => void) => Server,
-): FastifyInstance {
-  const handleUnknownRoute = (req: IncomingMessage, res: ServerResponse): void => {
-    const allowedMethods = ALLOWED_METHODS[getPath(req.url ?? '')];
-    const code = allowedMethods === undefined ? 'not-found' : 'method-not-allowed';
-    responseWriter.sendError(req, res, code, null, allowedMethods === undefined ? {} : { Allow: allowedMethods });
-    onRefused(code);
-  };
-  const app = Fastify({
-    serverFactory,
-    clientErrorHandler: (error, socket) => onClientError(error, socket, connections, options.clock, onRefused),
-    logger: false,
-    exposeHeadRoutes: false,
-    return503OnClosing: false,
-    requestTimeout: limits.requestTimeoutMs,
-    // The routes have no query parameters, so the query is not parsed.
-    routerOptions: { querystringParser: () => ({}) },
-    // A request target that cannot be decoded matches no path.
-    frameworkErrors: (_error, request, reply) => {
-      reply.hijack();
-      handleUnknownRoute(request.raw, reply.raw);
-    },
-  });
-  // By default, Fastify reads a body before it calls the handler, even if no route matches. Here the handler reads the
-  // body after it has checked the key.
-  for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'QUERY'])
-    app.addHttpMethod(method, { hasBody: false, overrideExisting: true });
-  const sendMail = createSendMail(options, limiter, responseWriter, connections, proxies);
-  app.post('/api/v1/send-mail', (request, reply) => {
-    reply.hijack();
-    sendMail(request.raw, reply.raw);
-  });
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: '/healthz',
-    handler: (_request, reply) => {
-      reply.hijack();
-      responseWriter.sendOk(reply.raw, 'alive');
-    },
-  });
-  app.route({
-    method: ['GET', 'HEAD'],
-    url: '/readyz',
-    handler: (request, reply) => {
-      reply.hijack();
-      const reason = responseWriter.isDraining ? 'draining' : options.getNotReadyReason();
-      if (reason === null) {
-        responseWriter.sendOk(reply.raw, 'ready');
-        return;
-      }
-      responseWriter.sendError(request.raw, reply.raw, 'not-ready', reason, { 'Cache-Control': 'no-store' });
-      onRefused('not-ready');
-    },
-  });
-  app.setNotFoundHandler((request, reply) => {
-    reply.hijack();
-    handleUnknownRoute(request.raw, reply.raw);
-  });
-  app.setErrorHandler((error, request, reply) => {
-    options.publish({ type: 'node.operation_failed', at: options.clock.now(), operation: 'request', error });
-    reply.hijack();
-    if (reply.raw.headersSent) {
-      reply.raw.destroy();
+  sendMail: Handler,
+  onRefused: OnRefused,
+): Handler {
+  const sendReadiness: Handler = (req, res) => {
+    const reason = responseWriter.isDraining ? 'draining' : getNotReadyReason();
+    if (reason === null) {
+      responseWriter.sendOk(res, 'ready');
       return;
     }
-    responseWriter.sendError(request.raw, reply.raw, 'internal-error', null, {});
-    onRefused('internal-error');
-  });
-  return app;
+    responseWriter.sendError(req, res, 'not-ready', reason, { 'Cache-Control': 'no-store' });
+    onRefused('not-ready');
+  };
+  const routes: ReadonlyMap<string, { readonly methods: readonly string[]; readonly handle: Handler }> = new Map([
+    ['/api/v1/send-mail', { methods: ['POST'], handle: sendMail }],
+    ['/healthz', { methods: ['GET', 'HEAD'], handle: (_req, res) => responseWriter.sendOk(res, 'alive') }],
+    ['/readyz', { methods: ['GET', 'HEAD'], handle: sendReadiness }],
+  ]);
+  return (req, res) => {
+    const route = routes.get(getPath(req.url ?? ''));
+    if (route === undefined) {
+      responseWriter.sendError(req, res, 'not-found', null, {});
+      onRefused('not-found');
+      return;
+    }
+    if (!route.methods.includes(req.method ?? '')) {
+      // RFC 9110 section 10.2.1.
+      responseWriter.sendError(req, res, 'method-not-allowed', null, { Allow: route.methods.join(', ') });
+      onRefused('method-not-allowed');
+      return;
+    }
+    try {
+      route.handle(req, res);
+    } catch (error) {
+      publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
+      if (res.headersSent) {
+        res.destroy();
+        return;
+      }
+      responseWriter.sendError(req, res, 'internal-error', null, {});
+      onRefused('internal-error');
+    }
+  };
 }
 
 // Creates the HTTP server of the public listener. The code sets timeouts and the maximum header size, and replaces the
@@ -254,7 +207,7 @@ function createHttpServer(parts: ServerParts): Server {
   const server =
     certificate === null
       ? createServer(options, onRequest)
-      : createTlsServer(
+      : getHttps().createServer(
           {
             ...options,
             ...certificate,
@@ -267,6 +220,9 @@ function createHttpServer(parts: ServerParts): Server {
   // The handler sends 100 Continue after it has checked the key, so that a request with an invalid key is refused
   // before its body is sent.
   server.on('checkContinue', onRequest);
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) =>
+    onClientError(error, socket, connections, clock, onRefused),
+  );
   server.on('checkExpectation', (req: IncomingMessage, res: ServerResponse) => {
     responseWriter.sendError(req, res, 'expectation-failed', null, {});
     onRefused('expectation-failed');

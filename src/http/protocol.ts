@@ -142,11 +142,19 @@ export function isJsonType(value: string | undefined): boolean {
   return type.length < 64 && type.trim().toLowerCase() === JSON_TYPE;
 }
 
-/** Returns the path of a request target in origin form or absolute form (RFC 9112 section 3.2), without the query. */
+/**
+ * Returns the decoded path of a request target in origin form (RFC 9112 section 3.2.1), without the query. A path that
+ * cannot be decoded is returned unchanged.
+ */
 export function getPath(target: string): string {
-  const originForm = toOriginForm(target);
-  const queryIndex = originForm.indexOf('?');
-  return queryIndex < 0 ? originForm : originForm.slice(0, queryIndex);
+  const [targetWithoutQuery = ''] = target.split('?', 1);
+  const [path = ''] = targetWithoutQuery.split('#', 1);
+  if (!path.includes('%')) return path;
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
 }
 
 /**

@@ -6,8 +6,8 @@
  * further change, so that a partial renewal is never loaded.
  */
 import { readFileSync } from 'node:fs';
-import { createSecureContext } from 'node:tls';
 import type { Clock } from '../clock.ts';
+import { getTls } from '../node-http.ts';
 import { watchFiles } from './watch-file.ts';
 
 export interface CertificatePair {
@@ -26,6 +26,7 @@ export function readCertificate(paths: CertificatePaths): CertificatePair {
     cert: readFile('POSTRIDER_TLS_CERT', paths.certPath),
     key: readFile('POSTRIDER_TLS_KEY', paths.keyPath),
   };
+  const { createSecureContext } = getTls();
   try {
     createSecureContext({ cert: certificatePair.cert });
   } catch (error) {

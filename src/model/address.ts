@@ -8,7 +8,7 @@
  * Guarantees: the parser reads at most 254 characters in one pass and never throws. An accepted address has no control
  * character, no white space except U+0020 inside quotes, and no bidi or other format control.
  */
-import { toASCII } from 'tr46';
+import { createRequire } from 'node:module';
 
 export interface Address {
   /** The local part as submitted, including quotes. */
@@ -18,6 +18,8 @@ export interface Address {
   /** False if the local part requires SMTPUTF8 (RFC 6531). */
   readonly isAscii: boolean;
 }
+
+const require = createRequire(import.meta.url);
 
 /** The maximum length of a local part (RFC 5321 section 4.5.3.1.1). */
 const MAX_LOCAL_OCTETS = 64;
@@ -215,6 +217,8 @@ function hasAcePrefix(text: string, start: number, end: number): boolean {
  * full-width letters and digits), so the host rules are checked on the result as well.
  */
 function toAsciiDomain(domain: string): string | null {
+  // The tables are loaded for the first name that needs them, because loading them delays the start of each thread.
+  const { toASCII } = require('tr46') as typeof import('tr46');
   const asciiDomain = toASCII(domain, {
     checkBidi: true,
     checkHyphens: true,

@@ -6,7 +6,7 @@
  * answer, the scrape omits only these values.
  */
 
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { createRequire } from 'node:module';
 import { ALARMING_REASONS } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
 import {
@@ -25,6 +25,8 @@ import type { Outcome } from '../model/outcome.ts';
 import type { QueueStatistics } from '../model/overview.ts';
 import { formatWebhookId, type WebhookStatistics } from '../model/webhook.ts';
 import type { Handlers } from './events.ts';
+
+const require = createRequire(import.meta.url);
 
 export interface Metrics {
   /**
@@ -145,6 +147,8 @@ export function createMetrics({
   refusalReasons,
   getDroppedLineCount = () => 0,
 }: MetricsOptions): Metrics {
+  const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } =
+    require('prom-client') as typeof import('prom-client');
   const registry = new Registry();
   const registers = [registry];
   // With the default precision, the event loop is sampled every 10 ms, which took 80 % of the processor time of an idle
@@ -446,63 +450,63 @@ export function createMetrics({
   }
 }
 
-/** Returns the event handlers of the metrics. */
-export function createMetricHandlers(metrics: Metrics): Handlers {
+/** Returns the event handlers of the metrics. The first event creates the metrics (`getMetrics`). */
+export function createMetricHandlers(getMetrics: () => Metrics): Handlers {
   const countReported = (event: EventOf<'message.bounced' | 'message.complained'>, state: 'bounced' | 'complained') => {
-    metrics.countStateEntry(state);
-    if (event.reportedBy !== null) metrics.countReport(state);
+    getMetrics().countStateEntry(state);
+    if (event.reportedBy !== null) getMetrics().countReport(state);
   };
   return {
-    'message.accepted': ({ tookMs }) => metrics.countAccepted(tookMs),
-    'message.replayed': () => metrics.countReplayed(),
-    'message.suppressed': () => metrics.countStateEntry('suppressed'),
+    'message.accepted': ({ tookMs }) => getMetrics().countAccepted(tookMs),
+    'message.replayed': () => getMetrics().countReplayed(),
+    'message.suppressed': () => getMetrics().countStateEntry('suppressed'),
     'message.delivered': ({ at, acceptedAt, reportedBy }) => {
-      metrics.countStateEntry('delivered');
+      getMetrics().countStateEntry('delivered');
       if (reportedBy === null) return;
-      metrics.countReport('delivered');
+      getMetrics().countReport('delivered');
       // Of all reports, only the delivery event of a provider sets `delivered`, so this event also confirms the
       // delivery.
-      if (acceptedAt !== null) metrics.recordConfirmation(at - acceptedAt);
+      if (acceptedAt !== null) getMetrics().recordConfirmation(at - acceptedAt);
     },
     'message.confirmed': ({ at, acceptedAt }) => {
-      metrics.countReport('confirmed');
-      metrics.recordConfirmation(at - acceptedAt);
+      getMetrics().countReport('confirmed');
+      getMetrics().recordConfirmation(at - acceptedAt);
     },
-    'message.deferred': () => metrics.countDeferred(),
+    'message.deferred': () => getMetrics().countDeferred(),
     'message.bounced': (event) => {
       countReported(event, 'bounced');
-      if (event.failure !== null) metrics.countBounce(event.failure);
+      if (event.failure !== null) getMetrics().countBounce(event.failure);
     },
     'message.complained': (event) => countReported(event, 'complained'),
-    'message.expired': () => metrics.countStateEntry('expired'),
-    'message.uncertain': () => metrics.countStateEntry('uncertain'),
-    'message.cancelled': () => metrics.countStateEntry('cancelled'),
-    'message.reported': () => metrics.countReport('recorded'),
-    'message.signing_failed': () => metrics.countAlarm(SIGNING_ALARM),
-    'attempt.ended': ({ attempt }) => metrics.countAttempt(attempt.outcome.kind, attempt.tookMs),
-    'attempt.alarm_raised': ({ reason }) => metrics.countAlarm(reason),
-    'request.refused': ({ code }) => metrics.countRefused(code),
-    'request.fields_ignored': ({ count }) => metrics.countIgnoredFields(count),
-    'connection.dropped': ({ listener, reason }) => metrics.countDroppedConnection(listener, reason),
-    'report.repeated': () => metrics.countReport('repeated'),
-    'report.unrelated': ({ count }) => metrics.countReport('unrelated', count),
-    'report.not_understood': () => metrics.countReport('not-understood'),
-    'report.refused': ({ reason, count }) => metrics.countRefusedReport(reason, count),
-    'account.locked': () => metrics.countAlarm('account-locked'),
-    'domain.failing': () => metrics.countAlarm('domain-failing'),
-    'domain.blocked': () => metrics.countAlarm('domain-blocked'),
-    'domain.return_path_failing': () => metrics.countAlarm('return-path-failing'),
-    'notification.delivered': ({ target }) => metrics.countNotification(target, 'delivered'),
-    'notification.attempt_failed': ({ target }) => metrics.countNotification(target, 'retried'),
-    'notification.failed': ({ target }) => metrics.countNotification(target, 'failed'),
-    'webhook.attempt_succeeded': ({ webhookId }) => metrics.countWebhookAttempt(webhookId, true),
-    'webhook.attempt_failed': ({ webhookId }) => metrics.countWebhookAttempt(webhookId, false),
-    'webhook.delivery_failed': ({ webhookId }) => metrics.countWebhookAttempt(webhookId, false),
-    'webhook.disabled': () => metrics.countAlarm('webhook-disabled'),
-    'store.committed': ({ kind, size, tookMs }) => metrics.recordCommit(kind, size, tookMs),
-    'store.files_lost': () => metrics.countAlarm('database-files'),
-    'circuit_breaker.opened': () => metrics.setBreakerState('open'),
-    'circuit_breaker.half_opened': () => metrics.setBreakerState('half-open'),
-    'circuit_breaker.closed': () => metrics.setBreakerState('closed'),
+    'message.expired': () => getMetrics().countStateEntry('expired'),
+    'message.uncertain': () => getMetrics().countStateEntry('uncertain'),
+    'message.cancelled': () => getMetrics().countStateEntry('cancelled'),
+    'message.reported': () => getMetrics().countReport('recorded'),
+    'message.signing_failed': () => getMetrics().countAlarm(SIGNING_ALARM),
+    'attempt.ended': ({ attempt }) => getMetrics().countAttempt(attempt.outcome.kind, attempt.tookMs),
+    'attempt.alarm_raised': ({ reason }) => getMetrics().countAlarm(reason),
+    'request.refused': ({ code }) => getMetrics().countRefused(code),
+    'request.fields_ignored': ({ count }) => getMetrics().countIgnoredFields(count),
+    'connection.dropped': ({ listener, reason }) => getMetrics().countDroppedConnection(listener, reason),
+    'report.repeated': () => getMetrics().countReport('repeated'),
+    'report.unrelated': ({ count }) => getMetrics().countReport('unrelated', count),
+    'report.not_understood': () => getMetrics().countReport('not-understood'),
+    'report.refused': ({ reason, count }) => getMetrics().countRefusedReport(reason, count),
+    'account.locked': () => getMetrics().countAlarm('account-locked'),
+    'domain.failing': () => getMetrics().countAlarm('domain-failing'),
+    'domain.blocked': () => getMetrics().countAlarm('domain-blocked'),
+    'domain.return_path_failing': () => getMetrics().countAlarm('return-path-failing'),
+    'notification.delivered': ({ target }) => getMetrics().countNotification(target, 'delivered'),
+    'notification.attempt_failed': ({ target }) => getMetrics().countNotification(target, 'retried'),
+    'notification.failed': ({ target }) => getMetrics().countNotification(target, 'failed'),
+    'webhook.attempt_succeeded': ({ webhookId }) => getMetrics().countWebhookAttempt(webhookId, true),
+    'webhook.attempt_failed': ({ webhookId }) => getMetrics().countWebhookAttempt(webhookId, false),
+    'webhook.delivery_failed': ({ webhookId }) => getMetrics().countWebhookAttempt(webhookId, false),
+    'webhook.disabled': () => getMetrics().countAlarm('webhook-disabled'),
+    'store.committed': ({ kind, size, tookMs }) => getMetrics().recordCommit(kind, size, tookMs),
+    'store.files_lost': () => getMetrics().countAlarm('database-files'),
+    'circuit_breaker.opened': () => getMetrics().setBreakerState('open'),
+    'circuit_breaker.half_opened': () => getMetrics().setBreakerState('half-open'),
+    'circuit_breaker.closed': () => getMetrics().setBreakerState('closed'),
   };
 }

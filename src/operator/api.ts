@@ -63,10 +63,10 @@ export interface ApiParts {
   readonly getInstallationInfo: () => InstallationInfo;
   /** The context for routes that serve captured messages as files. */
   readonly inboxContext: InboxContext;
-  /** The OpenAPI document of this API, as JSON text. */
-  readonly document: string;
-  /** The OpenAPI document of the public listener, as JSON text. */
-  readonly publicDocument: string;
+  /** Returns the OpenAPI document of this API, as JSON text. */
+  readonly getDocument: () => string;
+  /** Returns the OpenAPI document of the public listener, as JSON text. */
+  readonly getPublicDocument: () => string;
 }
 
 /** Information about the installation in the response to `GET /session`. */
@@ -125,9 +125,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     if (path === null) return sendRefusal(reply, { kind: 'refused', status: 400, message: 'Missing: path' });
     return reply.send({ ticket: sessions.createTicket(session, path, clock.now()) } satisfies Ticket);
   });
-  app.get(`${API_PATH}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
+  app.get(`${API_PATH}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.getDocument()));
   app.get(`${API_PATH}/public-openapi.json`, (_request, reply) =>
-    reply.type('application/json').send(parts.publicDocument),
+    reply.type('application/json').send(parts.getPublicDocument()),
   );
 
   app.get(`${API_PATH}/session`, async (request, reply) => {

@@ -1,47 +1,27 @@
 /**
- * Creates the operator listener, which serves metrics, documents, health, the dashboard (dashboard.ts) and the operator
- * API (api.ts). Only the API can make changes.
+ * Creates the operator listener, which serves metrics, documents, health, the dashboard and the operator API (app.ts).
  *
- * Guarantees: if a password is set, every route requires the password or a token, except `/healthz`, the files of the
- * dashboard, and sign-in, sign-out and the OpenAPI documents of the API. Errors: `start` rejects with a one-line error
- * if it cannot bind the address, or if no password is set and the address is not loopback.
+ * Errors: `start` rejects with a one-line error if it cannot bind the address, or if no password is set and the address
+ * is not loopback.
  */
 
-import type { IncomingMessage } from 'node:http';
-import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
-import { createTrustedProxies, getClientAddress } from '../http/trusted-proxies.ts';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { FastifyInstance } from 'fastify';
 import { formatListen, isUnixSocket, toListenAddress } from '../model/listen-address.ts';
-import { escapeJson } from '../printing/escape.ts';
-import { AccessControl, isLoopbackHost } from './access.ts';
-import { API_PATH, addApi } from './api.ts';
-import { createApiDocument, createApiReference } from './api-document.ts';
-import { BodyTimeouts } from './body-timeouts.ts';
-import { addDashboard, isDashboardRoute, isUnknownPage } from './dashboard.ts';
-import { delayResponse } from './delay.ts';
-import { isCrossOrigin } from './origin.ts';
+import { createServer } from '../node-http.ts';
+import { isLoopbackHost } from './access.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
 import { createClientErrorResponse, createRawResponse } from './raw-responses.ts';
-import { CROSS_ORIGIN_CREDENTIALS, createStatusErrorBody, sendRefusal } from './refusal.ts';
+import { createStatusErrorBody, JSON_TYPE, SECURITY_HEADERS } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
-import { createTokenAuthenticator, getBearerToken } from './token-authenticator.ts';
 
-const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-const SECURITY_HEADERS = {
-  'Content-Security-Policy': CONTENT_SECURITY_POLICY,
-  'X-Content-Type-Options': 'nosniff',
-  'Referrer-Policy': 'no-referrer',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Cache-Control': 'no-store',
-} as const;
-const JSON_TYPE = 'application/json; charset=utf-8';
 const LISTEN_SETTING = 'POSTRIDER_OPERATOR_LISTEN';
 
 /** Creates the listener. `start` binds the listener. */
 export function createOperatorListener(options: OperatorOptions): OperatorListener {
   const { settings, bind } = options;
   const { operatorListen } = settings;
-  let app: FastifyInstance | null = null;
+  let running: RunningServer | null = null;
 
   return {
     async start() {
@@ -58,192 +38,86 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
       }
       const { api } = options;
       const sessions = api === null ? null : createSessions(api.key, settings.operatorPassword === null);
-      const newApp = createApp(options, sessions);
-      await newApp.ready();
-      const address = toListenAddress(await bind(newApp.server, operatorListen, LISTEN_SETTING), 'http');
-      app = newApp;
+      const newServer = createOperatorServer(options, sessions);
+      const address = toListenAddress(await bind(newServer.server, operatorListen, LISTEN_SETTING), 'http');
+      running = newServer;
       const link = sessions?.linkToken ?? null;
       return { ...address, signInUrl: link === null ? null : `${address.url}/sign-in?link=${link}` };
     },
     async close() {
-      const closingApp = app;
-      app = null;
+      const closing = running;
+      running = null;
       // Fastify does not close the connections of a server that it did not bind. A connection with an incomplete
       // response would never close.
-      closingApp?.server.close();
-      closingApp?.server.closeAllConnections();
-      await closingApp?.close();
+      closing?.server.close();
+      closing?.server.closeAllConnections();
+      await closing?.closeApp();
     },
   };
 }
 
-function createApp(options: OperatorOptions, sessions: Sessions | null): FastifyInstance {
-  const { clock, api, connections } = options;
-  const access = new AccessControl(options.settings.operatorPassword);
-  const proxies = createTrustedProxies(options.settings.trustedProxies, isUnixSocket(options.settings.operatorListen));
-  const tokens = api === null ? null : createTokenAuthenticator({ clock, access, store: api.store });
-  const app = Fastify({
-    logger: false,
-    forceCloseConnections: true,
-    return503OnClosing: false,
-    bodyLimit: 65_536,
-    // An address has at most 254 octets (RFC 5321 section 4.5.3.1.3). Each octet has up to three characters in a path.
-    routerOptions: { maxParamLength: 1_024 },
-    // Bodies have their own timeouts (body-timeouts.ts).
-    requestTimeout: 0,
-    http: {
+interface RunningServer {
+  readonly server: Server;
+  /** Closes the application if it was loaded. */
+  closeApp(): Promise<void>;
+}
+
+/**
+ * Creates the server. The application is loaded at the first request, because it takes a third of the processor time of
+ * a start and many processes never receive such a request (docs/decisions/launcher.md).
+ */
+function createOperatorServer(options: OperatorOptions, sessions: Sessions | null): RunningServer {
+  const { connections, onError } = options;
+  let app: Promise<FastifyInstance> | null = null;
+  const loadApp = (): Promise<FastifyInstance> => {
+    app ??= import('./app.ts').then(({ createApp }) => createApp(options, sessions, server));
+    return app;
+  };
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const loadedApp = await loadApp().catch((error: unknown) => {
+      onError(error);
+      sendError(response, 500, 'Internal server error');
+      return null;
+    });
+    loadedApp?.routing(request, response);
+  };
+  const server = createServer(
+    {
+      // Bodies have their own timeouts (body-timeouts.ts).
+      requestTimeout: 0,
       headersTimeout: 10_000,
       connectionsCheckingInterval: 1_000,
       maxHeaderSize: 16_384,
-      // The response of Node to a missing Host header has no body. The hook below sends a response with a body.
+      // The response of Node to a missing Host header has no body. A hook of the application sends a response with a
+      // body.
       requireHostHeader: false,
     },
-    clientErrorHandler: (error, socket) =>
-      connections.handleClientError(error, socket, () => createClientErrorResponse(error)),
-    // Fastify calls no hooks for a request target that it cannot decode.
-    frameworkErrors: (_error, _request, reply) =>
-      sendStatusError(reply.headers(SECURITY_HEADERS), 400, 'Malformed request target'),
-  });
-  app.server.on('connect', (_request, socket) =>
+    (request, response) => void handle(request, response),
+  );
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
+    connections.handleClientError(error, socket, () => createClientErrorResponse(error)),
+  );
+  server.on('connect', (_request, socket) =>
     connections.endWithResponse(socket, createRawResponse(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
   );
-  app.server.on('checkExpectation', (_request, response) => {
-    const body = JSON.stringify(createStatusErrorBody(417, 'Expectation failed'));
-    const headers = {
-      ...SECURITY_HEADERS,
-      'Content-Type': JSON_TYPE,
-      'Content-Length': body.length,
-      Connection: 'close',
-    };
-    response.writeHead(417, headers).end(body);
-  });
-  connections.attach(app.server);
-
-  // Control characters are escaped, because curl may show a response on a terminal.
-  app.setReplySerializer((payload) => escapeJson(JSON.stringify(payload)));
-  const bodyTimeouts = new BodyTimeouts(clock, connections);
-  app.addHook('onRequest', (request, reply, done) => {
-    bodyTimeouts.start(request.raw);
-    reply.headers(SECURITY_HEADERS);
-    // RFC 9112 section 3.2. Access depends on the Host header, so it must not be ambiguous.
-    const hostCount = countHostHeaders(request.raw);
-    if (hostCount > 1 || (hostCount === 0 && request.raw.httpVersionMinor >= 1)) {
-      sendStatusError(reply, 400, 'Exactly one Host header is required');
-      return;
-    }
-    // The API authenticates and authorizes its requests.
-    if (api !== null && isApi(request.url)) {
-      done();
-      return;
-    }
-    if (request.method !== 'GET' && request.method !== 'HEAD') {
-      // The body is not read. The connection is closed, so the body is not parsed as the next request.
-      reply.headers({ Allow: 'GET, HEAD', Connection: 'close' });
-      sendStatusError(reply, 405, 'Method not allowed');
-      return;
-    }
-    if (
-      request.routeOptions.url === '/healthz' ||
-      isDashboardRoute(request.routeOptions.url) ||
-      isUnknownPage(request)
-    ) {
-      done();
-      return;
-    }
-    const { authorization, host } = request.headers;
-    if (authorization !== undefined && isCrossOrigin(request)) {
-      sendStatusError(reply, CROSS_ORIGIN_CREDENTIALS.status, CROSS_ORIGIN_CREDENTIALS.message);
-      return;
-    }
-    const token = options.settings.operatorPassword === null ? null : getBearerToken(authorization);
-    if (tokens !== null && token !== null) {
-      void tokens.authenticateForMetrics(getClientAddress(request.raw, proxies), token).then((authentication) => {
-        if (authentication.kind === 'refused') {
-          sendRefusal(reply, authentication);
-          return;
-        }
-        connections.markAuthenticated(request.raw.socket);
-        done();
-      }, done);
-      return;
-    }
-    const decision = access.check(getClientAddress(request.raw, proxies), host, authorization, clock.now());
-    switch (decision.kind) {
-      case 'granted':
-        // Without a password, every process of this machine has access, so the request does not authenticate its
-        // client.
-        if (options.settings.operatorPassword !== null) connections.markAuthenticated(request.raw.socket);
-        void delayResponse(request.raw, clock, decision.delayMs).then(() => done());
-        return;
-      case 'challenge':
-        void delayResponse(request.raw, clock, decision.delayMs).then(() => {
-          reply.header('WWW-Authenticate', 'Basic realm="Postrider operator", charset="UTF-8"');
-          sendStatusError(reply, 401, 'The operator password or a token is required');
-        });
-        return;
-      case 'limited':
-        reply.header('Retry-After', Math.max(1, Math.ceil(decision.retryAfterMs / 1000)));
-        sendStatusError(reply, 429, 'Too many wrong passwords');
-        return;
-      case 'host-not-allowed':
-        sendStatusError(reply, 403, 'POSTRIDER_OPERATOR_PASSWORD is not set; use http://127.0.0.1 or http://localhost');
-        return;
-    }
-  });
-
-  app.get('/healthz', (_request, reply) => reply.send({ result: 'ok', message: 'alive' }));
-  app.get('/metrics', async (_request, reply) => {
-    const { contentType, text } = await options.scrapeMetrics();
-    return reply.type(contentType).send(text);
-  });
-  app.get('/openapi.json', (_request, reply) => reply.type('application/json').send(options.openApi));
-  const sendPage = addDashboard(app, options.dashboard);
-  if (api !== null && sessions !== null && tokens !== null) {
-    const document = createApiDocument(api.version, API_PATH);
-    const { inboxContext } = options;
-    addApi(app, {
-      ...api,
-      clock,
-      connections,
-      proxies,
-      access,
-      sessions,
-      tokens,
-      bodyTimeouts,
-      inboxContext,
-      document,
-      publicDocument: options.openApi,
-    });
-    app.get('/reference', (_request, reply) => sendHtml(reply, createApiReference(API_PATH)));
-  }
-  app.setNotFoundHandler((request, reply) =>
-    isUnknownPage(request) ? sendPage(reply.code(404)) : sendStatusError(reply, 404, 'Not found'),
-  );
-  app.setErrorHandler((error: FastifyError, _request, reply) => {
-    // The body is not JSON, is too large, or has an unsupported media type.
-    if (error.statusCode !== undefined && error.statusCode < 500)
-      return sendStatusError(reply, error.statusCode, error.message);
-    options.onError(error);
-    return sendStatusError(reply, 500, 'Internal server error');
-  });
-  return app;
+  server.on('checkExpectation', (_request, response) => sendError(response, 417, 'Expectation failed'));
+  connections.attach(server);
+  return {
+    server,
+    async closeApp() {
+      await (await app?.catch(() => null))?.close();
+    },
+  };
 }
 
-function isApi(target: string): boolean {
-  return target.startsWith(`${API_PATH}/`);
-}
-
-function sendHtml(reply: FastifyReply, text: string): FastifyReply {
-  return reply.type('text/html; charset=utf-8').send(text);
-}
-
-function sendStatusError(reply: FastifyReply, status: number, message: string): FastifyReply {
-  return reply
-    .code(status)
-    .type(JSON_TYPE)
-    .send(JSON.stringify(createStatusErrorBody(status, message)));
-}
-
-function countHostHeaders({ rawHeaders }: IncomingMessage): number {
-  return rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+/** Sends a response without the application, then closes the connection. */
+function sendError(response: ServerResponse, status: number, message: string): void {
+  const body = JSON.stringify(createStatusErrorBody(status, message));
+  const headers = {
+    ...SECURITY_HEADERS,
+    'Content-Type': JSON_TYPE,
+    'Content-Length': body.length,
+    Connection: 'close',
+  };
+  response.writeHead(status, headers).end(body);
 }

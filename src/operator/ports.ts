@@ -18,8 +18,8 @@ export interface OperatorOptions {
   readonly scrapeMetrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** The folder of the built dashboard. */
   readonly dashboard: string;
-  /** The OpenAPI document of the public listener, as JSON text. */
-  readonly openApi: string;
+  /** Returns the OpenAPI document of the public listener, as JSON text. */
+  readonly createOpenApi: () => string;
   /** The context for routes that serve captured messages as files. */
   readonly inboxContext: InboxContext;
   /** The dependencies of the operator API. Null in a process without the API. */

@@ -2,7 +2,7 @@
  * Creates the responses of the operator listener to input that is not a complete HTTP request: malformed data, timeouts
  * and CONNECT. The body has the format of all errors. The connection is closed after the response.
  */
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from '../node-http.ts';
 import { createStatusErrorBody } from './refusal.ts';
 
 /** Returns the complete response to the event `clientError` of the HTTP server. */

@@ -9,6 +9,18 @@ export interface Refusal {
   readonly retryAfterMs?: number;
 }
 
+const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+/** The headers of every response. A page of the dashboard has its own content security policy. */
+export const SECURITY_HEADERS = {
+  'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Cache-Control': 'no-store',
+} as const;
+export const JSON_TYPE = 'application/json; charset=utf-8';
+
 /** The Retry-After of a response while the store does not respond. */
 export const STORE_RETRY_MS = 5_000;
 

@@ -586,7 +586,7 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   updateRunningTime: 'change',
   recordHeartbeat: 'outcome',
   removeNode: 'outcome',
-  listNodes: 'operator-read',
+  listNodes: 'read',
   writeTraffic: 'change',
   readTraffic: 'operator-read',
   writeDeliverability: 'change',

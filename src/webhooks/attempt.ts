@@ -7,11 +7,12 @@
  * response is closed. A connection that an earlier attempt left open is reused only if the name still resolves to the
  * same addresses. Every 2xx response is a success, even if its body is cut off.
  */
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
-import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
+import type { Agent as HttpsAgent } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { MonotonicClock } from '../clock.ts';
+import { getHttps, Agent as HttpAgent, request as httpRequest } from '../node-http.ts';
 import { parseRetryAfter } from './schedule.ts';
 import {
   getLiteralAddress,
@@ -87,10 +88,13 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
   const { clock, targets, lookUp, userAgent, ca } = parts;
   const idleConnections = new Set<Duplex>();
   const options = { keepAlive: true, timeout: MAX_IDLE_MS, ...(ca === undefined ? {} : { ca }) };
-  const agents = {
-    'http:': limitIdleConnections(new HttpAgent(options), idleConnections),
-    'https:': limitIdleConnections(new HttpsAgent(options), idleConnections),
-  };
+  const httpAgent = limitIdleConnections(new HttpAgent(options), idleConnections);
+  let httpsAgent: HttpsAgent | null = null;
+
+  function getHttpsAgent(): HttpsAgent {
+    httpsAgent ??= limitIdleConnections(new (getHttps().Agent)(options), idleConnections);
+    return httpsAgent;
+  }
 
   async function attempt(request: WebhookRequest): Promise<WebhookAttemptResult> {
     const startedAt = clock.monotonic();
@@ -123,7 +127,7 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
     mayReuse: boolean,
   ): Promise<Exchange> {
     const isTls = url.protocol === 'https:';
-    const agent = agents[isTls ? 'https:' : 'http:'];
+    const agent = isTls ? getHttpsAgent() : httpAgent;
     const literalAddress = getLiteralAddress(url);
     const { promise, resolve } = Promise.withResolvers<Exchange>();
     const requestOptions = {
@@ -137,7 +141,7 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
       lookup: createFixedLookup(addresses),
       // The pool of connections has one group for each set of addresses (`agent.getName` below).
       addressKey: addresses.join(','),
-      agent: mayReuse ? agent : isTls ? new HttpsAgent(ca === undefined ? {} : { ca }) : new HttpAgent(),
+      agent: mayReuse ? agent : isTls ? new (getHttps().Agent)(ca === undefined ? {} : { ca }) : new HttpAgent(),
       signal,
       headers: {
         ...headers,
@@ -148,7 +152,7 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
         'Accept-Encoding': 'identity',
       },
     };
-    const request: ClientRequest = isTls ? httpsRequest(requestOptions) : httpRequest(requestOptions);
+    const request: ClientRequest = isTls ? getHttps().request(requestOptions) : httpRequest(requestOptions);
     let hasResponse = false;
     const resolveAsFailed = (cause: Error) => {
       const error = signal.aborted ? createTimeoutError() : cause;
@@ -174,8 +178,8 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
   return {
     attempt,
     close() {
-      agents['http:'].destroy();
-      agents['https:'].destroy();
+      httpAgent.destroy();
+      httpsAgent?.destroy();
     },
   };
 }
@@ -282,7 +286,7 @@ function removeTrailingDot(host: string): string {
  * Changes an agent so that a connection is reused only for the same set of addresses, and so that all agents with the
  * same `idleConnections` together have at most `MAX_IDLE_CONNECTIONS` idle connections.
  */
-function limitIdleConnections<A extends HttpAgent>(agent: A, idleConnections: Set<Duplex>): A {
+function limitIdleConnections<A extends Agent>(agent: A, idleConnections: Set<Duplex>): A {
   const getConnectionGroup = agent.getName.bind(agent);
   const keepSocketAlive = agent.keepSocketAlive.bind(agent);
   const reuseSocket = agent.reuseSocket.bind(agent);

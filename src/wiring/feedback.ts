@@ -1,6 +1,5 @@
 /** The role `feedback`: starts the SMTP listener, the listener for provider events and the SQS poller. */
 
-import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { loadReturnPathKey } from '../domains/setup.ts';
@@ -15,6 +14,7 @@ import { createTrustedProxies } from '../http/trusted-proxies.ts';
 import type { Publish } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
 import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
+import { getTls } from '../node-http.ts';
 import type { EventProviderName } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { createGroupCommit } from '../store/commits.ts';
@@ -162,7 +162,11 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       clock,
       topics,
       // The default certificates include those of NODE_EXTRA_CA_CERTS.
-      certificates: createSnsCertificates({ fetch, getRoots: () => getCACertificates('default'), now: clock.now }),
+      certificates: createSnsCertificates({
+        fetch,
+        getRoots: () => getTls().getCACertificates('default'),
+        now: clock.now,
+      }),
       fetch,
       recordReport: intake.recordReport,
       publish,

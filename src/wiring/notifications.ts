@@ -52,12 +52,11 @@ export interface NotificationParts {
   readonly warn: (line: string) => void;
 }
 
-/** Starts the notifications. Without a target, no notifier runs. */
+/** Starts the notifications for the configured targets. */
 export function startNotifications(parts: NotificationParts): AsyncDisposable {
   const { settings, version, node, store, domains, directory, ids, status, events, drainMs, getSecrets } = parts;
   const { notifyTargets: targets, notifyFrom: from, webhookTargets } = settings;
   const stack = new AsyncDisposableStack();
-  if (targets.length === 0) return stack;
   const { clock } = node;
   const { publish } = events;
   const requiresAuthentication = requiresAuthenticatedSender(settings);

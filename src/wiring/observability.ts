@@ -8,17 +8,19 @@ import type { DeliveryStatus, RefusedReports } from '../model/node.ts';
 import { formatTarget } from '../model/notification.ts';
 import { TOPICS } from '../model/topic.ts';
 import { createDeliverabilityHandlers, startDeliverabilityCounter } from '../observability/deliverability.ts';
-import type { Events } from '../observability/events.ts';
+import type { Events, Handlers } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
 import { createMetricHandlers, createMetrics, type Metrics } from '../observability/metrics.ts';
 import { trackRuntimeStatus } from '../observability/runtime-status.ts';
-import { createTraceHandlers, createTraces } from '../observability/traces.ts';
 import { createTrafficHandlers, startTrafficCounter } from '../observability/traffic.ts';
 import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore } from '../store/contract.ts';
 import type { DeliverabilityStore } from '../store/deliverability-store.ts';
 import type { WebhookStore } from '../store/webhook-store.ts';
 
 import { createFailureReporter } from './events.ts';
+
+/** Where the SDK of OpenTelemetry registers itself. The API, which has 44 files, is loaded only if there is an SDK. */
+const TRACE_API_GLOBAL = Symbol.for('opentelemetry.js.api.1');
 
 export interface ObservabilityParts {
   readonly settings: Settings;
@@ -49,20 +51,26 @@ export interface Observability extends AsyncDisposable {
  * Subscribes metrics, traces, time series, live updates and runtime status to events. Each of them receives every event
  * since the start of the process. Disposal writes the last rows of the time series.
  */
-export function startObservability(parts: ObservabilityParts): Observability {
+export async function startObservability(parts: ObservabilityParts): Promise<Observability> {
   const { settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events } = parts;
+  const traceHandlers = TRACE_API_GLOBAL in globalThis ? await loadTraceHandlers(version) : null;
   const stack = new AsyncDisposableStack();
   const readLastFeedbackAt = () => store.findLastFeedbackAt();
-  const metrics = createMetrics({
-    clock,
-    readQueueStatistics,
-    readLastFeedbackAt,
-    notificationTargets: settings.notifyTargets.map(({ text }) => formatTarget(text)),
-    readWebhookStatistics: () => store.readWebhookStatistics(),
-    refusalReasons: ERROR_CODES,
-    getDroppedLineCount,
-  });
-  const traces = createTraces(version);
+  // The library of the metrics is loaded for the first counted event or scrape, because with its dependencies it takes
+  // as long as a tenth of the start.
+  let metrics: Metrics | null = null;
+  const getMetrics = (): Metrics => {
+    metrics ??= createMetrics({
+      clock,
+      readQueueStatistics,
+      readLastFeedbackAt,
+      notificationTargets: settings.notifyTargets.map(({ text }) => formatTarget(text)),
+      readWebhookStatistics: () => store.readWebhookStatistics(),
+      refusalReasons: ERROR_CODES,
+      getDroppedLineCount,
+    });
+    return metrics;
+  };
   const reportFailure = createFailureReporter(events.publish, clock);
   const traffic = startTrafficCounter({
     node,
@@ -95,14 +103,14 @@ export function startObservability(parts: ObservabilityParts): Observability {
   });
   stack.defer(() => liveUpdates.stop());
   const status = trackRuntimeStatus();
-  events.subscribe(createMetricHandlers(metrics));
-  if (traces !== null) events.subscribe(createTraceHandlers(traces));
+  events.subscribe(createMetricHandlers(getMetrics));
+  if (traceHandlers !== null) events.subscribe(traceHandlers);
   events.subscribe(createTrafficHandlers(traffic));
   events.subscribe(createDeliverabilityHandlers(deliverability));
   events.subscribe(status.handlers);
   events.endStartup();
   return {
-    scrape: () => metrics.scrape(),
+    scrape: async () => getMetrics().scrape(),
     liveUpdates,
     getDeliveryStatus: () => status.read(clock.now()),
     getRefusedReports: status.readRefusedReports,
@@ -116,4 +124,11 @@ export function startObservability(parts: ObservabilityParts): Observability {
  */
 function mayQueryDns({ transport, dns }: Settings): boolean {
   return transport.kind !== 'capture' || dns !== null;
+}
+
+/** Returns null if the SDK records no spans. */
+async function loadTraceHandlers(version: string): Promise<Handlers | null> {
+  const { createTraceHandlers, createTraces } = await import('../observability/traces.ts');
+  const traces = createTraces(version);
+  return traces === null ? null : createTraceHandlers(traces);
 }

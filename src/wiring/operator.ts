@@ -90,7 +90,7 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
     bind,
     connections,
     scrapeMetrics: parts.observability.scrape,
-    openApi: `${JSON.stringify(createOpenApiDocument(), null, 2)}\n`,
+    createOpenApi: () => `${JSON.stringify(createOpenApiDocument(), null, 2)}\n`,
     dashboard: DASHBOARD_FOLDER,
     inboxContext,
     api: parts.api === null ? null : createApiOptions(parts, parts.api, imports, inboxContext),
@@ -99,9 +99,6 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
   stack.defer(() => listener.close());
   stack.defer(() => imports.stop());
   const { url, signInUrl } = await listener.start();
-  // Starts the reader thread of the store and fills the cache of queue statistics, so that the first page loads
-  // quickly.
-  if (parts.api !== null) void parts.store.readQueueStatistics().catch(() => undefined);
   const startedComponents = stack.move();
   return { url, signInUrl, [Symbol.asyncDispose]: () => startedComponents.disposeAsync() };
 }

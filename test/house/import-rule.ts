@@ -51,7 +51,7 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   printing: [],
   providers: [],
   config: [],
-  http: ['fastify', 'ajv'],
+  http: [],
   operator: ['fastify', '@fastify/static', 'ajv', 'prom-client'],
   store: ['pg'],
   queue: [],
@@ -86,6 +86,8 @@ const PURE_NODE_MODULES: Readonly<Record<string, readonly string[] | null>> = {
     'timingSafeEqual',
     'verify',
   ],
+  // For packages that are loaded at their first use.
+  'node:module': ['createRequire'],
   'node:net': ['isIP', 'isIPv4', 'isIPv6'],
   'node:url': ['domainToASCII', 'domainToUnicode'],
 };
@@ -102,6 +104,8 @@ const NODE_MODULE_OWNERS: Readonly<Record<string, readonly string[]>> = {
 const CLOCK_FILE = 'clock.ts';
 /** The file with the function that creates folders. The file loads no other file of src. */
 const FOLDER_FILE = 'folder.ts';
+/** The file through which every layer with side effects loads Node's HTTP and TLS modules. */
+const NODE_HTTP_FILE = 'node-http.ts';
 const LOG_FILE = 'src/observability/log.ts';
 
 /** Returns the layer of a path: `src/http/send-mail.ts` → `http`; `src/main.ts` → `main.ts`. */
@@ -137,6 +141,7 @@ function findFolderFault(path: string, layer: string, specifier: string, typeOnl
   if (WIRING_LAYERS.includes(targetLayer)) return `${targetLayer} wires the layers; no layer may import it`;
   if (typeOnly) return null;
   if (PURE_LAYERS.includes(targetLayer) || ALLOWED_LAYERS[layer]?.includes(targetLayer) === true) return null;
+  if (targetLayer === NODE_HTTP_FILE && !PURE_LAYERS.includes(layer)) return null;
   if (targetLayer === CLOCK_FILE) return 'the clock is injected; import its type only';
   if (PURE_LAYERS.includes(layer)) return `${layer} is pure and may load only pure layers (${PURE_LAYERS.join(', ')})`;
   return `${layer} may load only itself and the pure layers (${PURE_LAYERS.join(', ')}); import types, and inject other dependencies in main.ts`;
@@ -169,7 +174,15 @@ function findPackageFault(layer: string, specifier: string, typeOnly: boolean): 
 
 /** Returns one line for each layer that is in no list, so that a new layer is classified explicitly. */
 export function listUnknownLayers(paths: readonly string[]): readonly string[] {
-  const knownLayers = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING_LAYERS, 'config', CLOCK_FILE, FOLDER_FILE];
+  const knownLayers = [
+    ...PURE_LAYERS,
+    ...EFFECT_LAYERS,
+    ...WIRING_LAYERS,
+    'config',
+    CLOCK_FILE,
+    FOLDER_FILE,
+    NODE_HTTP_FILE,
+  ];
   const layers = new Set(paths.map(getLayer));
   return [...layers]
     .filter((layer) => !knownLayers.includes(layer))

@@ -176,7 +176,7 @@ function findImports(text: string, code: string): readonly Import[] {
     const specifier = text.slice(start, start + (match[4] ?? '').length);
     imports.push({ line: getLine(text, match.index), specifier, ...readClause(clause) });
   }
-  for (const match of code.matchAll(/(?<![\w$.])import\s*\(\s*(['"])( *)\1/g)) {
+  for (const match of code.matchAll(/(?<![\w$.])(?:import|require)\s*\(\s*(['"])( *)\1/g)) {
     const start = match.index + match[0].length - (match[2] ?? '').length - 1;
     const specifier = text.slice(start, start + (match[2] ?? '').length);
     imports.push({ line: getLine(text, match.index), specifier, typeOnly: false, names: ['*'] });

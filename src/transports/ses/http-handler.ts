@@ -5,10 +5,10 @@
  *
  * A call rejects with the error of the operating system or with an HttpHandlerError.
  */
-import * as http from 'node:http';
-import * as https from 'node:https';
+import type * as http from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../clock.ts';
+import { Agent, getHttps, request as requestHttp } from '../../node-http.ts';
 
 /** A signed request of the SDK. */
 export interface HandlerRequest {
@@ -74,6 +74,7 @@ export function createHttpHandler(
   limits: HandlerLimits = HANDLER_LIMITS,
 ): HttpHandler {
   // The global agents contain the proxy settings of the environment (NODE_USE_ENV_PROXY).
+  const https = getHttps();
   const { proxyEnv } = https.globalAgent.options;
   const options = {
     keepAlive: true,
@@ -83,14 +84,14 @@ export function createHttpHandler(
     timeout: limits.idleMs,
     proxyEnv,
   } as const;
-  const httpAgent = new http.Agent(options);
+  const httpAgent = new Agent(options);
   const httpsAgent = new https.Agent(options);
 
   return {
     handle(request, { abortSignal, onSent } = {}) {
       return new Promise((resolve, reject) => {
         const tls = request.protocol !== 'http:';
-        const outgoingRequest = (tls ? https : http).request({
+        const outgoingRequest = (tls ? https.request : requestHttp)({
           agent: tls ? httpsAgent : httpAgent,
           host: request.hostname.startsWith('[') ? request.hostname.slice(1, -1) : request.hostname,
           port: request.port,

@@ -7,11 +7,12 @@
  * outcome to record.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
-import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { classify } from '../../classify/classify.ts';
 import type { MonotonicClock } from '../../clock.ts';
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
+import { getTls } from '../../node-http.ts';
 import { findProvider } from '../../providers/providers.ts';
 import { Channel, type ConnectionLost, type SmtpLimits } from './channel.ts';
 import { buildAuthLogin, buildAuthPlain, buildHelloCommand, type ServerReply, toReply } from './protocol.ts';
@@ -119,7 +120,7 @@ function startTls(
   limits: SmtpLimits,
 ): Promise<ConnectionLost | null> {
   return channel.startTls(
-    network.connectTls ?? connectTls,
+    network.connectTls ?? getTls().connect,
     {
       host: setting.host,
       // RFC 6066 section 3: the server name (SNI) must not be an IP address.

@@ -278,6 +278,9 @@ describe('health', () => {
     expect(await fetchPath('/healthz')).toMatchObject({ status: 200, body: { result: 'ok', message: 'alive' } });
     expect(await fetchPath('/readyz')).toMatchObject({ status: 200, body: { result: 'ok', message: 'ready' } });
     expect(await fetchPath('/readyz', 'HEAD')).toMatchObject({ status: 200, text: '' });
+    // An encoded path is the same path. A path that cannot be decoded is unknown.
+    expect(await fetchPath('/%72eadyz?a=b')).toMatchObject({ status: 200 });
+    expect(await fetchPath('/readyz%ff')).toMatchObject({ status: 404 });
     const refusedResponse = await fetchPath('/readyz', 'POST');
     expect([refusedResponse.status, refusedResponse.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
     reason = 'the store cannot commit';

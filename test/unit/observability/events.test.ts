@@ -61,7 +61,7 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
   };
   const traffic = startTrafficCounter({ node: 'node', clock, writeRows: recordRows, onWriteError: () => undefined });
   events.subscribe(createLogHandlers(log, 'node'));
-  events.subscribe(createMetricHandlers(metrics));
+  events.subscribe(createMetricHandlers(() => metrics));
   events.subscribe(createTrafficHandlers(traffic));
   events.subscribe(status.handlers);
   events.endStartup();

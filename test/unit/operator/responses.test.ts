@@ -63,10 +63,8 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
     POSTRIDER_LOG: 'silent',
     ...variables,
   };
-  const routesByInstance: string[][] = [];
+  const routes: string[] = [];
   const recordRoutes = (message: unknown) => {
-    const routes: string[] = [];
-    routesByInstance.push(routes);
     const { fastify } = message as { readonly fastify: FastifyInstance };
     fastify.addHook('onRoute', ({ method, url }) => {
       for (const routeMethod of [method].flat()) routes.push(`${routeMethod} ${url}`);
@@ -86,11 +84,12 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
         return describeSettings(environment, null);
       },
     },
-  }).finally(() => unsubscribe('fastify.initialization', recordRoutes));
+  });
   onTestFinished(() => service.stop());
-  const routes = routesByInstance.find((instanceRoutes) => instanceRoutes.includes('GET /metrics'));
-  if (store === null || routes === undefined || service.operatorUrl === null)
-    throw new Error('the service has not started');
+  if (store === null || service.operatorUrl === null) throw new Error('the service has not started');
+  // The first request creates the routes.
+  await sendRequest(service.operatorUrl, 'GET', '/healthz');
+  unsubscribe('fastify.initialization', recordRoutes);
   return { service, url: service.operatorUrl, store, routes, simulatedFailures };
 }
 

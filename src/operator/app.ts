@@ -1,0 +1,193 @@
+/**
+ * Creates the application of the operator listener: metrics, documents, health, the dashboard (dashboard.ts) and the
+ * operator API (api.ts). Only the API can make changes. The listener loads this module at the first request.
+ *
+ * Guarantees: if a password is set, every route requires the password or a token, except `/healthz`, the files of the
+ * dashboard, and sign-in, sign-out and the OpenAPI documents of the API.
+ */
+
+import type { IncomingMessage, Server } from 'node:http';
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
+import { createTrustedProxies, getClientAddress } from '../http/trusted-proxies.ts';
+import { isUnixSocket } from '../model/listen-address.ts';
+import { escapeJson } from '../printing/escape.ts';
+import { AccessControl } from './access.ts';
+import { API_PATH, addApi } from './api.ts';
+import { createApiDocument, createApiReference } from './api-document.ts';
+import { BodyTimeouts } from './body-timeouts.ts';
+import { addDashboard, isDashboardRoute, isUnknownPage } from './dashboard.ts';
+import { delayResponse } from './delay.ts';
+import { isCrossOrigin } from './origin.ts';
+import type { OperatorOptions } from './ports.ts';
+import {
+  CROSS_ORIGIN_CREDENTIALS,
+  createStatusErrorBody,
+  JSON_TYPE,
+  SECURITY_HEADERS,
+  sendRefusal,
+} from './refusal.ts';
+import type { Sessions } from './sessions.ts';
+import { createTokenAuthenticator, getBearerToken } from './token-authenticator.ts';
+
+/** Creates the application for a server that is already bound. The caller passes the requests to `routing`. */
+export async function createApp(
+  options: OperatorOptions,
+  sessions: Sessions | null,
+  server: Server,
+): Promise<FastifyInstance> {
+  const { clock, api, connections } = options;
+  const access = new AccessControl(options.settings.operatorPassword);
+  const proxies = createTrustedProxies(options.settings.trustedProxies, isUnixSocket(options.settings.operatorListen));
+  const tokens = api === null ? null : createTokenAuthenticator({ clock, access, store: api.store });
+  const app = Fastify({
+    logger: false,
+    forceCloseConnections: true,
+    return503OnClosing: false,
+    bodyLimit: 65_536,
+    // An address has at most 254 octets (RFC 5321 section 4.5.3.1.3). Each octet has up to three characters in a path.
+    routerOptions: { maxParamLength: 1_024 },
+    serverFactory: () => server,
+    // The listener handles the event `clientError` from its start.
+    clientErrorHandler: () => undefined,
+    // Fastify calls no hooks for a request target that it cannot decode.
+    frameworkErrors: (_error, _request, reply) =>
+      sendStatusError(reply.headers(SECURITY_HEADERS), 400, 'Malformed request target'),
+  });
+  // Control characters are escaped, because curl may show a response on a terminal.
+  app.setReplySerializer((payload) => escapeJson(JSON.stringify(payload)));
+  const bodyTimeouts = new BodyTimeouts(clock, connections);
+  app.addHook('onRequest', (request, reply, done) => {
+    bodyTimeouts.start(request.raw);
+    reply.headers(SECURITY_HEADERS);
+    // RFC 9112 section 3.2. Access depends on the Host header, so it must not be ambiguous.
+    const hostCount = countHostHeaders(request.raw);
+    if (hostCount > 1 || (hostCount === 0 && request.raw.httpVersionMinor >= 1)) {
+      sendStatusError(reply, 400, 'Exactly one Host header is required');
+      return;
+    }
+    // The API authenticates and authorizes its requests.
+    if (api !== null && isApi(request.url)) {
+      done();
+      return;
+    }
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      // The body is not read. The connection is closed, so the body is not parsed as the next request.
+      reply.headers({ Allow: 'GET, HEAD', Connection: 'close' });
+      sendStatusError(reply, 405, 'Method not allowed');
+      return;
+    }
+    if (
+      request.routeOptions.url === '/healthz' ||
+      isDashboardRoute(request.routeOptions.url) ||
+      isUnknownPage(request)
+    ) {
+      done();
+      return;
+    }
+    const { authorization, host } = request.headers;
+    if (authorization !== undefined && isCrossOrigin(request)) {
+      sendStatusError(reply, CROSS_ORIGIN_CREDENTIALS.status, CROSS_ORIGIN_CREDENTIALS.message);
+      return;
+    }
+    const token = options.settings.operatorPassword === null ? null : getBearerToken(authorization);
+    if (tokens !== null && token !== null) {
+      void tokens.authenticateForMetrics(getClientAddress(request.raw, proxies), token).then((authentication) => {
+        if (authentication.kind === 'refused') {
+          sendRefusal(reply, authentication);
+          return;
+        }
+        connections.markAuthenticated(request.raw.socket);
+        done();
+      }, done);
+      return;
+    }
+    const decision = access.check(getClientAddress(request.raw, proxies), host, authorization, clock.now());
+    switch (decision.kind) {
+      case 'granted':
+        // Without a password, every process of this machine has access, so the request does not authenticate its
+        // client.
+        if (options.settings.operatorPassword !== null) connections.markAuthenticated(request.raw.socket);
+        void delayResponse(request.raw, clock, decision.delayMs).then(() => done());
+        return;
+      case 'challenge':
+        void delayResponse(request.raw, clock, decision.delayMs).then(() => {
+          reply.header('WWW-Authenticate', 'Basic realm="Postrider operator", charset="UTF-8"');
+          sendStatusError(reply, 401, 'The operator password or a token is required');
+        });
+        return;
+      case 'limited':
+        reply.header('Retry-After', Math.max(1, Math.ceil(decision.retryAfterMs / 1000)));
+        sendStatusError(reply, 429, 'Too many wrong passwords');
+        return;
+      case 'host-not-allowed':
+        sendStatusError(reply, 403, 'POSTRIDER_OPERATOR_PASSWORD is not set; use http://127.0.0.1 or http://localhost');
+        return;
+    }
+  });
+
+  const getOpenApi = createOnce(options.createOpenApi);
+  app.get('/healthz', (_request, reply) => reply.send({ result: 'ok', message: 'alive' }));
+  app.get('/metrics', async (_request, reply) => {
+    const { contentType, text } = await options.scrapeMetrics();
+    return reply.type(contentType).send(text);
+  });
+  app.get('/openapi.json', (_request, reply) => reply.type('application/json').send(getOpenApi()));
+  const sendPage = addDashboard(app, options.dashboard);
+  if (api !== null && sessions !== null && tokens !== null) {
+    const { inboxContext } = options;
+    addApi(app, {
+      ...api,
+      clock,
+      connections,
+      proxies,
+      access,
+      sessions,
+      tokens,
+      bodyTimeouts,
+      inboxContext,
+      getDocument: createOnce(() => createApiDocument(api.version, API_PATH)),
+      getPublicDocument: getOpenApi,
+    });
+    app.get('/reference', (_request, reply) => sendHtml(reply, createApiReference(API_PATH)));
+  }
+  app.setNotFoundHandler((request, reply) =>
+    isUnknownPage(request) ? sendPage(reply.code(404)) : sendStatusError(reply, 404, 'Not found'),
+  );
+  app.setErrorHandler((error: FastifyError, _request, reply) => {
+    // The body is not JSON, is too large, or has an unsupported media type.
+    if (error.statusCode !== undefined && error.statusCode < 500)
+      return sendStatusError(reply, error.statusCode, error.message);
+    options.onError(error);
+    return sendStatusError(reply, 500, 'Internal server error');
+  });
+  await app.ready();
+  return app;
+}
+
+/** Returns a function that calls `create` at its first call and always returns this result. */
+function createOnce(create: () => string): () => string {
+  let result: string | null = null;
+  return () => {
+    result ??= create();
+    return result;
+  };
+}
+
+function isApi(target: string): boolean {
+  return target.startsWith(`${API_PATH}/`);
+}
+
+function sendHtml(reply: FastifyReply, text: string): FastifyReply {
+  return reply.type('text/html; charset=utf-8').send(text);
+}
+
+function sendStatusError(reply: FastifyReply, status: number, message: string): FastifyReply {
+  return reply
+    .code(status)
+    .type(JSON_TYPE)
+    .send(JSON.stringify(createStatusErrorBody(status, message)));
+}
+
+function countHostHeaders({ rawHeaders }: IncomingMessage): number {
+  return rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
+}
