@@ -395,6 +395,13 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
+    // Amazon SES behind another relay: the message is correct, and a route with one signature delivers it.
+    name: 'more than one DKIM signature',
+    phrases: ["duplicate header 'dkim-signature'"],
+    result: SENDER_CONFIGURATION_FAULT,
+    samples: ["content 554 Transaction failed: Duplicate header 'DKIM-Signature'."],
+  },
+  {
     name: 'sender fails authentication at the recipient',
     stages: MESSAGE_STAGES,
     enhancedCodes: ['5.7.20', '5.7.21', '5.7.22', '5.7.23', '5.7.24', '5.7.26', '5.7.27', '5.7.30', '5.7.515'],

@@ -7,6 +7,8 @@ export interface DomainCheckParts {
   readonly domain: SendingDomain;
   /** False if messages from all senders are accepted. */
   readonly requiresAuthentication: boolean;
+  /** The keys that sign, such as `signed with RSA (s1)`. */
+  readonly signatures: string;
   /** The state of the domain's return path, and the reason for this state. Null if the domain has no return path. */
   readonly returnPath: { readonly state: ReturnPathState; readonly detail: string } | null;
   readonly checkRecords: () => Promise<readonly RecordCheck[]>;
@@ -26,6 +28,7 @@ export function createMissingDomainFinding(): Finding {
 export async function checkSendingDomain({
   domain,
   requiresAuthentication,
+  signatures,
   returnPath,
   checkRecords,
   checkKey,
@@ -64,7 +67,7 @@ export async function checkSendingDomain({
       ),
     ];
   }
-  const summary = `authenticated; all ${checks.length} records exist`;
+  const summary = `authenticated; all ${checks.length} records exist; ${signatures}`;
   if (returnPath === null) return [createOkFinding(check, summary)];
   switch (returnPath.state) {
     case 'used':

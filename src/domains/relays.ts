@@ -11,6 +11,8 @@ export interface RelayFacts {
   readonly spf: string | null;
   /** The header fields that the relay replaces, in lower case. These fields must not be signed. */
   readonly rewrittenFields: ReadonlySet<string>;
+  /** True if the relay refuses a message with more than one DKIM-Signature field. */
+  readonly acceptsOneSignature: boolean;
 }
 
 /**
@@ -24,7 +26,11 @@ export const NEUTRAL_SPF = 'v=spf1 ?all';
  */
 export function getProviderFacts(name: ProviderName): RelayFacts {
   const relay = findProvider(name)?.relay ?? null;
-  return { spf: relay === null ? NEUTRAL_SPF : relay.spf, rewrittenFields: new Set(relay?.rewrittenFields) };
+  return {
+    spf: relay === null ? NEUTRAL_SPF : relay.spf,
+    rewrittenFields: new Set(relay?.rewrittenFields),
+    acceptsOneSignature: relay?.acceptsOneSignature === true,
+  };
 }
 
 /**
@@ -34,5 +40,9 @@ export function getProviderFacts(name: ProviderName): RelayFacts {
 export function getHostFacts(host: string | null): RelayFacts {
   const hostName = (host ?? '').toLowerCase();
   const isPublicName = isIP(hostName) === 0 && hostName.includes('.') && !hostName.includes(':');
-  return { spf: isPublicName ? `v=spf1 a:${hostName} ?all` : NEUTRAL_SPF, rewrittenFields: new Set() };
+  return {
+    spf: isPublicName ? `v=spf1 a:${hostName} ?all` : NEUTRAL_SPF,
+    rewrittenFields: new Set(),
+    acceptsOneSignature: false,
+  };
 }

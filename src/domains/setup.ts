@@ -7,7 +7,13 @@ import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { createFolder } from '../folder.ts';
 import type { CheckEvaluation, RecordCheck, SendingDomain } from '../model/domain.ts';
-import { advanceRotation, type DomainUpdate, evaluateChecks, removeRetiredKeys } from '../model/domain.ts';
+import {
+  advanceRotation,
+  type DomainUpdate,
+  evaluateChecks,
+  getSigningKeys,
+  removeRetiredKeys,
+} from '../model/domain.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import type { Provider } from '../providers/provider.ts';
 import { findProvider } from '../providers/providers.ts';
@@ -210,7 +216,7 @@ export function loadReturnPathKey(settings: Settings): PrepareParts['returnPath'
  */
 export function createSigningParts(
   settings: Settings,
-): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath' | 'metadata'> {
+): Pick<PrepareParts, 'signer' | 'acceptsOneSignature' | 'mustSign' | 'returnPath' | 'metadata'> {
   const key = loadSealingKey(settings);
   return {
     ...createComposition(settings, () => key),
@@ -226,7 +232,7 @@ export function createSigningParts(
  */
 export function createSourceParts(
   settings: Settings,
-): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath' | 'metadata'> {
+): Pick<PrepareParts, 'signer' | 'acceptsOneSignature' | 'mustSign' | 'returnPath' | 'metadata'> {
   return { ...createComposition(settings, () => loadSealingKey(settings)), mustSign: false, returnPath: null };
 }
 
@@ -235,15 +241,28 @@ export function listReplacedFields({ transport }: Pick<Settings, 'transport'>): 
   return [...getTransportFacts(transport).rewrittenFields];
 }
 
+/** Returns the keys that sign the messages of a domain, such as `signed with RSA (s1) and Ed25519 (e1)`. */
+export function describeSignatures({ transport }: Pick<Settings, 'transport'>, domain: SendingDomain): string {
+  const keys = getSigningKeys(domain);
+  const isLimited = keys.length > 1 && getTransportFacts(transport).acceptsOneSignature;
+  const names = (isLimited ? keys.slice(0, 1) : keys).map(
+    ({ algorithm, selector }) => `${algorithm === 'rsa' ? 'RSA' : 'Ed25519'} (${selector})`,
+  );
+  if (names.length === 0) return 'not signed';
+  return `signed with ${names.join(' and ')}${isLimited ? ' alone, because the relay accepts one signature' : ''}`;
+}
+
 function createComposition(
   { transport }: Pick<Settings, 'transport'>,
   getSealingKey: () => Buffer,
-): Pick<PrepareParts, 'signer' | 'metadata'> {
+): Pick<PrepareParts, 'signer' | 'acceptsOneSignature' | 'metadata'> {
+  const { rewrittenFields, acceptsOneSignature } = getTransportFacts(transport);
   return {
     signer: createSigner({
       openKey: (...keyReference) => unsealKey(getSealingKey(), ...keyReference),
-      unsignedHeaders: getTransportFacts(transport).rewrittenFields,
+      unsignedHeaders: rewrittenFields,
     }),
+    acceptsOneSignature,
     metadata: createMetadata(transport),
   };
 }

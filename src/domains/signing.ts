@@ -124,6 +124,8 @@ const SENDER_ID = 'postrider';
 export interface PrepareParts {
   readonly domains: Pick<DomainCache, 'findSigning' | 'findReturnPath'>;
   readonly signer: Signer;
+  /** True if the relay refuses a message with more than one DKIM-Signature field. The first key then signs. */
+  readonly acceptsOneSignature: boolean;
   /**
    * True if sender domains must be authenticated: messages from a domain that is no longer authenticated are deferred.
    * If false, messages from a domain that was never authenticated are sent unsigned, and messages from a domain that is
@@ -153,6 +155,7 @@ type PreparedMessage = Omit<LeasedMessage, 'attempts' | 'lease'>;
 export function createPrepare({
   domains,
   signer,
+  acceptsOneSignature,
   mustSign,
   onError,
   returnPath,
@@ -189,12 +192,14 @@ export function createPrepare({
       throw error;
     }
     if (domainSigning === null) return toOutgoingMessage(data);
-    const keys = domainSigning.keys.map(({ selector, algorithm, sealed }) => ({
-      domain: domainSigning.domain,
-      selector,
-      algorithm,
-      sealed,
-    }));
+    const keys = domainSigning.keys
+      .slice(0, acceptsOneSignature ? 1 : undefined)
+      .map(({ selector, algorithm, sealed }) => ({
+        domain: domainSigning.domain,
+        selector,
+        algorithm,
+        sealed,
+      }));
     return signer.sign(data, bodyAt, keys, message.acceptedAt).then(toOutgoingMessage, (error: unknown) => {
       onError(error);
       throw error;

@@ -92,9 +92,9 @@ function formatDateTime(at: number): string {
 function composeText(headers: HeaderWriter, body: EncodedText, text: string): (string | Buffer)[] {
   headers.add('Content-Type', PLAIN_CONTENT_TYPE);
   headers.add('Content-Transfer-Encoding', body.encoding);
-  // A message ends in CRLF. If the text does not end in a line break, a soft line break marks the added CRLF.
-  if (body.encoding === 'base64') return [body.bytes, '\r\n'];
-  return text.endsWith('\n') || text.endsWith('\r') ? [body.bytes] : [body.bytes, '=\r\n'];
+  // A message ends in CRLF. A soft line break would keep the text exact, but readers of the source see a stray `=`.
+  const endsInLineBreak = body.encoding === 'quoted-printable' && (text.endsWith('\n') || text.endsWith('\r'));
+  return endsInLineBreak ? [body.bytes] : [body.bytes, '\r\n'];
 }
 
 /**

@@ -28,6 +28,7 @@ import { unsealKey } from '../domains/keys.ts';
 import { createRecords } from '../domains/records.ts';
 import { describeReturnPath } from '../domains/return-path.ts';
 import {
+  describeSignatures,
   findTransportProvider,
   getDataFolder,
   getSecretPath,
@@ -295,6 +296,7 @@ function createOtherChecks(
         checkSendingDomain({
           domain,
           requiresAuthentication: requiresAuthenticatedSender(settings),
+          signatures: describeSignatures(settings, domain),
           checkRecords: () => checkRecords(createRecords(domain, getSendingSetup(settings)), resolver),
           returnPath:
             domain.returnPath === null ? null : describeReturnPath(domain.returnPath, getSendingSetup(settings)),

@@ -55,6 +55,8 @@ export interface RelayProfile {
   readonly metadata: (messageId: string, parameters: RelayParameters) => readonly HeaderField[];
   /** The header fields, in lower case, that the provider replaces or removes. Postrider does not sign these fields. */
   readonly rewrittenFields: readonly string[];
+  /** True if the relay refuses a message with more than one DKIM-Signature field. One RSA key then signs. */
+  readonly acceptsOneSignature?: true;
   /**
    * True if the provider keeps the envelope sender, so that bounces return to Postrider. Null if this is not
    * documented.

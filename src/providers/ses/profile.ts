@@ -19,6 +19,8 @@ export const SES_RELAY: RelayProfile = {
     ];
   },
   rewrittenFields: ['date', 'message-id'],
+  // `554 Transaction failed: Duplicate header 'DKIM-Signature'`; the API refuses such a message with the same text.
+  acceptsOneSignature: true,
   keepsEnvelopeSender: false,
   maxMessageBytes: 40 * 1024 * 1024,
   spf: 'v=spf1 include:amazonses.com ~all',

@@ -138,6 +138,12 @@ export const SES_RULES: readonly SesRule[] = [
     ],
   },
   {
+    description: 'the message has more than one DKIM signature',
+    phrases: ["duplicate header 'dkim-signature'"],
+    meaning: SENDER_CONFIGURATION,
+    samples: ["InvalidParameterValue 400 Duplicate header 'DKIM-Signature'."],
+  },
+  {
     description: 'sending is switched off',
     phrases: [
       'sending paused',

@@ -253,7 +253,10 @@ function refuseOpening(channel: Channel, setting: SmtpSetting, stage: Stage, ans
 
 export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
-/** Authenticates with AUTH PLAIN, or with LOGIN if the server does not offer PLAIN. Returns null on success. */
+/**
+ * Authenticates with AUTH PLAIN. Uses LOGIN if the server does not offer PLAIN, or answers PLAIN with 504 (RFC 4954
+ * section 4: mechanism not supported). Returns null on success.
+ */
 async function authenticateClient(
   channel: Channel,
   setting: SmtpSetting,
@@ -266,22 +269,26 @@ async function authenticateClient(
     const text = `the credentials for ${peer} are not sent in clear text; enable STARTTLS on the server, or set ?tls=never to send them anyway`;
     return failOpening(channel, 'auth', 'configuration', text);
   }
-  let answer: ServerReply | ConnectionLost;
-  if (extensions.auth.includes('PLAIN')) {
-    channel.sendCommand(buildAuthPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
-    answer = await channel.readReply('the reply to AUTH', limits.commandMs);
-  } else if (extensions.auth.includes('LOGIN')) {
-    channel.sendCommand('AUTH LOGIN');
-    answer = await channel.readReply('the reply to AUTH', limits.commandMs);
-    for (const secret of buildAuthLogin(auth.user, auth.pass)) {
-      if (answer.kind === 'lost' || answer.code !== 334) break;
-      channel.sendCommand(secret, '***');
-      answer = await channel.readReply('the reply to AUTH', limits.commandMs);
-    }
-  } else {
+  const [offersPlain, offersLogin] = [extensions.auth.includes('PLAIN'), extensions.auth.includes('LOGIN')];
+  if (!offersPlain && !offersLogin) {
     const offeredText = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;
     const text = `${peer} offers ${offeredText}, but user and password need AUTH PLAIN or LOGIN; remove them from the transport URL, or use the submission port of the server`;
     return failOpening(channel, 'auth', 'configuration', text);
+  }
+  const readAnswer = () => channel.readReply('the reply to AUTH', limits.commandMs);
+  let answer: ServerReply | ConnectionLost | null = null;
+  if (offersPlain) {
+    channel.sendCommand(buildAuthPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
+    answer = await readAnswer();
+  }
+  if (answer === null || (offersLogin && answer.kind === 'reply' && answer.code === 504)) {
+    channel.sendCommand('AUTH LOGIN');
+    answer = await readAnswer();
+    for (const secret of buildAuthLogin(auth.user, auth.pass)) {
+      if (answer.kind === 'lost' || answer.code !== 334) break;
+      channel.sendCommand(secret, '***');
+      answer = await readAnswer();
+    }
   }
   if (answer.kind === 'lost') return toOpeningFailure(toLostOutcome('auth', answer), true);
   return answer.code === 235 ? null : refuseOpening(channel, setting, 'auth', answer);

@@ -116,17 +116,25 @@ function checkText(textName: string, text: string, eightBit: boolean, maxOctets:
 
 // Parses the bytes of a server into SMTP replies. The bytes may be split into chunks at any position.
 //
-// Guarantees: the parsing time is linear in the number of bytes. The memory is limited to 2 KiB per line and 16 KiB per
-// reply (RFC 5321 section 4.5.3.1.5 allows 512 octets per line). A bare LF is accepted as a line end. On an error
-// `push` returns the error as one line of text, and the connection is then unusable.
+// The parser accepts what servers send although RFC 5321 section 4.2.1 forbids it, because an error after the final dot
+// makes the outcome unknown, and the message is sent again: lines whose codes differ within one class, lines without a
+// code, blank lines, bare LF. On an error `push` returns the error as one line of text, and the connection is then
+// unusable. The time is linear in the number of bytes.
 
+/** A line is cut at this length (RFC 5321 section 4.5.3.1.5 allows 512 octets). */
 const MAX_LINE_OCTETS = 2_048;
+/** The maximum length of the lines of a reply, after they are cut. */
 const MAX_REPLY_OCTETS = 16_384;
+/** The maximum number of octets that the server sends for one reply. */
+const MAX_RECEIVED_OCTETS = 65_536;
 const MAX_TEXT_LENGTH = 1_000;
 const LF = 10;
 const CR = 13;
 
-/** One complete reply. The `lines` include the code, but not the line ends. */
+/**
+ * One complete reply. `code` is the code of its last line. The `lines` include the code, but not the line ends. A line
+ * that the server sent without a code begins with four spaces.
+ */
 export interface ServerReply {
   readonly kind: 'reply';
   readonly code: number;
@@ -140,7 +148,11 @@ export class ReplyParser {
   #bufferedLength = 0;
   #lines: string[] = [];
   #size = 0;
-  #code = 0;
+  #receivedOctets = 0;
+  /** The class (first digit) of the codes of the unfinished reply, or null. */
+  #class: number | null = null;
+  /** True after the first reply. The first line of a connection needs a code, so that another protocol is an error. */
+  #hasReply = false;
 
   constructor(onReply: (reply: ServerReply) => void) {
     this.#onReply = onReply;
@@ -157,8 +169,9 @@ export class ReplyParser {
     while (start < chunk.length) {
       const lineEnd = chunk.indexOf(LF, start);
       const end = lineEnd < 0 ? chunk.length : lineEnd;
-      if (this.#bufferedLength + end - start > MAX_LINE_OCTETS)
-        return `a reply line is longer than ${MAX_LINE_OCTETS} octets`;
+      // The line feed counts too, so that empty lines are bounded.
+      this.#receivedOctets += end - start + 1;
+      if (this.#receivedOctets > MAX_RECEIVED_OCTETS) return `a reply is longer than ${MAX_RECEIVED_OCTETS} octets`;
       if (lineEnd < 0) {
         this.#append(chunk, start, end);
         return null;
@@ -169,7 +182,7 @@ export class ReplyParser {
         line = decodeLine(this.#buffer ?? chunk, 0, this.#bufferedLength);
         this.#bufferedLength = 0;
       } else {
-        line = decodeLine(chunk, start, end);
+        line = decodeLine(chunk, start, Math.min(end, start + MAX_LINE_OCTETS));
       }
       const fault = this.#addLine(line);
       if (fault !== null) return fault;
@@ -180,29 +193,39 @@ export class ReplyParser {
 
   #append(chunk: Buffer, start: number, end: number): void {
     this.#buffer ??= Buffer.allocUnsafe(MAX_LINE_OCTETS);
-    chunk.copy(this.#buffer, this.#bufferedLength, start, end);
-    this.#bufferedLength += end - start;
+    // `copy` stops at the end of the buffer, which cuts the line.
+    this.#bufferedLength += chunk.copy(this.#buffer, this.#bufferedLength, start, end);
   }
 
   #addLine(line: string): string | null {
-    const code = parseCode(line);
     const separator = line.charAt(3);
-    if (code < 0 || (separator !== ' ' && separator !== '-' && separator !== '')) {
-      return `not an SMTP reply: ${sanitizeLine(line, 80)}`;
+    const code = separator === ' ' || separator === '-' || separator === '' ? parseCode(line) : -1;
+    if (code < 0 && !this.#hasReply && this.#lines.length === 0) {
+      return line === '' ? null : `not an SMTP reply: ${sanitizeLine(line, 80)}`;
     }
-    // RFC 5321 section 4.2.1: every line of a reply has the same code.
-    if (this.#lines.length > 0 && code !== this.#code) return `one reply with two codes, ${this.#code} and ${code}`;
     this.#size += line.length + 2;
     if (this.#size > MAX_REPLY_OCTETS) return `a reply is longer than ${MAX_REPLY_OCTETS} octets`;
-    this.#code = code;
-    this.#lines.push(line);
-    if (separator !== '-') {
-      const lines = this.#lines;
-      this.#lines = [];
-      this.#size = 0;
-      this.#onReply({ kind: 'reply', code, lines });
+    if (code < 0) {
+      if (line !== '') this.#lines.push(`    ${line}`);
+      return null;
     }
+    const codeClass = Math.floor(code / 100);
+    if (this.#class !== null && codeClass !== this.#class)
+      return `one reply with codes of two classes, ${this.#class}yz and ${code}`;
+    this.#class = codeClass;
+    this.#lines.push(line);
+    if (separator !== '-') this.#finishReply(code);
     return null;
+  }
+
+  #finishReply(code: number): void {
+    const lines = this.#lines;
+    this.#lines = [];
+    this.#size = 0;
+    this.#receivedOctets = 0;
+    this.#class = null;
+    this.#hasReply = true;
+    this.#onReply({ kind: 'reply', code, lines });
   }
 }
 

@@ -2,11 +2,11 @@
  * Implements the transports `smtp:` and `smtps:`, which send messages to one relay over pooled connections.
  *
  * Guarantees: an attempt never rejects, and calls `beforeCompletion` at most once, immediately before the final dot. If
- * the server closes a reused connection before the final dot, the same attempt uses a new connection.
+ * the server closes a reused connection, or refuses to go on with it, the same attempt uses a new connection.
  */
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
-import type { Attempt, Outcome, Stage } from '../../model/outcome.ts';
+import type { Attempt, Outcome, Reply, Stage } from '../../model/outcome.ts';
 import type { ReplyRule } from '../../model/reply-rule.ts';
 import { findProvider } from '../../providers/providers.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
@@ -108,6 +108,14 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
       const deadline = startedMonotonic + limits.attemptMs;
       const transcript = new Transcript(clock);
       let wasConnected = false;
+      let markPromise: Promise<void> | null = null;
+      const markOnce =
+        beforeCompletion === null
+          ? null
+          : () => {
+              markPromise ??= beforeCompletion();
+              return markPromise;
+            };
       const finish = (outcome: Outcome): Attempt => ({
         outcome,
         startedAt,
@@ -153,7 +161,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
               connection,
               message,
               envelopeLines,
-              beforeCompletion,
+              markOnce,
               limits,
               relayRules,
               transcript,
@@ -254,12 +262,15 @@ async function runTransaction(
     connection.needsReset = false;
   }
 
+  /** Ends the transaction after the reply 421, which is not followed by the replies to the rest of the group. */
+  const endTransaction = (refusal: Refusal): Outcome | 'stale' => {
+    channel.destroy();
+    return isReused && isClosing(refusal.reply) ? 'stale' : classifyRefusal(refusal, relayRules);
+  };
+
   const mailAnswer = await channel.readReply('the answer to MAIL', limits.commandMs);
   if (mailAnswer.kind === 'lost') return resolveLoss('mail', mailAnswer, isReused);
-  if (mailAnswer.code === 421 && isReused) {
-    channel.destroy();
-    return 'stale';
-  }
+  if (isClosing(mailAnswer)) return endTransaction({ stage: 'mail', reply: mailAnswer });
   let refusal: Refusal | null = isPositive(mailAnswer) ? null : { stage: 'mail', reply: mailAnswer };
 
   if (!extensions.pipelining) {
@@ -269,6 +280,7 @@ async function runTransaction(
   const rcptAnswer = await channel.readReply('the answer to RCPT', limits.commandMs);
   if (rcptAnswer.kind === 'lost')
     return refusal === null ? resolveLoss('rcpt', rcptAnswer, isReused) : classifyRefusal(refusal, relayRules);
+  if (isClosing(rcptAnswer)) return endTransaction(refusal ?? { stage: 'rcpt', reply: rcptAnswer });
   if (!isPositive(rcptAnswer)) refusal ??= { stage: 'rcpt', reply: rcptAnswer };
 
   if (!extensions.pipelining) {
@@ -278,6 +290,7 @@ async function runTransaction(
   const dataAnswer = await channel.readReply('the answer to DATA', limits.commandMs);
   if (dataAnswer.kind === 'lost')
     return refusal === null ? resolveLoss('data', dataAnswer, isReused) : classifyRefusal(refusal, relayRules);
+  if (isClosing(dataAnswer)) return endTransaction(refusal ?? { stage: 'data', reply: dataAnswer });
   if (dataAnswer.code !== 354)
     return handleRefusal(connection, refusal ?? { stage: 'data', reply: dataAnswer }, relayRules);
   if (refusal !== null) {
@@ -287,7 +300,26 @@ async function runTransaction(
     await channel.readReply('the answer to an empty message', limits.commandMs);
     return handleRefusal(connection, refusal, relayRules);
   }
-  return sendContent(connection, message.data, beforeCompletion, limits, relayRules, transcript);
+  const outcome = await sendContent(connection, message.data, beforeCompletion, limits, relayRules, transcript);
+  return isReused && outcome.kind === 'deferred' && isConnectionFault(outcome.reply)
+    ? discardConnection(channel)
+    : outcome;
+}
+
+/** Returns true for the reply after which the server closes the connection (RFC 5321 section 3.8). */
+function isClosing(reply: ServerReply): boolean {
+  return reply.code === 421;
+}
+
+/** Returns true for a refusal because of the connection: 421, or X.4.2 (RFC 3463 section 3.5: bad connection). */
+function isConnectionFault({ code, enhanced }: Reply): boolean {
+  return code === 421 || (code !== null && code < 500 && enhanced === '4.4.2');
+}
+
+/** Closes a reused connection whose server refused to go on with it. The attempt is repeated on a new connection. */
+function discardConnection(channel: Channel): 'stale' {
+  channel.destroy();
+  return 'stale';
 }
 
 async function sendContent(
@@ -374,8 +406,7 @@ function classifyRefusal(refusal: Refusal, relayRules: readonly ReplyRule[]): Ou
 function handleRefusal(connection: Connection, refusal: Refusal, relayRules: readonly ReplyRule[]): Outcome {
   const { channel } = connection;
   connection.needsReset = true;
-  // RFC 5321 section 3.8: after the reply 421 the server closes the connection.
-  if (refusal.reply.code === 421 || channel.hasUnread) channel.destroy();
+  if (isClosing(refusal.reply) || channel.hasUnread) channel.destroy();
   return classifyRefusal(refusal, relayRules);
 }
 
