@@ -1,26 +1,32 @@
 # The image of Postrider: the npm package on a slim Node image. docs/install-container.md describes it.
 # Any image with Node 24.21 or later and a POSIX shell works as the base, such as a mirror of your own.
 ARG NODE_IMAGE=node:24-bookworm-slim
+# The digest pins the base image, such as `sha256:…`. Without it the tag decides.
+ARG NODE_DIGEST=
+ARG BASE=${NODE_IMAGE}${NODE_DIGEST:+@}${NODE_DIGEST}
 
 # The package is the same on every platform, so the package is built once, on the platform of the builder.
-FROM --platform=$BUILDPLATFORM ${NODE_IMAGE} AS package
+FROM --platform=$BUILDPLATFORM ${BASE} AS package
 WORKDIR /build
 COPY package.json package-lock.json ./
 # No install script runs here, because the scripts of the checkout need files that are copied later.
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY . .
-RUN npm pack --pack-destination /tmp && mv /tmp/postrider-*.tgz /tmp/postrider.tgz
+RUN npm pack --pack-destination /tmp && mkdir /package && tar --extract --file /tmp/postrider-*.tgz --directory /package --strip-components 1
 
-FROM ${NODE_IMAGE} AS installation
-COPY --from=package /tmp/postrider.tgz /tmp/postrider.tgz
-RUN npm install --global --prefix /opt/postrider --omit=dev --ignore-scripts --no-audit --no-fund /tmp/postrider.tgz
+FROM ${BASE} AS installation
+WORKDIR /opt/postrider
+COPY --from=package /package /opt/postrider
+# The lockfile decides the versions of the dependencies.
+COPY --from=package /build/package-lock.json /opt/postrider/package-lock.json
+RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
 
-FROM ${NODE_IMAGE}
+FROM ${BASE}
 LABEL org.opencontainers.image.title="Postrider" \
       org.opencontainers.image.description="The transactional email sending service that teams run themselves." \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=installation /opt/postrider /opt/postrider
-RUN mkdir /data && chown 10001:10001 /data && ln -s /opt/postrider/bin/postrider /usr/local/bin/postrider
+RUN mkdir /data && chown 10001:10001 /data && ln -s /opt/postrider/bin/postrider.js /usr/local/bin/postrider
 # The user is a number, so that Kubernetes can verify that the user is not root.
 USER 10001:10001
 WORKDIR /data
