@@ -142,6 +142,9 @@ export async function startSesFake(): Promise<SesFake> {
     respondAs(fake.send({ to, count: messageCount }), response, () => {
       const id = `0102018f${messageCount.toString(16).padStart(8, '0')}-fake-000000`;
       const data = Buffer.from(Content.Raw.Data, 'base64');
+      // As at Amazon SES, which refuses such a message also over SMTP.
+      if ((data.toString('latin1').match(/^DKIM-Signature:/gim)?.length ?? 0) > 1)
+        return createErrorAnswer(400, 'InvalidParameterValue', "Duplicate header 'DKIM-Signature'.");
       receivedMessages.push({
         id,
         to: Destination.ToAddresses,

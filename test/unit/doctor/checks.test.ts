@@ -400,6 +400,7 @@ describe('sending domain', () => {
     checkSendingDomain({
       domain,
       requiresAuthentication: true,
+      signatures: 'signed with RSA (a)',
       returnPath: null,
       checkRecords: async () => checks,
       checkKey: () => null,

@@ -5,7 +5,7 @@ import { deriveKey, seal } from '../../../src/domains/secret.ts';
 import { createPrepare, createSigner, DomainCache, type SigningKey } from '../../../src/domains/signing.ts';
 import { compose } from '../../../src/message/compose.ts';
 import { createReturnPathToken } from '../../../src/message/return-path.ts';
-import { GRACE_PERIOD_MS, getDkimRecordName, type SendingDomain } from '../../../src/model/domain.ts';
+import { GRACE_PERIOD_MS, getDkimRecordName, getSigningKeys, type SendingDomain } from '../../../src/model/domain.ts';
 import type { LeasedMessage } from '../../../src/model/message.ts';
 import { verifySignatures } from '../message/dkim-verifier.ts';
 import { createDkimKey, createSendingDomain } from './sending-domain.ts';
@@ -80,12 +80,13 @@ const UNAUTHENTICATED_DOMAIN: SendingDomain = {
   checkedAt: 1 + GRACE_PERIOD_MS,
 };
 
-function createSender(domain: SendingDomain | null, mustSign: boolean) {
+function createSender(domain: SendingDomain | null, mustSign: boolean, acceptsOneSignature = false) {
   const domains = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
   domains.apply({ domains: domain === null ? [] : [domain], removedDomains: [] });
   const alarms: string[] = [];
   const prepare = createPrepare({
     domains,
+    acceptsOneSignature,
     mustSign,
     returnPath: null,
     metadata: () => [],
@@ -103,6 +104,17 @@ function createSender(domain: SendingDomain | null, mustSign: boolean) {
   return { listSigningSelectors, alarms };
 }
 
+test('a relay that accepts one signature gets that of the RSA key, and every other relay gets one for each key', async () => {
+  const domain: SendingDomain = {
+    ...AUTHENTICATED_DOMAIN,
+    published: AUTHENTICATED_DOMAIN.keys.map(({ selector }) => selector),
+  };
+  const selectors = getSigningKeys(domain).map(({ selector }) => selector);
+  expect(getSigningKeys(domain).map(({ algorithm }) => algorithm)).toEqual(['rsa', 'ed25519']);
+  expect(await createSender(domain, true).listSigningSelectors()).toBe(selectors.join());
+  expect(await createSender(domain, true, true).listSigningSelectors()).toBe(selectors[0]);
+});
+
 describe('the envelope sender', () => {
   const KEY = Buffer.alloc(32, 7);
   const returnPathToken = createReturnPathToken(KEY, MESSAGE.id, MESSAGE.acceptedAt);
@@ -111,6 +123,7 @@ describe('the envelope sender', () => {
     const domains = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
     const prepare = createPrepare({
       domains,
+      acceptsOneSignature: false,
       mustSign: false,
       returnPath: hasDefault ? { domain: 'bounces.host.example', key: KEY } : null,
       metadata: () => [],

@@ -26,7 +26,7 @@ export function createOptions(
     connections: createConnections(),
     scrapeMetrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'postrider_up 1\n' }),
     dashboard: 'nowhere',
-    openApi: '{"openapi":"3.1.0"}',
+    createOpenApi: () => '{"openapi":"3.1.0"}',
     inboxContext: { inbox: null, readEntity },
     api: null,
     onError: (error) => {

@@ -305,7 +305,7 @@ describe('replies', () => {
     ['an endless line', '220 '.padEnd(100_000, 'x')],
     ['an endless reply', '220-xxxxxxxxxxxxxxxxxxxxxxxxxxxx\r\n'.repeat(1_000)],
     ['an HTTP response', 'HTTP/1.1 400 Bad Request\r\n\r\n'],
-    ['a reply with two codes', '220-hello\r\n250 there\r\n'],
+    ['a reply with codes of two classes', '220-hello\r\n550 there\r\n'],
   ])('that are invalid, such as %s, end the connection and defer the message', async (_name, bytes) => {
     const { transport } = await startPair(async (wire) => {
       wire.write(bytes);
