@@ -170,7 +170,7 @@ test('if a transfer is killed, the next transfer continues at the row at which t
   const url = await createTemporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'shop']);
   const store = await openStore({ kind: 'sqlite', path: getDatabasePath(folder) }, { exclusive: false });
-  const messageCount = 10_000;
+  const messageCount = 6_000;
   for (let n = 0; n < messageCount; n += 500) await store.accept(Array.from({ length: 500 }, () => createMessage()));
   await store.close();
   const transferArgs = listTransferArgs(folder, url);

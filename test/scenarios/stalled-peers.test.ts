@@ -80,7 +80,7 @@ test('a stalled reader of the log blocks neither acceptance nor delivery nor shu
   const service = await startProcess(createTemporaryFolder(), { POSTRIDER_LOG: 'debug' });
   service.child.stdout?.pause();
   // The pipe contains at most 64 KiB, and each message causes two lines of the log.
-  const messageCount = 600;
+  const messageCount = 400;
   let submittedCount = 0;
   const submitMessages = async () => {
     while (submittedCount < messageCount) {
