@@ -46,7 +46,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/store/postgres/connection.ts',
     find: 'if (cancelledWaitCount !== cancelledWaitCountBefore) throw',
     replace: 'if (cancelledWaitCount < cancelledWaitCountBefore) throw',
-    part: ['test/faults/standby'],
+    part: ['test/faults/database.test'],
   },
   {
     name: 'half-of-an-operation-committed',
