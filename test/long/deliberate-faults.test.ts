@@ -14,6 +14,6 @@ test('without a fault, all parts pass', { timeout: 1_800_000 }, async () => {
   expect(await faultyCopy.runUnchanged()).toMatchObject({ kind: 'missed' });
 });
 
-test.each(DELIBERATE_FAULTS)('a test fails if $effect ($name)', { timeout: 900_000 }, async (fault) => {
+test.each(DELIBERATE_FAULTS)('a default test catches the fault $name', { timeout: 900_000 }, async (fault) => {
   expect(await faultyCopy.run(fault)).toMatchObject({ kind: 'caught' });
 });
