@@ -1,11 +1,75 @@
 /** Tests the rules for messages with tables of cases, and with properties of random cases. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { getMaxIdAt, getMinIdAt, getRowsPerTurn, toSeq } from '../../../src/store/rules/messages.ts';
-import { createMessageIdAt } from '../../rig/messages.ts';
+import { type Account, type AccountLimits, toLimitUsage } from '../../../src/model/account.ts';
+import type { NewMessage } from '../../../src/model/message.ts';
+import { decideAcceptance, getMaxIdAt, getMinIdAt, getRowsPerTurn, toSeq } from '../../../src/store/rules/messages.ts';
+import { createMessage, createMessageIdAt, NO_LIMITS } from '../../rig/messages.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 
 const RUN_OPTIONS = { seed: 13, numRuns: selectCaseCount(100, 300) };
+const NOW = Date.UTC(2031, 0, 1);
+const LEASE = { owner: 'node-a', until: NOW + 60_000 };
+
+function createAccount(limits: Partial<AccountLimits> = {}, locked: Account['locked'] = null): Account {
+  return {
+    ...{ id: 1, name: 'shop', createdAt: 0, locked, warning: null },
+    thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
+    limits: { ...NO_LIMITS, ...limits },
+    sesConfigurationSet: null,
+    ...{ volumeUsed: 0, rateUsed: 0, rateWindowAt: null },
+  };
+}
+
+describe('acceptance', () => {
+  const storedKey = { id: 'earlier', fingerprint: 'aa' };
+  const emptyLookups = { findByIdempotencyKey: () => null, isSuppressed: () => false };
+  const createKeyedMessage = (fingerprint: string) =>
+    createMessage({ acceptedAt: NOW, idempotency: { key: 'k', fingerprint } });
+  const plainMessage = createMessage({ acceptedAt: NOW });
+  const keyLookups = { ...emptyLookups, findByIdempotencyKey: () => storedKey };
+  const suppressedLookups = { ...emptyLookups, isSuppressed: () => true };
+  const leasedMessage = { ...plainMessage, lease: LEASE };
+  const open = createAccount();
+  const usedUp = createAccount({ volume: 0 });
+  const locked = createAccount({}, { reason: 'abuse', at: 1 });
+
+  test.each<[string, object, NewMessage, Account | null, typeof emptyLookups | typeof keyLookups]>([
+    ['an account that does not exist', { kind: 'locked' }, plainMessage, null, emptyLookups],
+    ['a locked account', { kind: 'locked' }, plainMessage, locked, emptyLookups],
+    ['an idempotency key of the same message', { kind: 'replayed' }, createKeyedMessage('aa'), usedUp, keyLookups],
+    ['a key of another message', { kind: 'idempotency-conflict' }, createKeyedMessage('bb'), usedUp, keyLookups],
+    ['an exhausted volume', { kind: 'refused' }, plainMessage, usedUp, emptyLookups],
+    ['no lease', { kind: 'accepted', state: 'queued' }, plainMessage, open, emptyLookups],
+    ['a lease', { kind: 'accepted', state: 'sending' }, leasedMessage, open, emptyLookups],
+    ['a suppressed recipient', { kind: 'accepted', state: 'suppressed' }, leasedMessage, open, suppressedLookups],
+    [
+      'a simulated suppression',
+      { kind: 'accepted', state: 'suppressed' },
+      { ...plainMessage, suppressedBy: 'simulator' },
+      open,
+      emptyLookups,
+    ],
+  ])('a message with %s results in %o', (_label, expected, message, account, lookups) => {
+    expect(decideAcceptance(message, account && toLimitUsage(account), lookups)).toMatchObject(expected);
+  });
+
+  test('a batch of any size accepts and counts exactly the messages that volume and rate allow', () => {
+    const limits = fc.record({ volume: fc.option(fc.nat(40)), limit: fc.option(fc.integer({ min: 1, max: 40 })) });
+    fc.assert(
+      fc.property(limits, fc.nat(60), ({ volume, limit }, size) => {
+        const rate = limit === null ? null : { limit, periodMs: 60_000 };
+        const limitUsage = toLimitUsage(createAccount({ volume, rate }));
+        const kinds = Array.from({ length: size }, () => decideAcceptance(plainMessage, limitUsage, emptyLookups).kind);
+        const maxAccepted = Math.min(size, volume ?? size, limit ?? size);
+        expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(maxAccepted);
+        expect(kinds.slice(0, maxAccepted).every((kind) => kind === 'accepted')).toBe(true);
+        expect([limitUsage.volumeUsed, limitUsage.rateUsed]).toEqual([maxAccepted, rate === null ? 0 : maxAccepted]);
+      }),
+      RUN_OPTIONS,
+    );
+  });
+});
 
 test.each([
   [1, 1],
