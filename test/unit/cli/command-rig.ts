@@ -1,5 +1,4 @@
 /** Runs commands in the process of the test, on a store in a folder, and collects their output. */
-import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -13,14 +12,7 @@ import { createAuditedStore } from '../../../src/operator/audited-store.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-
-export interface CommandResult {
-  /** 0 if the command succeeded. */
-  readonly code: number;
-  readonly stdout: string;
-  /** The error message of the command; empty if the command succeeded. */
-  readonly stderr: string;
-}
+import { type CommandResult, runCommandProcess } from '../../rig/service.ts';
 
 export interface CommandRig {
   readonly folder: string;
@@ -118,21 +110,7 @@ export async function createCommandRig(environment: Readonly<Record<string, stri
 
 export const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 
-/** Runs the real program with `input` on its standard input. */
+/** Runs the real program with `input` on its standard input, on the database of a rig. */
 export function launchProgram(folder: string, args: readonly string[], input: string | Buffer): Promise<CommandResult> {
-  const env = { PATH: process.env.PATH ?? '', POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}` };
-  const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-  });
-  // The write fails if the command ends before it has read its standard input. This error is ignored.
-  child.stdin.on('error', () => undefined);
-  child.stdin.end(input);
-  const { promise, resolve, reject } = Promise.withResolvers<CommandResult>();
-  child.on('error', reject).on('close', (code) => resolve({ code: code ?? -1, stdout, stderr }));
-  return promise;
+  return runCommandProcess(folder, args, { POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}` }, input);
 }

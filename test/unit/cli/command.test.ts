@@ -11,8 +11,9 @@ import { EXIT_INVALID_SETTINGS } from '../../../src/cli/failure.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createMessage } from '../../rig/messages.ts';
+import type { CommandResult } from '../../rig/service.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
-import { type CommandResult, type CommandRig, createCommandRig, LAUNCHER, launchProgram } from './command-rig.ts';
+import { type CommandRig, createCommandRig, LAUNCHER, launchProgram } from './command-rig.ts';
 
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 const QUEUED_ID = '01990000-0000-7001-8000-000000000002';
@@ -362,10 +363,10 @@ describe('the program', () => {
   it('reads `.env` in the working folder, and reports a damaged database in one line', async () => {
     const folder = createTemporaryFolder();
     writeFileSync(join(folder, 'postrider.db'), 'this is not a database '.repeat(500));
-    writeFileSync(join(folder, '.env'), 'POSTRIDER_OPERATOR_LISTEN=127.0.0.1:9\n');
+    writeFileSync(join(folder, '.env'), 'POSTRIDER_MAX_AGE=1h\n');
     const config = await launchProgram(folder, ['config', '--json'], '');
     expect(JSON.parse(config.stdout)).toContainEqual({
-      ...{ name: 'POSTRIDER_OPERATOR_LISTEN', value: '127.0.0.1:9', source: '.env' },
+      ...{ name: 'POSTRIDER_MAX_AGE', value: '1h', source: '.env' },
     });
     expectFailure(await launchProgram(folder, ['account', 'list'], ''), 1, 'postrider.db');
   });

@@ -10,15 +10,13 @@ import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync 
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createContext } from '../../../src/cli/context.ts';
-import { runCommand } from '../../../src/cli/main.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import { type Service, startService } from '../../../src/main.ts';
 import { listFiles, ROOT } from '../../house/source.ts';
 import { describeExit } from '../../rig/exit.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
-import { buildEnvironment } from '../../rig/service.ts';
+import { buildEnvironment, runCommand } from '../../rig/service.ts';
 
 /** Returns the code blocks of a page that follow a line `<!-- run -->`, without the indentation of a list. */
 function findMarkedBlocks(text: string): readonly string[] {
@@ -60,15 +58,13 @@ interface Installation {
   readonly service: Service | null;
 }
 
-/** Creates the folder of the pages, and changes to it, because commands name files in it. */
+/** Creates the folder of the pages, starts its service, and runs the commands of the program `postrider`. */
 async function createInstallation(page: string): Promise<Installation> {
   const folder = createTemporaryFolder();
-  const previousFolder = process.cwd();
-  process.chdir(folder);
-  onTestFinished(() => process.chdir(previousFolder));
   const provider = MOVING_PAGE.exec(page)?.[1];
   if (provider !== undefined) cpSync(join(ROOT, 'test/corpus/exports', provider), folder, { recursive: true });
   const environment: Record<string, string> = {
+    POSTRIDER_DATABASE: `sqlite:${join(folder, 'data/postrider.db')}`,
     POSTRIDER_LISTEN: '127.0.0.1:0',
     POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
     POSTRIDER_LOG: 'silent',
@@ -79,8 +75,13 @@ async function createInstallation(page: string): Promise<Installation> {
   if (service !== null) environment.POSTRIDER_LISTEN = new URL(service.publicUrl ?? '').host;
   const server = createServer(async (request, response) => {
     const [args, input] = ['args', 'input'].map((name) => readFileSync(join(request.url ?? '', name), 'utf8'));
-    const { isDone, output } = await runInProcess((args ?? '').split('\0').slice(0, -1), environment, input ?? '');
-    response.writeHead(isDone ? 200 : 500).end(output);
+    const { code, stdout, stderr } = await runCommand(
+      folder,
+      (args ?? '').split('\0').slice(0, -1),
+      environment,
+      input,
+    );
+    response.writeHead(code === 0 ? 200 : 500).end(stdout + stderr);
   });
   server.listen(join(folder, 'runner'));
   await once(server, 'listening');
@@ -89,28 +90,6 @@ async function createInstallation(page: string): Promise<Installation> {
   writeFileSync(join(folder, 'tools/postrider'), PROGRAM);
   chmodSync(join(folder, 'tools/postrider'), 0o755);
   return { folder, service };
-}
-
-async function runInProcess(args: readonly string[], environment: Readonly<Record<string, string>>, input: string) {
-  let output = '';
-  const write = (text: string) => {
-    output += text;
-  };
-  const context = Object.assign(createContext(process), {
-    environment,
-    getSettings: () => loadSettings(environment, null),
-    writeText: write,
-    writeData: write,
-    writeJson: (value: unknown) => write(`${JSON.stringify(value)}\n`),
-    warn: write,
-    readInputLine: async () => input.split('\n')[0] ?? '',
-  });
-  try {
-    await runCommand(args, context);
-    return { isDone: true, output };
-  } catch (error) {
-    return { isDone: false, output: `${output}${String(error)}\n` };
-  }
 }
 
 /** Runs a block. The first command that fails ends the block. */
