@@ -15,7 +15,7 @@ const extent = process.env.TEST_EXTENT ?? 'default';
  */
 const POSTGRES_SCENARIOS = ['feedback', 'limits', 'shutdown', 'webhooks'];
 /** These scenarios select their stores themselves, so the long run does not repeat them. */
-const SELF_SELECTING_SCENARIOS = ['backup-and-transfer', 'nodes', 'demo', 'webhook-trial'];
+const SELF_SELECTING_SCENARIOS = ['backup-and-transfer', 'nodes', 'demo', 'webhook-kills'];
 
 const scenario = (name: string) => `test/scenarios/${name}.test.ts`;
 
@@ -34,6 +34,7 @@ export default defineConfig({
     // Node runs the TypeScript files directly, as for the service. No test replaces a module.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     sequence: { sequencer: LongestFirst },
+    setupFiles: ['test/rig/property-seeds.ts'],
     globalSetup: ['test/rig/postgres-setup.ts', 'test/rig/dashboard-setup.ts'],
     // The test command lists the slowest files.
     slowTestThreshold: 10_000,
@@ -80,7 +81,7 @@ export default defineConfig({
                 name: 'pooler',
                 include: ['test/contract/*.test.ts'],
                 // These suites connect to PostgreSQL without the pooler, or use no store.
-                exclude: ['test/contract/{audit,feedback-nodes,short,stored-before,transport,upgrade}.test.ts'],
+                exclude: ['test/contract/{audit,feedback-nodes,short,transport}.test.ts'],
                 env: { TEST_POOLER: 'transaction' },
               },
             },

@@ -161,7 +161,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/store/sqlite/database.ts',
     find: 'for (const name of files.slice(version)) {',
     replace: 'for (const name of files.slice(Math.max(0, version - 1))) {',
-    part: ['test/unit/store/migrate', 'test/contract/upgrade'],
+    part: ['test/unit/store/migrate'],
   },
   {
     name: 'backup-unverified',

@@ -67,6 +67,22 @@ function createOlderDatabase(): string {
   return path;
 }
 
+test('an upgrade runs only the migrations that the database does not have', () => {
+  const path = createOlderDatabase();
+  const folder = new URL('../../../src/store/sqlite/migrations/', import.meta.url);
+  const olderDatabase = new DatabaseSync(path);
+  for (const name of readdirSync(folder).sort().slice(0, -1))
+    olderDatabase.exec(readFileSync(new URL(name, folder), 'utf8'));
+  const newestDatabase = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
+  const { application_id } = newestDatabase.prepare('PRAGMA application_id').get() ?? {};
+  newestDatabase.close();
+  olderDatabase.exec(`PRAGMA user_version = ${NEWEST_VERSION - 1}; PRAGMA application_id = ${application_id}`);
+  olderDatabase.close();
+  const database = openDatabase(path);
+  onTestFinished(() => database.close());
+  expect(readVersion(database)).toBe(NEWEST_VERSION);
+});
+
 test('while a service holds the lock, a command does not migrate the schema and names the remedy', () => {
   const path = createOlderDatabase();
   const unlock = acquireServeLock(path);
