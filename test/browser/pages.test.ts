@@ -1,17 +1,17 @@
 /**
- * Checks every page with data: axe finds no serious violation in light and dark mode, and none scrolls horizontally on
- * a phone. The pages are those of dashboard/src/pages/index.ts.
+ * Checks every page and every dialog with data: axe finds no serious violation, none scrolls horizontally on a phone, and
+ * none causes a fault. The pages are those of dashboard/src/pages/index.ts.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { ROOT } from '../house/source.ts';
-import { createBrowserRig, listAttributes } from '../rig/browser.ts';
+import { type BrowserUser, createBrowserRig, listAttributes } from '../rig/browser.ts';
 import { LONG_ADDRESS, startFilledService } from '../rig/filled-service.ts';
 import {
   emulateDarkPhone,
   emulateLightDesktop,
+  findGapsInForms,
   findHorizontalOverflow,
   findSeriousFaults,
 } from '../rig/page-checks.ts';
@@ -40,38 +40,80 @@ const REFERENCE_PATH = '/reference';
 
 /** The paths that a test visits for a page, if they differ from the path of the page. */
 const VISITED_PATHS: Readonly<Record<string, () => readonly string[]>> = {
-  '/messages': () => ['/messages', '/messages?since=2026-01-01T00:00Z&until=2126-01-01T00:00Z&state=queued'],
+  '/messages': () => ['/messages?since=2026-01-01T00:00Z&until=2126-01-01T00:00Z', '/messages?state=queued'],
   '/messages/:id': () => [`/messages/${id}`],
   '/inbox/:id?': () => [
-    '/inbox',
     '/inbox?tab=rules',
-    ...['', '?view=text', '?view=checks', '?view=headers', '?view=source'].map((view) => `/inbox/${id}${view}`),
+    ...['', '?view=checks', '?view=headers'].map((view) => `/inbox/${id}${view}`),
   ],
   '/accounts/:name': () => ['/accounts/acme', '/accounts/acme?tab=keys', '/accounts/acme?tab=domains'],
-  '/suppressions': () => [
-    '/suppressions?list=default',
-    `/suppressions?list=default&address=${encodeURIComponent(LONG_ADDRESS)}`,
-  ],
+  '/suppressions': () => [`/suppressions?list=default&address=${encodeURIComponent(LONG_ADDRESS)}`],
   '/webhooks/:id': () => ['/webhooks/wh_1', '/webhooks/wh_2?status=failed'],
   '/api-reference': () => ['/api-reference', '/api-reference?tab=operator', '/api-reference?tab=webhooks'],
   '*': () => ['/messages/no/page'],
 };
 
-test.each([...PAGE_PATHS, REFERENCE_PATH])(
+/** The colors differ between light and dark mode, and the elements of lists between a desktop and a phone. */
+const PHONE_RULES = ['color-contrast', 'link-name', 'button-name', 'label', 'aria-input-field-name'];
+
+test.each(PAGE_PATHS)(
   'the page %s is accessible on a desktop in light mode and on a phone in dark mode',
   async (pagePath) => {
-    const { page, visit } = await browsers.openSignedIn(service, '/messages/no/page', { reducedMotion: true });
-    for (const path of VISITED_PATHS[pagePath]?.() ?? [await findPath(page, pagePath)]) {
-      await emulateLightDesktop(page);
-      await visit(path);
-      expect(await findSeriousFaults(page), path).toEqual([]);
-      expect(await page.getByRole('heading', { level: 1 }).count(), path).toBe(1);
-      await emulateDarkPhone(page);
-      expect(await findSeriousFaults(page), `${path} on a phone in dark mode`).toEqual([]);
-      expect(await findHorizontalOverflow(page), path).toEqual([]);
+    const user = await browsers.openSignedIn(service, '/messages/no/page');
+    for (const path of VISITED_PATHS[pagePath]?.() ?? [await findPath(user, pagePath)]) {
+      await emulateLightDesktop(user.page);
+      await user.visit(path);
+      // The frame around the pages is the same on each page.
+      const within = path === '/' ? 'html' : 'main';
+      await checkPage(user, path, within);
     }
   },
 );
+
+test('the reference page of the operator API is accessible on a desktop in light mode and on a phone in dark mode', async () => {
+  const user = await browsers.openSignedIn(service, '/', { isOwn: true });
+  await user.page.goto(REFERENCE_PATH);
+  await checkPage(user, REFERENCE_PATH, 'html');
+});
+
+async function checkPage({ page }: BrowserUser, path: string, within: string): Promise<void> {
+  expect(await findSeriousFaults(page, { within }), path).toEqual([]);
+  expect(await page.getByRole('heading', { level: 1 }).count(), path).toBe(1);
+  await emulateDarkPhone(page);
+  expect(await findSeriousFaults(page, { within, rules: PHONE_RULES }), `${path} on a phone`).toEqual([]);
+  expect(await findHorizontalOverflow(page), path).toEqual([]);
+}
+
+/** The buttons that open a dialog, by the path of their page. */
+const DIALOGS: Readonly<Record<string, readonly string[]>> = {
+  '/accounts': ['Create account'],
+  '/accounts/acme': ['Edit limits', 'Unlock'],
+  '/accounts/default': ['Lock'],
+  '/accounts/acme?tab=keys': ['Create key'],
+  '/domains': ['Add domain'],
+  '/domains/mail.example.org': ['Rotate keys', 'Return path', 'Remove'],
+  '/suppressions?list=default': ['Add address', 'Import'],
+  '/tokens': ['Create token'],
+  '/inbox?tab=rules': ['Add rule'],
+  '/messages?state=queued': ['Change all…', 'Send test'],
+  '/webhooks': ['Create endpoint'],
+  '/webhooks/wh_1': ['Edit', 'Rotate secret', 'Replay…', 'Disable', 'Delete'],
+};
+
+test.each(Object.entries(DIALOGS))('the dialogs on %s are accessible and fit on a phone', async (path, buttons) => {
+  const { page } = await browsers.openSignedIn(service, path);
+  for (const name of buttons) {
+    await emulateLightDesktop(page);
+    await page.getByRole('button', { name, exact: true }).click();
+    await page.getByRole('dialog').waitFor();
+    await emulateDarkPhone(page);
+    expect(await findSeriousFaults(page, { within: '[role=dialog]' }), name).toEqual([]);
+    expect(await findHorizontalOverflow(page), name).toEqual([]);
+    expect(await findGapsInForms(page), name).toEqual([]);
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  }
+});
 
 test('every page of the menu is in the list of pages', async () => {
   const { page } = await browsers.openSignedIn(service, '/');
@@ -85,10 +127,10 @@ test('every page of the menu is in the list of pages', async () => {
 /**
  * Returns a path that shows the page: for `/accounts/:name`, the target of the first link to an account on `/accounts`.
  */
-async function findPath(page: Page, pagePath: string): Promise<string> {
+async function findPath({ page, visit }: BrowserUser, pagePath: string): Promise<string> {
   const parentPath = pagePath.replace(/\/:\w+\??$/, '');
   if (parentPath === pagePath) return pagePath;
-  await page.goto(parentPath);
+  await visit(parentPath);
   const path = await page.locator(`main a[href^="${parentPath}/"]`).first().getAttribute('href');
   if (path === null) throw new Error(`${parentPath} has no link to a page ${pagePath}`);
   return path;

@@ -1,9 +1,11 @@
 /**
- * Tests the sign-in. Without a session, the dashboard shows only the sign-in page. With a session, it shows every page
- * until the session ends.
+ * Tests the sign-in and the session. Without a session, the dashboard shows only the sign-in page. A session belongs to the
+ * origin of the dashboard, including its port.
  */
-import { beforeAll, expect, test } from 'vitest';
-import { createBrowserRig, findSignInLink, replaceResponses } from '../rig/browser.ts';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
 import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
@@ -13,33 +15,37 @@ const UNAUTHORIZED_LINE = /status of 401 .*\/api\/v1\//;
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let passwordlessService: RunningService;
 let passwordService: RunningService;
 beforeAll(async () => {
-  [passwordlessService, passwordService] = await Promise.all([
-    rig.serve(rig.createFolder()),
-    rig.serve(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD }),
-  ]);
+  passwordService = await rig.serve(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD });
 });
 
-test('the printed link can be used for one sign-in, and every page of a signed-out browser states where to find the link', async () => {
-  const { page } = await browsers.openSignedOut(passwordlessService);
-  await page.goto(findSignInLink(passwordlessService));
-  await page.getByRole('navigation', { name: 'Pages' }).waitFor();
-  const visitor = await browsers.openSignedOut(passwordlessService, { width: 360 });
+test('the printed link can be used for one sign-in, tabs share the session, and a sign-out in one tab ends it in all tabs', async () => {
+  const service = await rig.serve(rig.createFolder());
+  const link = service.signIn ?? '';
+  const { page, context, allowFaults } = await browsers.openSignedOut(service);
+  await page.goto(link);
+  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  expect(new URL(page.url()).search).toBe('');
+
+  const visitor = await browsers.openSignedOut(service, { width: 360 });
   visitor.allowFaults(UNAUTHORIZED_LINE, /status of 403 .*\/api\/v1\/sign-in/);
-  await visitor.visit('/messages?state=queued');
-  await visitor.page.getByText('If it is not set, open the link that the service printed').waitFor();
-  expect(await findSeriousFaults(visitor.page)).toEqual([]);
-  expect(await findHorizontalOverflow(visitor.page)).toEqual([]);
-  await visitor.page.goto(findSignInLink(passwordlessService));
+  await visitor.page.goto(link);
   await visitor.page.getByText('This sign-in link is invalid or has already been used.').waitFor();
   await visitor.page.getByRole('textbox', { name: 'Operator password' }).waitFor();
   expect(await findSeriousFaults(visitor.page)).toEqual([]);
   expect(await findHorizontalOverflow(visitor.page)).toEqual([]);
+
+  allowFaults(UNAUTHORIZED_LINE, /^window: /);
+  const tab = await context.newPage();
   // In a browser with a session, the link opens the overview although it has been used.
-  await page.goto(findSignInLink(passwordlessService));
-  await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  await tab.goto(link);
+  await tab.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
+  await tab.getByRole('button', { name: 'Sign out' }).click();
+  await tab.getByRole('dialog').getByRole('button', { name: 'Sign out' }).click();
+  await tab.getByRole('textbox', { name: 'Operator password' }).waitFor();
+  await page.reload();
+  await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
 test('the sign-in page states that the session has ended, and the next sign-in returns to the page that was open', async () => {
@@ -71,18 +77,28 @@ test('the sign-in page states that the session has ended, and the next sign-in r
     state: 'queued,bounced',
     to: 'rita@example.com',
   });
-  await page.getByText('No message matches').waitFor();
+
+  // The session also ends while the page is hidden, as behind another browser tab.
+  await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
+  const setVisibility = (state: 'hidden' | 'visible') =>
+    page.evaluate(
+      `Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => '${state}' });
+       document.dispatchEvent(new Event('visibilitychange'));`,
+    );
+  await setVisibility('hidden');
+  await context.clearCookies();
+  await setVisibility('visible');
+  await page.getByText('Your session has ended.').waitFor();
 });
 
-test('without a password the sign-out asks for confirmation and states how to sign in again', async () => {
-  // The sign-in link of the shared service has already been used, so this test starts a separate service.
-  const { page, allowFaults } = await browsers.openSignedIn(await rig.serve(rig.createFolder()), '/messages');
+test('without a password the sign-out asks for confirmation, and a failed sign-out shows an error', async () => {
+  const service = await rig.serve(rig.createFolder());
+  const { page, allowFaults } = await browsers.openSignedIn(service, '/messages', { width: 360, isOwn: true });
+  await page.getByRole('button', { name: 'Navigation' }).click();
+  expect(await findHorizontalOverflow(page)).toEqual([]);
   const signOut = page.getByRole('button', { name: 'Sign out' });
   const dialog = page.getByRole('dialog');
   await signOut.click();
-  await dialog.getByText('it prints a new link when it starts').waitFor();
-  await dialog.getByText('postrider token create').waitFor();
-  expect(await findSeriousFaults(page)).toEqual([]);
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   await dialog.waitFor({ state: 'hidden' });
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
@@ -112,3 +128,37 @@ test('with a password the sign-out asks for no confirmation, and a failed sign-o
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
+
+test('a server on another port of this host receives the session cookie but cannot use it', async () => {
+  const service = await rig.serve(rig.createFolder());
+  const { page, allowFaults } = await browsers.openSignedIn(service, '/', { isOwn: true });
+  const otherSite = await startOtherServer();
+  allowFaults(/^request: GET http:\/\/127\.0\.0\.1:/, /favicon/);
+  await page.goto(otherSite.url);
+  const cookie = otherSite.receivedHeaders[0]?.cookie ?? '';
+  expect(cookie).toMatch(/^postrider_session=/);
+  expect(JSON.stringify(otherSite.receivedHeaders)).not.toContain('postrider-session"');
+  expect(await page.evaluate(() => localStorage.length)).toBe(0);
+  for (const path of ['/session', '/accounts', '/events', '/inbox']) {
+    const responseWithCookie = await fetch(`${service.operatorUrl}/api/v1${path}`, { headers: { Cookie: cookie } });
+    expect([path, responseWithCookie.status]).toEqual([path, 401]);
+  }
+  await fetch(`${service.operatorUrl}/api/v1/sign-out`, { method: 'POST', headers: { Cookie: cookie } });
+  await page.goto(`${service.operatorUrl}/accounts`);
+  await page.getByRole('link', { name: 'default' }).first().waitFor();
+});
+
+/** Starts a server that listens on another port of this host and records the headers of the requests that it receives. */
+async function startOtherServer() {
+  const receivedHeaders: IncomingHttpHeaders[] = [];
+  const server = createServer((request, response) => {
+    receivedHeaders.push(request.headers);
+    response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html><title>Other</title><h1>Other</h1>');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, receivedHeaders };
+}

@@ -1,10 +1,10 @@
 /**
- * Opens browsers for operators, with one Chromium per test file and one context per operator of a test. A test fails if
- * a page causes a fault: an error in the console, an exception, a violation of its content security policy, a dialog, a
- * new window, or a request to another server.
+ * Opens pages of the dashboard for operators. All test files of a process share one Chromium, and the tests of a file
+ * share the pages of signed-in operators, because a load of the dashboard costs a second of processor time. A test fails
+ * if a page causes a fault: an error in the console, an exception, a violation of its content security policy, a
+ * dialog, a new window, or a request to another server.
  */
 import type {
-  Browser,
   BrowserContext,
   BrowserContextOptions,
   ConsoleMessage,
@@ -13,30 +13,32 @@ import type {
   Request,
   Route,
 } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest';
-import { launchChromium } from './chromium.ts';
+import { afterAll, afterEach, expect, onTestFinished, vi } from 'vitest';
+import { getSharedChromium } from './chromium.ts';
 import { type SessionHeaders, signInByLink } from './session.ts';
 
 /** The members of a service that a browser test uses. */
 export interface BrowsedService {
   readonly operatorUrl: string;
-  /** Returns the output of `serve --json`, whose first line contains the sign-in link. */
-  readonly stdout: () => string;
+  readonly signIn: string | null;
 }
 
 export interface OperatorOptions {
   /** Width of the window in CSS pixels; the default is the width of a desktop window. */
   readonly width?: number;
-  readonly dark?: boolean;
-  readonly reducedMotion?: boolean;
   /** Locale of the browser; the default is British English. */
   readonly locale?: string;
+  /** The page is not shared: for tests that change cookies, permissions or the clock of the browser, or end the session. */
+  readonly isOwn?: boolean;
 }
 
 export interface BrowserUser {
   readonly page: Page;
   readonly context: BrowserContext;
-  /** Opens a path of the service, such as `/messages?state=queued`, and waits for the heading of the page. */
+  /**
+   * Opens a path of the service, such as `/messages?state=queued`, and waits for the heading of the page. If the
+   * dashboard is loaded, it is not loaded again.
+   */
   visit(path: string): Promise<void>;
   /** Allows console lines that the test causes on purpose. */
   allowFaults(...lines: readonly RegExp[]): void;
@@ -45,11 +47,9 @@ export interface BrowserUser {
 }
 
 export interface BrowserRig {
-  /** Allows all faults of the open browsers; only for the tests of this rig. */
-  clearFaults(): void;
   /** Opens a browser without a session. */
   openSignedOut(service: BrowsedService, options?: OperatorOptions): Promise<BrowserUser>;
-  /** Opens a browser with a session from the sign-in link of the service, and visits the path. */
+  /** Opens a page with a session from the sign-in link of the service, and visits the path. */
   openSignedIn(service: BrowsedService, path: string, options?: OperatorOptions): Promise<BrowserUser>;
   /** Calls the operator API. @throws Error with the response if its status is not 2xx */
   callApi<T>(service: BrowsedService, method: string, path: string, body?: object): Promise<T>;
@@ -59,70 +59,125 @@ const TIMEOUT_MS = 120_000;
 const DESKTOP_VIEWPORT = { width: 1280, height: 900 };
 const PHONE_HEIGHT = 780;
 
+/** The dashboard shows "Page not found" here. A page is opened from here, so that it keeps nothing of the page before. */
+const UNKNOWN_PATH = '/messages/no/page';
+const UNKNOWN_PAGE_TITLE = 'Page not found';
+
+/** Closes the notifications, and returns the names of the stored values. */
+const END_USE = `(() => {
+  for (const button of document.querySelectorAll('.mantine-Notification-closeButton')) button.click();
+  document.activeElement?.blur();
+  return [...Object.keys(localStorage), ...Object.keys(sessionStorage)];
+})()`;
+const SESSION_KEY = 'postrider-session';
+
+interface OpenPage extends BrowserUser {
+  readonly origin: string;
+  readonly isShared: boolean;
+  /** Leaves the page as a test expects it, or returns false if that is not possible. */
+  reset(): Promise<boolean>;
+}
+
 /** Creates the browser rig of a test file. The test file calls this function once, at the top. */
 export function createBrowserRig(): BrowserRig {
-  let browser: Browser;
-  let openBrowsers: WatchedContext[] = [];
+  let usedPages: OpenPage[] = [];
+  let idlePages: OpenPage[] = [];
   // The sign-in link is valid for one sign-in, so all browsers of this test file share one session.
   const sessions = new Map<string, Promise<SessionHeaders>>();
-  const getSession = (service: BrowsedService) => {
-    const session = sessions.get(service.operatorUrl) ?? signInByLink(findSignInLink(service));
-    sessions.set(service.operatorUrl, session);
+  const getSession = ({ operatorUrl, signIn }: BrowsedService) => {
+    const session = sessions.get(operatorUrl) ?? signInByLink(signIn ?? '');
+    sessions.set(operatorUrl, session);
     return session;
   };
-  beforeAll(async () => {
-    browser = await launchChromium();
-  });
   afterAll(async () => {
-    await browser?.close();
+    await Promise.all(idlePages.map(({ context }) => context.close()));
   });
-  afterEach(async () => {
-    const watchedContexts = openBrowsers;
-    openBrowsers = [];
-    await Promise.all(watchedContexts.map(({ context }) => context.close()));
-    expect(
-      watchedContexts.flatMap(({ listFaults }) => listFaults()),
-      'faults of the pages',
-    ).toEqual([]);
+  afterEach(async ({ task }) => {
+    const pages = usedPages;
+    usedPages = [];
+    const hasFailed = task.result?.state === 'fail';
+    const faults: string[] = [];
+    for (const page of pages) {
+      const isReusable = !hasFailed && page.isShared && (await page.reset());
+      faults.push(...page.listFaults());
+      if (isReusable && faults.length === 0) idlePages.push(page);
+      else await page.context.close();
+    }
+    expect(faults, 'faults of the pages').toEqual([]);
   });
 
-  async function openBrowser(
+  async function openPage(
     service: BrowsedService,
-    { width, dark, reducedMotion, locale }: OperatorOptions = {},
-    session: SessionHeaders | null = null,
-  ): Promise<BrowserUser> {
-    const options: BrowserContextOptions = {
+    options: OperatorOptions,
+    session: SessionHeaders | null,
+  ): Promise<OpenPage> {
+    const browser = await getSharedChromium();
+    const context = await browser.newContext({
       baseURL: service.operatorUrl,
-      viewport: width === undefined ? DESKTOP_VIEWPORT : { width, height: PHONE_HEIGHT },
-      colorScheme: dark === true ? 'dark' : 'light',
-      reducedMotion: reducedMotion === true ? 'reduce' : 'no-preference',
-      locale: locale ?? 'en-GB',
+      viewport: getViewport(options),
+      reducedMotion: 'reduce',
+      locale: options.locale ?? 'en-GB',
+      permissions: ['clipboard-read', 'clipboard-write'],
       ...(session === null ? {} : { storageState: toStorageState(service.operatorUrl, session) }),
-    };
-    const context = await browser.newContext(options);
+    });
     context.setDefaultTimeout(TIMEOUT_MS);
     const page = await context.newPage();
-    const watchedContext = watchContext(context, page, service.operatorUrl);
-    openBrowsers.push(watchedContext);
+    const { listFaults, allowFaults, clear, listPendingRequests } = watchContext(context, page, service.operatorUrl);
+    const findHeading = (name?: string) =>
+      page.getByRole('heading', { level: 1, ...(name === undefined ? {} : { name }) });
+    const isLoaded = () => session !== null && new URL(page.url()).origin === service.operatorUrl;
+    const leavePage = async () => {
+      await page.evaluate(`history.pushState(null, '', '${UNKNOWN_PATH}')`);
+      await findHeading(UNKNOWN_PAGE_TITLE).waitFor();
+    };
     return {
       page,
       context,
+      origin: service.operatorUrl,
+      isShared: session !== null && options.isOwn !== true && options.locale === undefined,
+      allowFaults,
+      listFaults,
       async visit(path) {
-        await page.goto(path);
-        await page.getByRole('heading', { level: 1 }).waitFor();
+        if (!isLoaded()) {
+          await page.goto(path);
+          await findHeading().waitFor();
+          return;
+        }
+        await leavePage();
+        await page.evaluate(`history.pushState(null, '', ${JSON.stringify(path)})`);
+        if (path !== UNKNOWN_PATH) await findHeading().filter({ hasNotText: UNKNOWN_PAGE_TITLE }).waitFor();
       },
-      allowFaults: watchedContext.allowFaults,
-      listFaults: watchedContext.listFaults,
+      async reset() {
+        await page.unrouteAll({ behavior: 'ignoreErrors' });
+        if (!isLoaded() || context.pages().length > 1) return false;
+        const storedNames = await page.evaluate<readonly string[]>(END_USE);
+        if (storedNames.join() !== SESSION_KEY) return false;
+        await leavePage();
+        // The answer to a request of this test must not cause a fault in the next test.
+        await expect.poll(listPendingRequests).toEqual([]);
+        if (listFaults().length > 0) return false;
+        clear();
+        return true;
+      },
     };
   }
 
   return {
-    openSignedOut: (service, options) => openBrowser(service, options),
-    clearFaults: () => {
-      for (const { allowFaults } of openBrowsers) allowFaults(/./);
+    async openSignedOut(service, options = {}) {
+      const page = await openPage(service, options, null);
+      usedPages.push(page);
+      return page;
     },
-    async openSignedIn(service, path, options) {
-      const user = await openBrowser(service, options, await getSession(service));
+    async openSignedIn(service, path, options = {}) {
+      const isShareable = options.isOwn !== true && options.locale === undefined;
+      const idlePage = isShareable ? idlePages.find(({ origin }) => origin === service.operatorUrl) : undefined;
+      idlePages = idlePages.filter((page) => page !== idlePage);
+      const user = idlePage ?? (await openPage(service, options, await getSession(service)));
+      usedPages.push(user);
+      if (idlePage !== undefined) {
+        await user.page.setViewportSize(getViewport(options));
+        await user.page.emulateMedia({ colorScheme: 'light' });
+      }
       await user.visit(path);
       return user;
     },
@@ -143,6 +198,10 @@ export function createBrowserRig(): BrowserRig {
   };
 }
 
+function getViewport({ width }: OperatorOptions) {
+  return width === undefined ? DESKTOP_VIEWPORT : { width, height: PHONE_HEIGHT };
+}
+
 /** Waits until the message has the given state. */
 export async function waitForState(
   { callApi }: BrowserRig,
@@ -150,8 +209,9 @@ export async function waitForState(
   id: string,
   state: string,
 ): Promise<void> {
-  const readMessage = () => callApi<{ state: string }>(service, 'GET', `/messages/${id}`);
-  await expect.poll(async () => (await readMessage()).state).toBe(state);
+  await vi.waitFor(async () => expect(await callApi(service, 'GET', `/messages/${id}`)).toMatchObject({ state }), {
+    timeout: TIMEOUT_MS,
+  });
 }
 
 /** Replaces the responses of the service to requests for these addresses until the returned function is called. */
@@ -191,21 +251,20 @@ function toStorageState(operatorUrl: string, session: SessionHeaders): Required<
   };
 }
 
-/** Returns the one-time link of a service without a password. */
-export function findSignInLink(service: BrowsedService): string {
-  const { signIn } = JSON.parse(service.stdout().split('\n')[0] ?? '') as { signIn: string };
-  return signIn;
-}
-
 interface WatchedContext {
-  readonly context: BrowserContext;
   readonly listFaults: () => readonly string[];
   readonly allowFaults: (...lines: readonly RegExp[]) => void;
+  /** Forgets the faults so far and which faults are allowed. */
+  readonly clear: () => void;
+  /** Returns the URLs of the requests without an answer, except the stream of live updates. */
+  readonly listPendingRequests: () => readonly string[];
 }
 
 function watchContext(context: BrowserContext, page: Page, serviceOrigin: string): WatchedContext {
-  const observedFaults: string[] = [];
-  const allowedFaults: RegExp[] = [];
+  let observedFaults: string[] = [];
+  let allowedFaults: RegExp[] = [];
+  const pendingRequests = new Set<Request>();
+  context.on('request', (request) => pendingRequests.add(request));
   context.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') observedFaults.push(formatConsoleLine(message));
   });
@@ -226,15 +285,23 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
   const recordRequest = (request: Request) => {
     if (isToOtherOrigin(request)) observedFaults.push(`request: ${request.method()} ${request.url()}`);
   };
-  context.on('requestfinished', recordRequest);
+  context.on('requestfinished', (request) => {
+    pendingRequests.delete(request);
+    recordRequest(request);
+  });
   context.on('requestfailed', (request) => {
+    pendingRequests.delete(request);
     if (!/BLOCKED|^csp$/i.test(request.failure()?.errorText ?? '')) recordRequest(request);
   });
   page.on('websocket', (socket) => observedFaults.push(`websocket: ${socket.url()}`));
   return {
-    context,
     listFaults: () => observedFaults.filter((line) => !allowedFaults.some((pattern) => pattern.test(line))),
     allowFaults: (...lines) => void allowedFaults.push(...lines),
+    clear: () => {
+      [observedFaults, allowedFaults] = [[], []];
+    },
+    listPendingRequests: () =>
+      [...pendingRequests].map((request) => request.url()).filter((url) => !/\/api\/v1\/events\b/.test(url)),
   };
 }
 

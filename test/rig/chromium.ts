@@ -21,8 +21,23 @@ const ARGS = [
   '--no-sandbox',
   '--disable-gpu',
   '--font-render-hinting=none',
+  // Fewer processes: a page of these tests costs a tenth less processor time.
+  '--in-process-gpu',
+  '--enable-features=NetworkServiceInProcess2',
   '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost',
 ];
+
+let sharedBrowser: Promise<Browser> | null = null;
+
+/** Returns the browser of this process, which ends with the process. */
+export function getSharedChromium(): Promise<Browser> {
+  if (sharedBrowser === null) {
+    sharedBrowser = launchChromium();
+    // Vitest ends its processes with SIGTERM. `process.exit` gives Playwright the time to remove the browser profile.
+    process.once('SIGTERM', () => process.exit());
+  }
+  return sharedBrowser;
+}
 
 /** Starts a browser. The caller closes the browser. */
 export async function launchChromium(): Promise<Browser> {
@@ -31,6 +46,7 @@ export async function launchChromium(): Promise<Browser> {
     executablePath: join(folder, 'chromium'),
     args: ARGS,
     headless: true,
+    handleSIGTERM: false,
     env: { ...process.env, FONTCONFIG_FILE: join(folder, 'fonts.conf') },
   });
 }

@@ -32,10 +32,13 @@ function readLastBuildAt(): number {
   return statSync(join(ROOT, 'dashboard/dist/index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** Returns the time in ms at which a file below `path` was last modified. */
+/**
+ * Returns the time in ms at which a file below `path` was last modified. The times of folders are ignored, because a
+ * temporary file of an editor or of git changes them.
+ */
 function findNewestMtimeMs(path: string): number {
-  const { mtimeMs } = statSync(path);
-  if (!statSync(path).isDirectory()) return mtimeMs;
-  const files = readdirSync(path, { recursive: true }).map((name) => statSync(join(path, String(name))).mtimeMs);
-  return files.reduce((latestMs, ms) => Math.max(latestMs, ms), mtimeMs);
+  const status = statSync(path);
+  if (!status.isDirectory()) return status.mtimeMs;
+  const files = readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return Math.max(0, ...files.map(({ parentPath, name }) => statSync(join(parentPath, name)).mtimeMs));
 }

@@ -11,16 +11,19 @@ import { expect } from 'vitest';
 const AXE_PATH = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 /**
- * A script that runs axe. Frames with captured messages are excluded, because the sender determines their content and
- * they run no script.
+ * Returns a script that runs axe. Frames with captured messages are excluded, because the sender determines their content
+ * and they run no script.
  */
-const RUN_AXE = `axe.run({ exclude: ['iframe'] }, { resultTypes: ['violations'], iframes: false }).then(({ violations }) =>
+const buildAxeScript = ({ within = 'html', rules }: AxeScope) => {
+  const options = { resultTypes: ['violations'], iframes: false, ...(rules === undefined ? {} : { runOnly: rules }) };
+  return `axe.run({ include: ['${within}'], exclude: ['iframe'] }, ${JSON.stringify(options)}).then(({ violations }) =>
   violations
     .filter(({ impact }) => impact === 'serious' || impact === 'critical')
     .flatMap(({ id, help, nodes }) =>
       nodes.map(({ html, failureSummary }) => id + ': ' + help + '\\n  ' + html.slice(0, 300) + '\\n  ' + failureSummary),
     ),
 )`;
+};
 
 const FIND_OVERFLOW = `(() => {
   const { clientWidth, scrollWidth } = document.documentElement;
@@ -62,11 +65,18 @@ export async function emulateLightDesktop(page: Page): Promise<void> {
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
+/** What axe checks. The default is every rule on the whole page. */
+export interface AxeScope {
+  /** The selector of the checked element. */
+  readonly within?: string;
+  readonly rules?: readonly string[];
+}
+
 /** Returns one text for each serious or critical violation, with the rule and the element. */
-export async function findSeriousFaults(page: Page): Promise<readonly string[]> {
+export async function findSeriousFaults(page: Page, scope: AxeScope = {}): Promise<readonly string[]> {
   await waitUntilSettled(page);
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(readFileSync(AXE_PATH, 'utf8'));
-  return page.evaluate<readonly string[]>(RUN_AXE);
+  return page.evaluate<readonly string[]>(buildAxeScript(scope));
 }
 
 /** Returns the form fields with an unexpected gap below their content. */

@@ -3,7 +3,7 @@
  * Back button restores the search.
  */
 import { MAILBOX_PROVIDER_CODES } from '../../../src/model/mailbox-provider.ts';
-import { formatTime } from '../parts/time';
+import { formatTime } from '../parts/time.ts';
 
 /** The mailbox providers that the search accepts: all except `unknown`, which has no list of domains. */
 export const SEARCHABLE_PROVIDERS: readonly string[] = MAILBOX_PROVIDER_CODES.filter((code) => code !== 'unknown');
