@@ -171,14 +171,10 @@ describe('a session', () => {
   });
 });
 
-test('the public listener accepts a key, and refuses messages after a lock and after the revocation of the key; a revoked token is refused', async () => {
+test('the public listener accepts a new key until it is revoked, and a revoked token is refused', async () => {
   expect((await callApi('POST', '/accounts', { name: 'acme', volume: '100', throttle: '50/s' })).status).toBe(201);
   const { body } = await callApi<{ key: string; id: string }>('POST', '/accounts/acme/keys', { name: 'web' });
   const submitStatus = async () => (await submit(service.publicUrl, body.key)).status;
-  await expect.poll(submitStatus).toBe(201);
-  await callApi('POST', '/accounts/acme/lock', { reason: 'unpaid' });
-  await expect.poll(submitStatus).toBe(401);
-  await callApi('POST', '/accounts/acme/unlock');
   await expect.poll(submitStatus).toBe(201);
   expect((await callApi('POST', `/keys/${body.id}/revoke`)).status).toBe(200);
   await expect.poll(submitStatus).toBe(401);

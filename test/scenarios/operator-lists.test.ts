@@ -1,11 +1,13 @@
 /**
- * Tests the import and the export of suppression lists through the operator API: progress, refusals, and connections
- * that fail. test/unit/operations tests the formats of files and the batches of an import.
+ * Tests suppression lists of a running service: imports and exports through the operator API, their refusals, and
+ * connections that fail. test/unit/operations tests the formats of files and the batches of an import.
  */
+import { writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NO_LIMITS } from '../rig/messages.ts';
-import { runJsonCommand } from '../rig/service.ts';
+import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { createScenario, type RunningService, signInToService } from './running-service.ts';
 
 const rig = createScenario();
@@ -200,6 +202,32 @@ test('an import adds all rows or none if its connection fails, depending on whet
     .toMatchObject([{ action: 'suppression.import', target: list, after: { added: 3_000 } }]);
 });
 
+test('the service suppresses the addresses of a list in any spelling, also those of an import, and accepts messages during the import', async () => {
+  const store = await rig.openStore(folder);
+  const readState = async (to: string) =>
+    (await store.findMessage(await submitAccepted(service.publicUrl, service.key, { to })))?.state;
+  await runJsonCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.COM']);
+  await runJsonCommand(folder, ['suppression', 'add', '*', 'nobody@example.com']);
+  expect([await readState('gONE@example.com'), await readState('nobody@example.com')]).toEqual([
+    'suppressed',
+    'suppressed',
+  ]);
+  await runJsonCommand(folder, ['suppression', 'remove', 'default', 'gone@example.com']);
+  expect(await readState('gone@example.com')).not.toBe('suppressed');
+
+  const file = join(folder, 'list.csv');
+  writeFileSync(file, createRows(5_000, 'import.example'));
+  let isImportDone = false;
+  const importPromise = runJsonCommand(folder, ['suppression', 'import', 'default', file]).finally(() => {
+    isImportDone = true;
+  });
+  let sentCount = 0;
+  for (; !isImportDone; sentCount += 1) await readState(`meanwhile${sentCount}@example.com`);
+  expect(await importPromise).toMatchObject({ read: 5_000, added: 5_000 });
+  expect(sentCount).toBeGreaterThan(0);
+  expect(await readState('user4999@import.example')).toBe('suppressed');
+});
+
 test('a page can import a list only from the origin of the listener, and a shutdown ends the import after a batch', async () => {
   const session = await signInToService(service);
   const body = createRows(20_000, 'stopped.example');
@@ -217,8 +245,9 @@ test('a page can import a list only from the origin of the listener, and a shutd
   const [entry] = await store.listAudit(null, 1);
   const { added, ...after } = JSON.parse(entry?.after ?? '{}') as { added: number };
   expect([entry?.action, after]).toMatchObject(['suppression.import', { bytes: body.length, stopped: true }]);
-  const result = await store.listSuppressions('default', null, 20_001);
-  expect(result).toMatchObject({ kind: 'done', value: expect.objectContaining({ length: added }) });
+  const result = await store.listSuppressions('default', null, 30_000);
+  const addresses = result.kind === 'done' ? result.value.map(({ address }) => address) : [];
+  expect(addresses.filter((address) => address.endsWith('@stopped.example')).length).toBe(added);
   expect(added).toBeGreaterThan(0);
   expect(added).toBeLessThan(20_000);
   service = await rig.serve(folder);

@@ -1,12 +1,13 @@
 /**
- * Searches the log, metrics, listings and files for known bodies, keys and passwords. None of them may occur there,
- * except the bodies in the files of the store.
+ * Searches the log, metrics, listings and files for known bodies, keys, passwords and control characters. None of them
+ * may occur there, except the bodies in the files of the store.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { isUnprintable } from '../../src/printing/escape.ts';
 import { dumpRows } from '../rig/postgres.ts';
-import { getStoreSettings, runCommand, runJsonCommand, submit } from '../rig/service.ts';
+import { type CommandResult, getStoreSettings, runCommand, runJsonCommand, submit } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 import { createScenario, readMessageId, sendRequest } from './running-service.ts';
 
@@ -17,6 +18,24 @@ const RELAY_PASSWORD = 'relaymark-4712';
 const OPERATOR_PASSWORD = 'operatormark-4713';
 const WRONG_KEY = `pr_wrongmark4714${'A'.repeat(31)}`;
 const WRONG_PASSWORD = 'wrongmark-4715';
+/** C1 controls, separators and bidirectional controls. A subject may contain all of them. */
+const CONTROL_CHARACTERS = [0x80, 0x85, 0x9b, 0x9f, 0x061c, 0x200e, 0x202e, 0x2028, 0x2029, 0x2066]
+  .map((unit) => String.fromCharCode(unit))
+  .join('x');
+
+/** Returns the control characters in a text, except line feeds and tabs. */
+const findControlCharacters = (text: string) =>
+  [...text].filter((character) => character !== '\n' && character !== '\t' && isUnprintable(character.charCodeAt(0)));
+
+/** Runs the commands one after another, because the working directory belongs to the process. */
+async function runCommands(
+  folder: string,
+  commands: readonly (readonly [args: readonly string[], settings?: Record<string, string>])[],
+): Promise<readonly CommandResult[]> {
+  const results: CommandResult[] = [];
+  for (const [args, settings] of commands) results.push(await runCommand(folder, args, settings));
+  return results;
+}
 
 function listFiles(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -24,7 +43,7 @@ function listFiles(folder: string): string[] {
     .filter((path) => statSync(path).isFile());
 }
 
-test('no body, key or password is in the log, in a listing or in a metric, and no unencrypted secret is in a file', async () => {
+test('no body, key, password or control character is in the log, in a listing or in a metric, and no unencrypted secret is in a file', async () => {
   let authenticatedCount = 0;
   const server = await startSmtpServer({
     disabledCommands: ['STARTTLS'],
@@ -55,9 +74,10 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   expect(service.key).toBe('');
 
   const message = `Hello ${BODY}`;
+  const subject = `Hello ${CONTROL_CHARACTERS} there`;
   const ids: string[] = [];
   for (const to of ['here@example.com', 'gone@example.com', 'later@example.com', 'bounce@simulator.postrider.test']) {
-    const submitResponse = await submit(service.publicUrl, key, { to, message });
+    const submitResponse = await submit(service.publicUrl, key, { to, subject, message });
     expect(submitResponse.status).toBe(201);
     ids.push(readMessageId(await submitResponse.text()));
   }
@@ -93,31 +113,42 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     (await sendRequest(`${service.operatorUrl}/metrics`, { headers: createBasicHeader(WRONG_PASSWORD) })).status,
   ).toBe(401);
 
-  const listings = await Promise.all([
-    runCommand(folder, ['config'], settings),
-    runCommand(folder, ['config', '--json'], settings),
-    runCommand(folder, ['message', 'list', '--json'], settings),
-    runCommand(folder, ['message', 'show', ids[0] ?? ''], settings),
-    runCommand(folder, ['message', 'explain', ids[1] ?? ''], settings),
-    runCommand(folder, ['key', 'list', 'shop', '--json'], settings),
-    runCommand(folder, ['config'], { ...settings, POSTRIDER_TRANSPORT: `smtp://u:${RELAY_PASSWORD}@h:70000` }),
+  const [id = '', bouncedId = ''] = ids;
+  const listings = await runCommands(folder, [
+    [['config'], settings],
+    [['config', '--json'], settings],
+    [['message', 'list'], settings],
+    [['message', 'list', '--json'], settings],
+    [['message', 'show', id], settings],
+    [['message', 'explain', bouncedId], settings],
+    [['key', 'list', 'shop', '--json'], settings],
+    [['config'], { ...settings, POSTRIDER_TRANSPORT: `smtp://u:${RELAY_PASSWORD}@h:70000` }],
+    [['account', 'show', `a${CONTROL_CHARACTERS}\u001b[2J`], settings],
+    [[`x${CONTROL_CHARACTERS}\u001b[2J`], settings],
+    [['message', 'show', id, `--j${CONTROL_CHARACTERS}=${RELAY_PASSWORD}`], settings],
   ]);
-  expect(listings.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0, 1]);
-  const shownMessage = await runJsonCommand<{ attempts: unknown[] }>(
+  expect(listings.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0, 0, 1, 1, 2, 2]);
+  const shownMessage = await runJsonCommand<{ subject: string; attempts: unknown[] }>(
     folder,
-    ['message', 'show', ids[0] ?? ''],
+    ['message', 'show', id],
     settings,
   );
-  expect(await service.stop()).toBe(0);
+  expect(shownMessage.subject).toBe(subject);
+  const answer = await sendRequest(`${service.operatorUrl}/api/v1/messages?limit=10`, {
+    headers: createBasicHeader(OPERATOR_PASSWORD),
+  });
+  expect(JSON.parse(answer.text)).toMatchObject({ messages: [{}, {}, {}, { id, subject }] });
+  await service.stop();
 
   const searchedTexts = {
-    log: service.stdout() + service.stderr(),
+    log: service.stdout(),
     listings: listings.map(({ stdout, stderr }) => stdout + stderr).join(''),
     metrics: metrics.text,
+    answer: answer.text,
     transcripts: JSON.stringify(shownMessage.attempts),
   };
   // Each searched text must contain the expected output. Otherwise, the search would also pass with empty texts.
-  expect(searchedTexts.log).toContain(ids[0]);
+  expect(searchedTexts.log).toContain(id);
   expect(searchedTexts.transcripts).toContain('AUTH');
   const encodeBase64 = (text: string) => Buffer.from(text).toString('base64').replace(/=+$/, '');
   const plainCredentials = `\0relayuser\0${RELAY_PASSWORD}`;
@@ -133,6 +164,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   ];
   for (const [where, text] of Object.entries(searchedTexts)) {
     expect([where, [...secrets, BODY].filter((secret) => text.includes(secret))]).toEqual([where, []]);
+    expect([where, findControlCharacters(text)]).toEqual([where, []]);
   }
   const files = listFiles(folder).map((path) => ({ path, bytes: readFileSync(path) }));
   const { POSTRIDER_DATABASE: url } = await getStoreSettings(folder);
@@ -143,5 +175,27 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     expect([path, secrets.filter((secret) => bytes.includes(secret))]).toEqual([path, []]);
     // Other users of the machine must not be able to read messages or hashes.
     expect([path, (statSync(path).mode & 0o077).toString(8)]).toEqual([path, '0']);
+  }
+});
+
+test('no output of a command contains the password of a mistyped database URL or relay URL', async () => {
+  const authority = `user:${RELAY_PASSWORD}@db.example`;
+  const mistypedUrl = `sqlite:postgres://${authority}/db`;
+  const results = await runCommands(rig.createFolder(), [
+    ...[mistypedUrl, `postgers://${authority}/db`, `postgres:${authority}/db`, authority].map(
+      (database) => [['serve', '--json'], { POSTRIDER_DATABASE: database }] as const,
+    ),
+    [['doctor'], { POSTRIDER_DATABASE: mistypedUrl }],
+    [['config', '--json'], { POSTRIDER_TRANSPORT: `smtp://user:12/${RELAY_PASSWORD}@` }],
+    [['migrate-store', '--from', 'sqlite:x.db', '--to', mistypedUrl]],
+    [['migrate-store', '--from', `mysql://${authority}/db`, '--to', 'postgres://h/db']],
+    [['migrate-store', `--too=postgres://${authority}/db`]],
+    [[`postgres://${authority}/db`]],
+    [['account', 'create', 'x', '--volume', `postgres://${authority}/db`]],
+  ]);
+  for (const { code, stdout, stderr } of results) {
+    expect(code).not.toBe(0);
+    expect(stdout + stderr).not.toContain(RELAY_PASSWORD);
+    expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
   }
 });

@@ -1,16 +1,15 @@
 /**
- * Tests webhooks with a running service: signed events in the order of the history, replay after a failure, the refusal
- * of URLs, and the example receivers in docs/webhooks.md.
+ * Tests webhooks with a running service: signed events in the order of the history, replay after a failure, and the
+ * example receivers in docs/webhooks.md.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { ROOT } from '../house/source.ts';
+import { findFreePort } from '../rig/free-port.ts';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { type ReceivedWebhook, startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-receiver.ts';
 import { createScenario, type RunningService } from './running-service.ts';
@@ -28,6 +27,7 @@ interface Delivery {
 }
 
 const HARD_BOUNCE = 'bounce@simulator.postrider.test';
+const SETTINGS = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
 const rig = createScenario();
 let folder = '';
 let service: RunningService;
@@ -35,15 +35,14 @@ const cleanups: (() => unknown)[] = [];
 
 beforeAll(async () => {
   folder = rig.createFolder();
-  service = await rig.serve(folder, { POSTRIDER_WEBHOOK_TARGETS: 'any' });
+  service = await rig.serve(folder, SETTINGS);
 });
 afterAll(() => service.stop());
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-const runJson = <T>(...args: readonly string[]) =>
-  runJsonCommand<T>(folder, args, { POSTRIDER_WEBHOOK_TARGETS: 'any' });
+const runJson = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, SETTINGS);
 
 async function startReceiver(): Promise<WebhookReceiver> {
   const receiver = await startWebhookReceiver();
@@ -112,58 +111,37 @@ describe('webhooks', () => {
   });
 });
 
-test('commands print the time until which the old secret signs, the event type that is most similar to a mistyped type, a refused URL as entered, and the id of a disabled endpoint', async () => {
-  const receiver = await startReceiver();
-  const { id } = await createEndpoint(receiver.url);
-  const settings = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
+test('commands print the time until which the old secret signs, a refused URL without its secrets, and the id of a disabled endpoint', async () => {
+  const { id } = await createEndpoint((await startReceiver()).url);
   const runText = async (...args: readonly string[]) => {
-    const { code, stdout, stderr } = await runCommand(folder, args, settings);
+    const { code, stdout, stderr } = await runCommand(folder, args, SETTINGS);
     return { code, text: stdout + stderr };
   };
   const rotateOutput = await runText('webhook', 'rotate', id, '--grace', '2h');
   const graceEnd = /The old secret also signs until (.*)\./.exec(rotateOutput.text)?.[1];
   expect(graceEnd).toBeDefined();
   expect((await runText('webhook', 'show', id)).text).toContain(`signs until ${graceEnd}`);
-  expect(Object.keys(await runJson<object>('webhook', 'show', id))).toEqual([
-    ...['id', 'url', 'account', 'name', 'events', 'status', 'disabledReason', 'disabledAt', 'createdAt'],
-  ]);
   expect(Object.keys(await runJson<object>('webhook', 'rotate', id, '--grace', '0s'))).toEqual(['id', 'secret']);
-  expect((await runText('webhook', 'show', id)).text).not.toContain('signs until');
   expect(await runText('webhook', 'update', id, '--events', 'message.bouncd')).toMatchObject({
     code: 2,
     text: expect.stringContaining('(did you mean message.bounced?)'),
   });
-  for (const url of ['127.0.0.1:9000/hook', 'https:/app.example.com?token=secret-word', 'httpx://app.example.com']) {
+  for (const url of ['https:/app.example.com?token=secret-word', 'https://user:secret-word@app.example.com/']) {
     const { code, text } = await runText('webhook', 'create', url);
-    expect([code, text.split('\n').length]).toEqual([1, 2]);
-    expect(text).toContain(url.split('?')[0]);
+    expect([code, text]).toEqual([1, expect.stringMatching(/^[^\n]*app\.example\.com[^\n]*\n$/)]);
     expect(text).not.toContain('secret-word');
   }
   await runJson('webhook', 'disable', id);
-  for (const args of [['test'], ['replay'], ['replay', '--all']]) {
-    const [name = '', ...flags] = args;
+  for (const [name = '', ...flags] of [['test'], ['replay', '--all']]) {
     const { code, text } = await runText('webhook', name, id, ...flags);
     expect([code, text]).toEqual([1, expect.stringMatching(/^[^\n]*endpoint wh_\d+ is disabled[^\n]*enable[^\n]*\n$/)]);
   }
 });
 
-test('a failed webhook delivery is retried about five seconds after the first attempt', async () => {
-  const receiver = await startReceiver();
-  receiver.chooseBehavior = (_webhook, count) => ({ status: count === 1 ? 503 : 200 });
-  await createEndpoint(receiver.url, '--events', 'message.delivered');
-  await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
-  await expect.poll(() => receiver.receivedWebhooks.length, { timeout: 120_000, interval: 50 }).toBe(2);
-  const [first, second] = receiver.receivedWebhooks;
-  if (first === undefined || second === undefined) throw new Error('no webhook was received');
-  expect(second.headers['webhook-id']).toBe(first.headers['webhook-id']);
-  // The jitter shortens the delay of 5 s by at most one tenth.
-  expect(second.at - first.at).toBeGreaterThanOrEqual(4_400);
-});
-
 test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with an error that names the remedy, and can be replayed after a rotation of the signing secret', async () => {
   const receiver = await startReceiver();
   const lostSecretFolder = rig.createFolder();
-  const settings = { POSTRIDER_WEBHOOK_TARGETS: 'any', POSTRIDER_SECRET: 'cd'.repeat(32) };
+  const settings = { ...SETTINGS, POSTRIDER_SECRET: 'cd'.repeat(32) };
   const runWithLostSecret = <T>(...args: readonly string[]) => runJsonCommand<T>(lostSecretFolder, args, settings);
   await runJsonCommand(lostSecretFolder, ['account', 'create', 'default'], settings);
   const { id } = await runJsonCommand<{ id: string }>(lostSecretFolder, ['webhook', 'create', receiver.url], {
@@ -185,24 +163,6 @@ test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with 
   await serviceWithLostSecret.stop();
 });
 
-test('a URL that is not permitted is refused with exit code 1 and a one-line error', async () => {
-  const urls = [
-    'http://app.example.com/',
-    'https://user:secret-word@app.example.com/',
-    'https://127.0.0.1/',
-    'https://2130706433/',
-    'https://[::ffff:10.0.0.1]/',
-    'https://localhost/',
-    'app.example.com',
-  ];
-  for (const url of urls) {
-    const { code, stdout, stderr } = await runCommand(folder, ['webhook', 'create', url]);
-    expect([url, code, stdout]).toEqual([url, 1, '']);
-    expect(stderr.trimEnd().split('\n')).toHaveLength(1);
-    expect(stderr).not.toContain('secret-word');
-  }
-});
-
 describe.each([
   ['receive.mjs', process.execPath],
   ['receive.py', 'python3'],
@@ -217,12 +177,16 @@ describe.each([
       env: { ...process.env, WEBHOOK_SECRET: secret },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    cleanups.push(() => child.kill('SIGKILL'));
+    const exitPromise = once(child, 'exit');
+    cleanups.push(async () => {
+      child.kill('SIGKILL');
+      await exitPromise;
+    });
     let output = '';
     child.stdout.on('data', (chunk: Buffer) => {
       output += chunk.toString();
     });
-    await expect.poll(() => isListening(port), { timeout: 120_000 }).toBe(true);
+    await expect.poll(() => isListening(port)).toBe(true);
     const id = await submitAccepted(service.publicUrl, service.key, { to: `bounce+${file}@simulator.postrider.test` });
     await expect.poll(() => output).toBe(`message.bounced ${id} bounced 1\n`);
     const forgedResponse = await fetch(`http://127.0.0.1:${port}/`, {
@@ -237,15 +201,6 @@ describe.each([
     expect(forgedResponse.status).toBe(401);
   });
 });
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** Returns true if a request without a signature receives a response. */
 async function isListening(port: number): Promise<boolean> {
