@@ -1,4 +1,4 @@
-/** Tests nodes, the recovery of leases, and token buckets on every store. */
+/** Tests nodes and the recovery of leases on every store. */
 import { describe, expect, test } from 'vitest';
 import { createMessage, createSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
@@ -37,18 +37,28 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect((await store.listNodes(now)).map(({ name }) => name)).toEqual(['node-b']);
   });
 
-  test('each heartbeat replaces the counts of refused requests of its node, and a node that refused no request has no counts', async () => {
+  test('each heartbeat replaces the counts of refused requests and the delivery status of its node, and a node without them has none', async () => {
     const store = await openWithAccounts();
     const now = Date.now();
     const createRefusedCounts = (count: number) => [{ reason: 'postmark-unauthenticated', count, lastAt: now }];
-    await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(1));
-    await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(2));
+    const alarm = { reason: 'configuration', text: '535 bad \0 login', lastAt: now };
+    const openStatus = { breaker: { state: 'open', retryAt: now + 1 }, alarms: [alarm] } as const;
+    const closedStatus = { breaker: { state: 'closed', retryAt: null }, alarms: [] } as const;
+    await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(1), openStatus);
+    expect((await store.listNodes(now))[0]?.delivery).toMatchObject({ breaker: { state: 'open' } });
+    await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(2), closedStatus);
     await store.recordHeartbeat(createHeartbeat('node-b'), MINUTE_MS, now);
     await store.recordHeartbeat(createHeartbeat('node-c'), -1, now, createRefusedCounts(3));
-    expect((await store.listNodes(now)).map(({ isAlive, refusedReports }) => ({ isAlive, refusedReports }))).toEqual([
-      { isAlive: true, refusedReports: createRefusedCounts(2) },
-      { isAlive: true, refusedReports: [] },
-      { isAlive: false, refusedReports: createRefusedCounts(3) },
+    expect(
+      (await store.listNodes(now)).map(({ isAlive, refusedReports, delivery }) => ({
+        isAlive,
+        refusedReports,
+        delivery,
+      })),
+    ).toEqual([
+      { isAlive: true, refusedReports: createRefusedCounts(2), delivery: closedStatus },
+      { isAlive: true, refusedReports: [], delivery: null },
+      { isAlive: false, refusedReports: createRefusedCounts(3), delivery: null },
     ]);
   });
 
@@ -115,36 +125,5 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await store.recover({ now, ownLeasesUntil: lease.until, ...recoverOptions })).toBe(1);
     expect((await store.findMessage(excludedMessage.id))?.state).toBe('sending');
     expect((await store.findMessage(recoveredMessage.id))?.state).toBe('queued');
-  });
-
-  test('a token bucket is full at the start, grants whole tokens, and reports when the next token is available', async () => {
-    const store = await openWithAccounts();
-    const now = Date.now();
-    const request = { accountId: 1, perSecond: 0.001, burst: 5 };
-    expect(await store.takeTokens([{ ...request, requested: 3 }], now)).toEqual([
-      { granted: 3, remaining: 2, nextTokenMs: 0 },
-    ]);
-    const [partialGrant] = await store.takeTokens([{ ...request, requested: 3 }], now);
-    expect(partialGrant).toMatchObject({ granted: 2, remaining: 0 });
-    expect(partialGrant?.nextTokenMs).toBeGreaterThan(900_000);
-    expect(await store.takeTokens([{ ...request, requested: 1 }], now)).toMatchObject([{ granted: 0 }]);
-  });
-
-  test('each account has its own bucket, and a full bucket remains full when its limit changes', async () => {
-    const store = await openWithAccounts();
-    const now = Date.now();
-    const slowRequest = { perSecond: 0.001, burst: 2 };
-    const tokenRequests = [1, 2].map((accountId) => ({
-      accountId,
-      ...slowRequest,
-      requested: accountId === 1 ? 2 : 0,
-    }));
-    expect(
-      (await store.takeTokens(tokenRequests, now)).map(({ remaining: remainingTokens }) => remainingTokens),
-    ).toEqual([0, 2]);
-    const largerBuckets = [1, 2].map((accountId) => ({ accountId, perSecond: 0.001, burst: 10, requested: 0 }));
-    expect(
-      (await store.takeTokens(largerBuckets, now)).map(({ remaining: remainingTokens }) => remainingTokens),
-    ).toEqual([0, 10]);
   });
 });

@@ -197,19 +197,4 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([createMessage({ id: laterId, acceptedAt: now })]);
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 2, oldest: { id: laterId } });
   });
-
-  test('each heartbeat replaces the delivery status of its node', async () => {
-    const store = await open();
-    const now = Date.now();
-    const node = { name: 'node-a', roles: ['deliver'], version: '1' };
-    const alarm = { reason: 'configuration', text: '535 bad \0 login', lastAt: now };
-    const statusWithOpenBreaker = { breaker: { state: 'open', retryAt: now + 1 }, alarms: [alarm] } as const;
-    const statusWithClosedBreaker = { breaker: { state: 'closed', retryAt: null }, alarms: [] } as const;
-    await store.recordHeartbeat(node, LEASE_MS, now, [], statusWithOpenBreaker);
-    expect((await store.listNodes(now))[0]?.delivery).toMatchObject({ breaker: { state: 'open' } });
-    await store.recordHeartbeat(node, LEASE_MS, now, [], statusWithClosedBreaker);
-    expect((await store.listNodes(now))[0]?.delivery).toEqual(statusWithClosedBreaker);
-    await store.recordHeartbeat({ ...node, name: 'node-b' }, LEASE_MS, now);
-    expect((await store.listNodes(now))[1]?.delivery).toBeNull();
-  });
 });

@@ -1,6 +1,6 @@
 /** Tests the audit log, operator tokens and ended sessions on every store. */
 import { describe, expect, test } from 'vitest';
-import { STORES } from '../rig/stores.ts';
+import { expectDone, STORES } from '../rig/stores.ts';
 
 const createHash = (letter: string) => letter.repeat(64);
 
@@ -37,7 +37,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.createToken({ name: 'ci', prefix: 'po_b', hash: createHash('b'), expiresAt: null }, 8)).toEqual({
       kind: 'exists',
     });
-    const id = createResult.kind === 'done' ? createResult.value.id : 0;
+    const { id } = expectDone(createResult);
     await store.updateTokenLastUsed(id, 20);
     await store.updateTokenLastUsed(id, 10);
     expect(await store.findTokens([createHash('c'), createHash('a')])).toMatchObject([{ id, lastUsedAt: 20 }]);

@@ -4,13 +4,12 @@ import type { AccountLimits } from '../../src/model/account.ts';
 import { HOUR_MS, listFailureCounts, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';
 import { WEBHOOK_EVENT_TYPES } from '../../src/model/webhook.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { createMessageIdAt } from '../rig/messages.ts';
-import { STORES } from '../rig/stores.ts';
+import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';
+import { expectDone, STORES } from '../rig/stores.ts';
 
 const HOUR = Date.UTC(2030, 0, 1, 10);
 const NOW = HOUR + 30 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
-const NO_LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 function createRow(spanMs: TrafficRow['spanMs'], at: number, counts: Partial<TrafficRow> = {}): TrafficRow {
   const zeroCounts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
@@ -21,10 +20,6 @@ function createRow(spanMs: TrafficRow['spanMs'], at: number, counts: Partial<Tra
 }
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  const expectDone = <T>(result: { kind: 'done'; value: T } | { kind: string }): T => {
-    if (!('value' in result)) throw new Error(result.kind);
-    return result.value;
-  };
   const addExpiringKey = async (store: Store, account: string, name: string, expiresAt: number | null) =>
     expectDone(
       await store.createKey(account, { name, prefix: `pr_${name}`, hash: `${account} ${name}`, expiresAt }, NOW),
@@ -225,18 +220,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const limits = { maxDeliveries: 10, freeSlots: [], defaultFreeSlots: 10, after: 0 };
     const { deliveries } = await store.claimDeliveries(limits, 'node', NOW + 60_000, NOW);
     const attempt = { at: NOW, durationMs: 1, status: 410, error: 'status 410', body: '' };
-    const settlements = deliveries.map(({ id, webhookId, owner, lease }) => {
-      return {
-        id,
-        webhookId,
-        owner,
-        lease,
-        attempt,
-        result: { kind: 'failed' } as const,
-        isGone: true,
-        isInstallationFault: false,
-      };
-    });
+    const outcome = { attempt, result: { kind: 'failed' }, isGone: true, isInstallationFault: false } as const;
+    const settlements = deliveries.map(({ id, webhookId, owner, lease }) => ({
+      id,
+      webhookId,
+      owner,
+      lease,
+      ...outcome,
+    }));
     await store.settleDeliveries(settlements, NOW + 1);
     await store.disableWebhook(healthy.id, NOW + 2);
     const listDisabledWebhooks = async () => (await store.readOverviewData(NOW)).disabledWebhooks;
@@ -259,20 +250,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const positions = [await store.readChangeFeedPosition(NOW)];
     const acceptMessage = async (name: string, at: number, count: number) => {
       const account = expectDone(await store.createAccount(name, NO_LIMITS, at));
-      const message = {
-        id: `019${count}a3b4-c5d6-7000-8000-000000000000`,
-        accountId: account.id,
-        keyId: 1,
-        acceptedAt: at,
-        to: 'rita@example.com',
-        recipient: 'rita@example.com',
-        from: 'shop@example.org',
-        subject: 'Hello',
-        message: 'Hello',
-        idempotency: null,
-        lease: null,
-        suppressedBy: null,
-      };
+      const id = `019${count}a3b4-c5d6-7000-8000-000000000000`;
+      const message = createMessage({ id, accountId: account.id, acceptedAt: at });
       expect(await store.accept([message])).toMatchObject([{ kind: 'accepted' }]);
     };
     await acceptMessage('first', NOW - 5_000, 1);

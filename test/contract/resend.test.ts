@@ -6,15 +6,14 @@ import { describe, expect, test } from 'vitest';
 import type { NewMessage } from '../../src/model/message.ts';
 import { toSeq } from '../../src/store/rules/messages.ts';
 import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';
-import { STORES } from '../rig/stores.ts';
+import { expectDone, STORES } from '../rig/stores.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 
 describe.each(STORES)('the $name store', ({ open }) => {
   async function createStoreWithMessage(limits = NO_LIMITS, overrides: Partial<NewMessage> = {}) {
     const store = await open();
-    const account = await store.createAccount('acme', limits, NOW);
-    const accountId = account.kind === 'done' ? account.value.id : 0;
+    const { id: accountId } = expectDone(await store.createAccount('acme', limits, NOW));
     const message = createMessage({ accountId, acceptedAt: NOW, to: 'Rita@Example.com', ...overrides });
     expect(await store.accept([message])).toMatchObject([{ kind: 'accepted' }]);
     return { store, message, accountId };

@@ -5,7 +5,7 @@ import type { AcceptResult, Lease, NewMessage } from '../../src/model/message.ts
 import type { Store } from '../../src/store/contract.ts';
 import { createEntry, createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { selectCaseCount } from '../rig/sample.ts';
-import { STORES } from '../rig/stores.ts';
+import { expectDone, STORES } from '../rig/stores.ts';
 
 /** Returns claim limits for this many messages of any size. */
 const createClaimLimits = (maxMessages: number) => ({ maxMessages, maxBytes: 1_000_000 });
@@ -613,27 +613,22 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
     expect(await store.createKey('unknown', { name: 'x', prefix: 'pr_x', hash: 'h0', expiresAt: null }, now)).toEqual({
       kind: 'missing',
     });
-    const createdKey = await store.createKey(
-      'default',
-      { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null },
-      now,
-    );
-    if (createdKey.kind !== 'done') throw new Error(createdKey.kind);
     const existingKey = { name: 'web', prefix: 'pr_abc', hash: 'h1', expiresAt: null };
+    const createdKey = expectDone(await store.createKey('default', existingKey, now));
     expect(await store.createKey('default', existingKey, now)).toEqual({ kind: 'exists' });
     expect(await store.importKey('default', existingKey, now)).toEqual({ kind: 'exists' });
-    const rotatedKey = await store.rotateKey(createdKey.value.id, { prefix: 'pr_def', hash: 'h2' }, now + 1_000, now);
-    if (rotatedKey.kind !== 'done') throw new Error(rotatedKey.kind);
-    expect(rotatedKey.value).toMatchObject({ name: 'web', prefix: 'pr_def', hash: 'h2', expiresAt: null });
-    await store.revokeKey(rotatedKey.value.id, now + 5);
-    await store.updateKeysLastUsed([{ id: createdKey.value.id, at: now + 7 }]);
-    const listedKeys = await store.listKeys('default');
-    if (listedKeys.kind !== 'done') throw new Error(listedKeys.kind);
-    expect(listedKeys.value.map(({ expiresAt, revokedAt, lastUsedAt }) => [expiresAt, revokedAt, lastUsedAt])).toEqual([
+    const rotatedKey = expectDone(
+      await store.rotateKey(createdKey.id, { prefix: 'pr_def', hash: 'h2' }, now + 1_000, now),
+    );
+    expect(rotatedKey).toMatchObject({ name: 'web', prefix: 'pr_def', hash: 'h2', expiresAt: null });
+    await store.revokeKey(rotatedKey.id, now + 5);
+    await store.updateKeysLastUsed([{ id: createdKey.id, at: now + 7 }]);
+    const listedKeys = expectDone(await store.listKeys('default'));
+    expect(listedKeys.map(({ expiresAt, revokedAt, lastUsedAt }) => [expiresAt, revokedAt, lastUsedAt])).toEqual([
       [now + 1_000, null, now + 7],
       [null, now + 5, null],
     ]);
-    expect(await store.rotateKey(rotatedKey.value.id, { prefix: 'p', hash: 'h3' }, now, now + 6)).toEqual({
+    expect(await store.rotateKey(rotatedKey.id, { prefix: 'p', hash: 'h3' }, now, now + 6)).toEqual({
       kind: 'missing',
     });
   });
@@ -675,10 +670,11 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
       ['default', firstHash],
       ['second', lastHash],
     ] as const) {
-      const createdKey = await store.createKey(account, { name: account, prefix: 'pr_', hash, expiresAt: null }, now);
-      if (createdKey.kind !== 'done') throw new Error(createdKey.kind);
+      const createdKey = expectDone(
+        await store.createKey(account, { name: account, prefix: 'pr_', hash, expiresAt: null }, now),
+      );
       const foundKeys = await store.findKeys([hash]);
-      expect(foundKeys.keys).toEqual([createdKey.value]);
+      expect(foundKeys.keys).toEqual([createdKey]);
       expect(foundKeys.accounts.map(({ name }) => name)).toEqual([account]);
     }
     await store.lockAccount('second', 'abuse', now);

@@ -20,21 +20,22 @@ const requestCase = fc.record({
   passedMs: fc.integer({ min: 0, max: 5_000 }),
   limit: fc.constantFrom(...BUCKET_LIMITS),
   requested: fc.integer({ min: 0, max: 6 }),
+  accountId: fc.constantFrom(1, 2),
 });
 
 test.each(STORES)('the $name store grants tokens by the rules of the function `takeTokens`', async ({ open }) => {
   const clock = createVirtualClock(START);
   const store = await open({ environment: { clock, random: () => 0.5, isSimulated: true } });
   onTestFinished(() => store.close());
-  let bucket: TokenBucket | null = null;
-  for (const { passedMs, limit, requested } of fc.sample(requestCase, {
+  const buckets = new Map<number, TokenBucket>();
+  for (const { passedMs, limit, requested, accountId } of fc.sample(requestCase, {
     numRuns: selectCaseCount(100, 150),
     seed: 13,
   })) {
     await clock.advance(passedMs);
-    const request = { accountId: 1, ...limit, requested };
-    const expected = takeTokens(bucket, request, clock.now());
-    bucket = expected.bucket;
+    const request = { accountId, ...limit, requested };
+    const expected = takeTokens(buckets.get(accountId) ?? null, request, clock.now());
+    buckets.set(accountId, expected.bucket);
     expect(await store.takeTokens([request], clock.now())).toEqual([expected.answer]);
   }
 });

@@ -8,7 +8,7 @@ import { openStore } from '../../src/store/open.ts';
 import { prepareAccept } from '../../src/store/postgres/accept.ts';
 import { createPool, type Pool } from '../../src/store/postgres/database.ts';
 import { expectOneLineErrors, findMissingIds, openStoreAt, SENDER_COUNT, startAccepting } from '../rig/accept-load.ts';
-import { createMessage, NO_LIMITS } from '../rig/messages.ts';
+import { NO_LIMITS } from '../rig/messages.ts';
 import {
   createTemporaryDatabase,
   type PostgresServer,
@@ -22,27 +22,6 @@ import { startTcpProxy } from '../rig/tcp-proxy.ts';
 /** Time limit of one statement in tests that wait until the limit has passed. */
 const LIMIT_MS = 2_000;
 const WAIT_OPTIONS = { timeout: 120_000 };
-
-test('while the server is down, each call fails within three seconds with an error that contains the remedy, and calls succeed as soon as the server is available again', async () => {
-  const server = await startPostgres();
-  const store = await openStoreAt(await server.createDatabase());
-  let hasFailed = false;
-  void store.failed.then(() => {
-    hasFailed = true;
-  });
-  await server.crash();
-  const durationsMs: number[] = [];
-  while (durationsMs.length < 4) {
-    const startedAt = performance.now();
-    await expect(store.accept([createMessage()])).rejects.toThrow(/the connection was refused\. Start PostgreSQL/);
-    durationsMs.push(performance.now() - startedAt);
-  }
-  // The fastest call is measured, because a short delay of the machine does not affect all calls.
-  expect(Math.min(...durationsMs)).toBeLessThan(3_000);
-  await server.start();
-  await vi.waitFor(() => store.accept([createMessage()]), WAIT_OPTIONS);
-  expect(hasFailed).toBe(false);
-}, 300_000);
 
 test('after a restart of the server, the store continues to report changes of the directory', async () => {
   const server = await startPostgres();

@@ -19,8 +19,7 @@ import { startCommitProxy } from '../rig/commit-proxy.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { comparePostgresEvents, createDisabledWebhook } from '../rig/outbox.ts';
-import { startPoolerProxy } from '../rig/pooler-proxy.ts';
-import { type PostgresServer, runStatement, startPostgres, startStandby } from '../rig/postgres.ts';
+import { type PostgresServer, startPostgres, startStandby } from '../rig/postgres.ts';
 import { selectCaseCount } from '../rig/sample.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
@@ -440,23 +439,4 @@ test('a start that waits for a missing standby reports the wait once, with the r
   await server.run('SELECT pg_reload_conf()');
   await (await storePromise).close();
   expect(warnings).toHaveLength(1);
-}, 300_000);
-
-test('behind a pooler that drops startup options, an immediate shutdown loses no acknowledged message although the role has synchronous_commit=off', async () => {
-  const server = await startPostgres({ settings: { wal_writer_delay: '10s' } });
-  const url = new URL(await server.createDatabase());
-  await runStatement(url.href, 'ALTER ROLE postrider SET synchronous_commit = off');
-  const proxy = await startPoolerProxy(server.port, { options: 'drop' });
-  url.port = String(proxy.port);
-  const store = await openStore(parsePostgresUrl(url.href), { exclusive: true });
-  onTestFinished(() => store.close());
-  await store.createAccount('default', NO_LIMITS, 1);
-  const messages = Array.from({ length: 50 }, () => createMessage());
-  for (const message of messages) await store.accept([message]);
-  await server.restart();
-  const foundMessages = await vi.waitFor(
-    () => Promise.all(messages.map(({ id }) => store.findMessage(id))),
-    WAIT_OPTIONS,
-  );
-  expect(foundMessages.filter((message) => message === null)).toEqual([]);
 }, 300_000);

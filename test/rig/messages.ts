@@ -1,6 +1,7 @@
 /** Creates messages for tests of the store and the queue. */
 import { randomUUID } from 'node:crypto';
 import type { AccountLimits } from '../../src/model/account.ts';
+import type { DkimKey } from '../../src/model/domain.ts';
 import type { LeasedMessage, NewMessage, Settlement, StateChange } from '../../src/model/message.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
 import { createMessageIdGenerator, type MessageIdGenerator } from '../../src/model/submission.ts';
@@ -65,4 +66,12 @@ export function createSettlement(
   const event = createEntry(change.to ?? 'delivered', { by: owner, detail: '250 ok', attempt: createAttempt() });
   const stateChange: StateChange = { to: 'delivered', dueAt: null, event, suppress: null, ...change };
   return { id, owner, attempts, changes: [stateChange], refundAttempt: false };
+}
+
+/** Returns a DKIM key of a domain. */
+export function createDkimKey(selector: string, state: DkimKey['state'] = 'active'): DkimKey {
+  return {
+    ...{ selector, algorithm: 'rsa', publicKey: 'cHVibGlj', sealed: 'the sealed private key', state },
+    ...{ createdAt: 1, activatedAt: null, retireAt: null },
+  };
 }

@@ -84,6 +84,12 @@ function listTestedStores(): readonly TestedStore[] {
   return getTestedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 }
 
+/** Returns the value of a change that must succeed. */
+export function expectDone<T>(result: { readonly kind: 'done'; readonly value: T } | { readonly kind: string }): T {
+  if (!('value' in result) || result.kind !== 'done') throw new Error(result.kind);
+  return result.value;
+}
+
 /** Parses a PostgreSQL URL into a database setting. */
 export function parsePostgresUrl(url: string): DatabaseSetting {
   const parseResult = parseDatabaseUrl(url);
