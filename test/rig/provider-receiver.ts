@@ -21,7 +21,6 @@ import { createGroupCommit } from '../../src/store/commits.ts';
 import type { FeedbackStore, Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createConnections } from './connections.ts';
-import { createTemporaryFolder } from './folder.ts';
 import { createAttempt, createMessage, createSettlement, NO_LIMITS } from './messages.ts';
 import { createReference, type EventRequest } from './provider-events.ts';
 
@@ -121,13 +120,6 @@ export async function startReceiver(
   });
   const listRefusals = () => events.flatMap((event) => (event.type === 'report.refused' ? [event.reason] : []));
   return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, listRefusals, faults };
-}
-
-/** Opens an SQLite store with the account `default`. The store is closed at the end of the test. */
-export async function createReceiverStore(): Promise<Store> {
-  const store = await openReceiverStore(createTemporaryFolder());
-  onTestFinished(() => store.close());
-  return store;
 }
 
 /** Opens an SQLite store with the account `default`. The caller closes the store. */

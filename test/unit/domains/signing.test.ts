@@ -59,6 +59,12 @@ test('a pending domain is not authenticated, and a failing domain is authenticat
   expect(cache.findSigning(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
 });
 
+test('a removed domain is not authenticated', () => {
+  const { cache } = createCache(createDomain('example.org'));
+  cache.apply({ domains: [], removedDomains: ['example.org'] });
+  expect(cache.isAuthenticated(1, 'example.org')).toBe(false);
+});
+
 // Tests whether a message is signed, is sent unsigned, or is deferred.
 
 const MESSAGE: LeasedMessage = {

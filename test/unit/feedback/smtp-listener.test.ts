@@ -543,4 +543,11 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
       .toEqual(['proxy-header', 'proxy-header']);
     expect(await Promise.all(replies)).toEqual(['', '']);
   });
+
+  test('the header from a peer that is not the trusted proxy is refused as an unknown command', async () => {
+    const { openClient, refusals } = await startRig(undefined, null, { trustedProxy: PROXY });
+    const peer = await openClient('127.0.0.8');
+    expect(await peer.command(createHeader('203.0.113.1').trim())).toMatch(/^500 /);
+    expect(refusals).toEqual([]);
+  });
 });

@@ -1,7 +1,13 @@
 /** Tests the webhooks and the relay of Brevo. */
 import { describe, expect, it } from 'vitest';
 import { BREVO_EVENTS } from '../../../src/providers/brevo/events.ts';
-import { BASIC_SECRETS, createBasicAuthorization, createFormatReader, replaceMembers } from '../../rig/event-format.ts';
+import {
+  BASIC_SECRETS,
+  createBasicAuthorization,
+  createFormatReader,
+  replaceMembers,
+  WRONG_AUTHORIZATIONS,
+} from '../../rig/event-format.ts';
 
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 const { readSample, read, readEvent, authenticate } = createFormatReader('brevo', BREVO_EVENTS);
@@ -9,6 +15,14 @@ const HARD_BOUNCE = readSample('hard-bounce.json');
 const BLOCKED_EVENT = readSample('blocked.json');
 
 describe('the authentication of Brevo', () => {
+  it.each(BASIC_SECRETS)('each of two pairs of user name and password is accepted', (secret) => {
+    expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
+  });
+
+  it.each(WRONG_AUTHORIZATIONS)('a request %s is refused', (_name, authorization) => {
+    expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
+  });
+
   it('both a bearer token and a pair of user name and password are accepted', () => {
     const secrets = [BASIC_SECRETS[0], 'Bearer 0123456789abcdef'];
     expect(authenticate(secrets, 'Bearer 0123456789abcdef')).toBe('authenticated');

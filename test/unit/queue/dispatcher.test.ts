@@ -417,6 +417,32 @@ test('if the store does not confirm that the lease is marked, the attempt ends b
   expect([isCompleted, rig.store.findMessage(message.id)?.state]).toEqual([false, 'queued']);
 });
 
+test('an outcome is published after its commit, even if the store is slow', async () => {
+  const commit = Promise.withResolvers<'settled'>();
+  const rig = createQueueRig({ parts: { settle: () => commit.promise } });
+  rig.store.accept([createMessage({ acceptedAt: START })]);
+  rig.dispatcher.start();
+  await rig.clock.advance(2_000);
+  expect(rig.publishedEvents.map(({ type }) => type)).toEqual(['attempt.ended']);
+  commit.resolve('settled');
+  await rig.clock.advance(1);
+  expect(rig.publishedEvents.map(({ type }) => type)).toEqual(['attempt.ended', 'message.delivered']);
+});
+
+test('a drain ends within its time limit even if an attempt never ends', async () => {
+  const rig = createQueueRig({ respond: () => new Promise(() => undefined) });
+  const message = createMessage({ acceptedAt: START });
+  rig.store.accept([message]);
+  rig.dispatcher.start();
+  await rig.clock.advance(1_500);
+  let hasEnded = false;
+  void rig.dispatcher.drain(5_000).then(() => {
+    hasEnded = true;
+  });
+  await rig.clock.advance(5_001);
+  expect([hasEnded, rig.store.findMessage(message.id)?.state]).toEqual([true, 'sending']);
+});
+
 test('only an answer of the next hop, and no local answer, changes the reputation of the account', async () => {
   const bouncedOutcome = {
     kind: 'bounced',

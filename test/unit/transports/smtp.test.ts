@@ -487,6 +487,20 @@ describe('TLS', () => {
     expect(peer.commands.some((line) => line.startsWith('MAIL'))).toBe(false);
   });
 
+  test('required with a certificate for another name defers the message', async () => {
+    const { cert } = await getCertificate('other.example');
+    const connectWithTrust: SmtpParts['connectTls'] = (options) => connectTls({ ...options, ca: cert });
+    const { transport } = await startPair(
+      createUpgradeScript('other.example'),
+      { tls: 'required' },
+      { connectTls: connectWithTrust },
+    );
+    expect(await attemptDelivery(transport)).toMatchObject({
+      kind: 'deferred',
+      reason: 'configuration',
+    });
+  });
+
   test('required but not offered defers the message without MAIL', async () => {
     const { peer, transport } = await startPair(acceptAll, { tls: 'required' });
     const outcome = await attemptDelivery(transport);

@@ -11,6 +11,7 @@ import {
   type Authorities,
   createAuthorities,
   createBounceNotification,
+  createServerFetch,
   createSnsRig,
 } from '../../../rig/sns-receiver.ts';
 
@@ -98,6 +99,33 @@ describe('a certificate', () => {
     // The error is logged at most once per minute.
     expect(faults).toEqual([`sns certificate: Error: sns.${REGION}.amazonaws.com answered 503 for the certificate`]);
     expect(reports).toHaveLength(1);
+  });
+
+  test('is not fetched from the target of a redirect', async () => {
+    const requestedUrls: (string | undefined)[] = [];
+    const fetchFromServer = await createServerFetch((incoming, response) => {
+      requestedUrls.push(incoming.url);
+      if (incoming.url === '/elsewhere.pem') response.end(signer.cert);
+      else response.writeHead(302, { location: '/elsewhere.pem' }).end();
+    });
+    const { post, refusals } = await createRig({ get: fetchFromServer });
+    expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(403);
+    expect(refusals).toEqual(['sns-forged']);
+    expect(requestedUrls).toEqual([new URL(CERT_URL).pathname]);
+  });
+
+  test('that expires after it was fetched is fetched again', async () => {
+    let offsetMs = 0;
+    const oneDaySigner = await root.issueCertificate(undefined, { since: new Date(Date.now() - 3_600_000), days: 1 });
+    const { post, fetchedUrls } = await createRig({
+      responses: { [CERT_URL]: oneDaySigner.cert },
+      now: () => Date.now() + offsetMs,
+    });
+    expect((await post(createSnsMessage(oneDaySigner.key, createBounceNotification()))).status).toBe(200);
+    offsetMs = 23.5 * 3_600_000;
+    const Timestamp = new Date(Date.now() + offsetMs).toISOString();
+    expect((await post(createSnsMessage(oneDaySigner.key, createBounceNotification({ Timestamp })))).status).toBe(403);
+    expect(fetchedUrls).toHaveLength(2);
   });
 
   test('is fetched with bounded concurrency', async () => {

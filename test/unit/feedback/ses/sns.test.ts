@@ -1,12 +1,17 @@
 /** Tests events over SNS. Only recent messages of the configured topics with a valid signature have an effect. */
+import { X509Certificate } from 'node:crypto';
+import { request as requestTls } from 'node:https';
+import { TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
-import { CERT_URL, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
+import { type Authority, CERT_URL, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
 import {
   type Authorities,
   createAuthorities,
   createBounceNotification,
+  createServerFetch,
   createSnsRig,
+  toKeyPair,
 } from '../../../rig/sns-receiver.ts';
 
 let { root, signer, untrustedSigner } = {} as Authorities;
@@ -120,9 +125,45 @@ describe('a subscription', () => {
     expect([fetchedUrls, refusals]).toEqual([[], ['sns-forged']]);
   });
 
+  test('is not confirmed at the target of a redirect', async () => {
+    const requestedPaths: (string | undefined)[] = [];
+    const fetchFromServer = await createServerFetch((incoming, response) => {
+      requestedPaths.push(incoming.url);
+      if (incoming.url === new URL(CERT_URL).pathname) response.end(signer.cert);
+      else response.writeHead(302, { location: '/elsewhere' }).end();
+    });
+    const { post } = await createRig({ get: fetchFromServer });
+    expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
+    expect(requestedPaths).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
+  });
+
   test('that is deleted causes an event', async () => {
     const { post, subscriptions } = await createRig();
     expect((await post(createSnsMessage(signer.key, { Type: 'UnsubscribeConfirmation' }))).status).toBe(200);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} was deleted`]);
   });
+});
+
+test('HTTPS uses the configured certificate, and the new certificate after a renewal', async () => {
+  const [firstCertificate, secondCertificate] = await Promise.all([
+    root.issueCertificate('localhost'),
+    root.issueCertificate('localhost'),
+  ]);
+  const { receiver, port } = await createRig({ certificate: firstCertificate });
+  const post = () =>
+    new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
+      const options = { host: '127.0.0.1', servername: 'localhost', port, path: '/ses', method: 'POST', agent: false };
+      const outgoingRequest = requestTls({ ...options, ca: root.cert }, (response) => {
+        const { socket } = response;
+        const serial = socket instanceof TLSSocket ? socket.getPeerCertificate().serialNumber : undefined;
+        response.resume();
+        response.on('end', () => resolve([response.statusCode, serial]));
+      });
+      outgoingRequest.on('error', reject);
+      outgoingRequest.end(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())));
+    });
+  const getSerialNumber = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
+  expect(await post()).toEqual([200, getSerialNumber(firstCertificate)]);
+  receiver.renewCertificate(toKeyPair(secondCertificate));
+  expect(await post()).toEqual([200, getSerialNumber(secondCertificate)]);
 });
