@@ -29,14 +29,16 @@ export interface ServiceProcess {
 const databases = new Map<string, Promise<string>>();
 
 /**
- * Returns the database setting of this Vitest project. The result is empty for the embedded database. For PostgreSQL,
- * the setting names the database of `folder`. The first call for a folder creates this database with an empty store.
+ * Returns the database settings of this Vitest project. The result is empty for the embedded database. For PostgreSQL,
+ * the settings name the database of `folder`. The first call for a folder creates this database with an empty store.
+ * They contain a secret, because a service in this process would otherwise read the secret file of a later working
+ * directory.
  */
 export async function getStoreSettings(folder: string): Promise<Record<string, string>> {
   if (process.env.TEST_STORE !== 'postgres') return {};
   const url = databases.get(folder) ?? createSharedDatabase({ content: 'empty-store' });
   databases.set(folder, url);
-  return { POSTRIDER_DATABASE: await url };
+  return { POSTRIDER_DATABASE: await url, POSTRIDER_SECRET: 'ab'.repeat(32) };
 }
 
 /**
@@ -184,13 +186,21 @@ export async function buildEnvironmentInProcess(
   return buildEnvironment({ ...database, ...(await getStoreSettings(folder)), ...settings });
 }
 
+let restingFolder = ROOT;
+
+/** Sets the working directory of this process to `folder`, also after later calls of `runInFolder`. */
+export function enterFolder(folder: string): void {
+  restingFolder = folder;
+  process.chdir(folder);
+}
+
 /** Calls `work` with `folder` as the working directory of this process. */
 export async function runInFolder<T>(folder: string, work: () => Promise<T>): Promise<T> {
   process.chdir(folder);
   try {
     return await work();
   } finally {
-    process.chdir(ROOT);
+    process.chdir(restingFolder);
   }
 }
 

@@ -3,8 +3,8 @@
  * responses or close connections. The fake implements only the operations that Postrider uses: SendEmail, GetAccount,
  * domain identities, and the account-level suppression list.
  */
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { listenOnFreePort } from './free-port.ts';
 
 export interface SesAnswer {
   readonly status: number;
@@ -252,11 +252,7 @@ export async function startSesFake(): Promise<SesFake> {
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = address !== null && typeof address === 'object' ? address.port : 0;
-  endpoint = `http://127.0.0.1:${port}`;
+  endpoint = `http://127.0.0.1:${await listenOnFreePort(server)}`;
   return fake;
 }
 

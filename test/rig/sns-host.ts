@@ -3,12 +3,12 @@
  * test authority. The service is configured with `HTTPS_PROXY` and `NODE_EXTRA_CA_CERTS`, like an installation behind a
  * proxy.
  */
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { listenOnFreePort } from './free-port.ts';
 import { type Authority, CERT_URL, createAuthority, REGION } from './sns.ts';
 
 export interface SnsHost {
@@ -42,7 +42,7 @@ export async function startSnsHost(folder: string): Promise<SnsHost> {
   const proxy = createServer();
   proxy.on('connect', (request, socket) => {
     if (request.url !== `${host}:443`) return socket.end('HTTP/1.1 403 Forbidden\r\n\r\n');
-    const upstream = connect(getPort(tlsServer), '127.0.0.1', () => {
+    const upstream = connect(tlsPort, '127.0.0.1', () => {
       socket.write('HTTP/1.1 200 Connection established\r\n\r\n');
       upstream.pipe(socket).pipe(upstream);
     });
@@ -57,15 +57,13 @@ export async function startSnsHost(folder: string): Promise<SnsHost> {
     }
     return undefined;
   });
-  for (const server of [tlsServer, proxy]) {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-  }
+  const tlsPort = await listenOnFreePort(tlsServer);
+  const proxyPort = await listenOnFreePort(proxy);
   return {
     signer,
     environment: {
       NODE_USE_ENV_PROXY: '1',
-      HTTPS_PROXY: `http://127.0.0.1:${getPort(proxy)}`,
+      HTTPS_PROXY: `http://127.0.0.1:${proxyPort}`,
       NO_PROXY: '127.0.0.1,localhost',
       NODE_EXTRA_CA_CERTS: rootFile,
     },
@@ -77,9 +75,4 @@ export async function startSnsHost(folder: string): Promise<SnsHost> {
       await Promise.all([tlsServer, proxy].map((server) => new Promise((resolve) => server.close(resolve))));
     },
   };
-}
-
-function getPort(server: { address(): ReturnType<ReturnType<typeof createServer>['address']> }): number {
-  const address = server.address();
-  return address !== null && typeof address === 'object' ? address.port : 0;
 }

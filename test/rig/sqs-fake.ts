@@ -3,8 +3,8 @@
  * timeouts and repeated delivery, and does not preserve the order of messages.
  */
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
+import { listenOnFreePort } from './free-port.ts';
 
 interface QueuedMessage {
   readonly id: number;
@@ -161,10 +161,7 @@ export async function startSqsFake(): Promise<SqsFake> {
     response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(body));
   }
 
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = address !== null && typeof address === 'object' ? address.port : 0;
+  const port = await listenOnFreePort(server);
   return {
     queueUrl: `http://127.0.0.1:${port}/000000000000/ses-feedback`,
     get remainingCount() {

@@ -2,6 +2,7 @@
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
+import { listenOnFreePort } from '../rig/free-port.ts';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
 import { createScenario, type RunningService } from './running-service.ts';
@@ -44,11 +45,10 @@ beforeAll(async () => {
     socket.on('close', () => relaySocket.destroy());
     socket.pipe(relaySocket).pipe(socket);
   });
-  await new Promise<void>((resolve) => proxyServer.listen(0, '127.0.0.1', resolve));
-  const address = proxyServer.address();
+  const proxyPort = await listenOnFreePort(proxyServer);
   folder = rig.createFolder();
   service = await rig.serve(folder, {
-    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${typeof address === 'object' ? address?.port : 0}?connections=3`,
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${proxyPort}?connections=3`,
     POSTRIDER_SENDERS: 'any',
   });
   store = await rig.openStore(folder);

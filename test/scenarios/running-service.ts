@@ -13,9 +13,16 @@ import { type ServiceOptions, startService } from '../../src/main.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { readVersion } from '../../src/version.ts';
+import { ROOT } from '../house/source.ts';
 import { describeExit } from '../rig/exit.ts';
 import { createDataFolder } from '../rig/memory-folder.ts';
-import { buildEnvironment, buildEnvironmentInProcess, getStoreSettings, runInFolder } from '../rig/service.ts';
+import {
+  buildEnvironment,
+  buildEnvironmentInProcess,
+  enterFolder,
+  getStoreSettings,
+  runInFolder,
+} from '../rig/service.ts';
 import { type SessionHeaders, signInByLink } from '../rig/session.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
@@ -76,6 +83,7 @@ export function createScenario(): Scenario {
     ]);
     await Promise.all(stores.map((store) => store.close()));
     vi.unstubAllEnvs();
+    enterFolder(ROOT);
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
@@ -95,6 +103,8 @@ export function createScenario(): Scenario {
         ...options,
       });
     });
+    // With PostgreSQL, the inbox is in the folder `data` of the working directory.
+    if (process.env.TEST_STORE === 'postgres') enterFolder(folder);
     const { publicUrl, operatorUrl, signInUrl: signIn, feedback, firstKey: key, inboxPath: inbox } = service;
     const firstLine = JSON.stringify({ publicUrl, operatorUrl, signIn, feedback, key, inbox });
     let stopPromise: Promise<number> | null = null;
