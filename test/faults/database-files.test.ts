@@ -20,7 +20,7 @@ import { resolveDatabasePath } from '../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { createMessage } from '../rig/messages.ts';
-import { runCommand, runCommandProcess, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
+import { runCommand, runCommandProcess, runJsonCommand, submitAccepted, submitUnderLoad } from '../rig/service.ts';
 import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
@@ -51,7 +51,7 @@ test('a second service that uses a symbolic link to the file or the folder is re
     ['key', 'create', 'default'],
     createSettings('other/linked.db'),
   );
-  await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(201);
+  await expect.poll(async () => (await submitUnderLoad(service.publicUrl, key)).status).toBe(201);
   // The secret file, which contains the key that encrypts private keys, is in the folder of the file, not of the link.
   await runJsonCommand(folder, ['domain', 'add', 'default', 'example.org'], createSettings('other/linked.db'));
   expect(existsSync(join(folder, 'other/secret'))).toBe(false);
@@ -98,7 +98,7 @@ test('a file that another process has open under its former name is refused', as
   const secondRun = await runCommandProcess(folder, ['serve'], createSettings('moved/postrider.db'));
   expect([secondRun.code, secondRun.stderr]).toEqual([1, expect.stringMatching(/open under another name/)]);
   renameSync(join(folder, 'moved/postrider.db'), join(folder, 'data/postrider.db'));
-  await expect.poll(async () => (await submit(service.publicUrl, service.key)).status).toBe(201);
+  await expect.poll(async () => (await submitUnderLoad(service.publicUrl, service.key)).status).toBe(201);
 });
 
 test('symbolic links are resolved to the real path, even if the file is missing', () => {
@@ -179,15 +179,15 @@ test.each(FILE_FAULTS)(
       const response = await fetch(`${url}/readyz`);
       return [response.status, ((await response.json()) as { message: string }).message];
     };
-    expect((await submit(url, key)).status).toBe(201);
+    expect((await submitUnderLoad(url, key)).status).toBe(201);
     damage(path);
     // The fault is detected immediately, before the next check of the files.
-    expect((await submit(url, key)).status).toBe(500);
+    expect((await submitUnderLoad(url, key)).status).toBe(500);
     expect(await fetchReadiness()).toEqual([503, `Not ready: ${reason}`]);
     if (repair !== null) {
       repair(path);
       await expect.poll(fetchReadiness).toEqual([200, 'ready']);
-      expect((await submit(url, key)).status).toBe(201);
+      expect((await submitUnderLoad(url, key)).status).toBe(201);
     }
     await service.stop();
   },
@@ -227,7 +227,7 @@ test('if the log is deleted while the service runs, the database contains the co
   const service = await rig.serve(folder);
   const id = await submitAccepted(service.publicUrl, service.key);
   unlinkSync(join(folder, 'data/postrider.db-wal'));
-  expect((await submit(service.publicUrl, service.key)).status).toBe(500);
+  expect((await submitUnderLoad(service.publicUrl, service.key)).status).toBe(500);
   await service.stop();
   const listedMessages = await runJsonCommand<ListedMessage[]>(folder, ['message', 'list']);
   expect(listedMessages.map((message) => message.id)).toContain(id);

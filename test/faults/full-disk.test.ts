@@ -1,7 +1,7 @@
 /** Tests a full disk, which the file size limit of the shell simulates without root privileges. */
 import { expect, test } from 'vitest';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
+import { runJsonCommand, startProcess, submitUnderLoad } from '../rig/service.ts';
 
 /**
  * The limit is in blocks of 512 bytes: about 1.5 MB per file. Because the signal XFSZ is ignored, writes fail as on a
@@ -17,7 +17,7 @@ test('on a full disk requests are answered with 500, and after a restart with fr
   let refusedCount = 0;
   for (let round = 0; round < 400 && refusedCount < 3; round += 1) {
     const responses = await Promise.all(
-      Array.from({ length: 4 }, () => submit(fullDiskService.publicUrl, key, { message: 'x'.repeat(20_000) })),
+      Array.from({ length: 4 }, () => submitUnderLoad(fullDiskService.publicUrl, key, { message: 'x'.repeat(20_000) })),
     );
     for (const answer of responses) {
       const body = (await answer.json()) as { result: { id: string } };
@@ -33,7 +33,7 @@ test('on a full disk requests are answered with 500, and after a restart with fr
   fullDiskService.kill('SIGKILL');
   await fullDiskService.exitPromise;
   const restartedService = await startProcess(folder, { POSTRIDER_ROLES: 'api' });
-  expect((await submit(restartedService.publicUrl, key)).status).toBe(201);
+  expect((await submitUnderLoad(restartedService.publicUrl, key)).status).toBe(201);
   const storedMessages = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list', '--limit', '2000']);
   const ids = new Set(storedMessages.map(({ id }) => id));
   expect(acknowledgedIds.filter((id) => !ids.has(id))).toEqual([]);

@@ -9,7 +9,7 @@ import { startCountingSink } from '../rig/counting-sink.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { comparePostgresEvents, compareSqliteEvents, createDisabledWebhook } from '../rig/outbox.ts';
 import { selectCaseCount } from '../rig/sample.ts';
-import { getStoreSettings, runJsonCommand, startProcess, submit } from '../rig/service.ts';
+import { getStoreSettings, runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
 const ROUND_COUNT = selectCaseCount(2, 5);
@@ -96,10 +96,7 @@ if (process.env.TEST_STORE !== 'postgres') {
     };
     const firstService = await startProcess(folder, settings);
     const ids = await Promise.all(
-      Array.from({ length: 6 }, async () => {
-        const answer = await submit(firstService.publicUrl, firstService.key ?? '');
-        return ((await answer.json()) as { result: { id: string } }).result.id;
-      }),
+      Array.from({ length: 6 }, () => submitAccepted(firstService.publicUrl, firstService.key ?? '')),
     );
     await expect.poll(() => sink.acceptCounts.size).toBe(3);
     firstService.kill('SIGKILL');
@@ -126,18 +123,12 @@ if (process.env.TEST_STORE !== 'postgres') {
       POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`,
       POSTRIDER_SENDERS: 'any',
     });
-    await Promise.all(Array.from({ length: 200 }, () => submit(service.publicUrl, service.key ?? '')));
+    await Promise.all(Array.from({ length: 200 }, () => submitAccepted(service.publicUrl, service.key ?? '')));
     service.kill('SIGTERM');
     expect(await service.exitPromise).toBe(0);
     expect(await runJsonCommand(folder, ['message', 'list', '--state', 'sending'])).toEqual([]);
-    const queuedMessages = await runJsonCommand<unknown[]>(folder, [
-      'message',
-      'list',
-      '--state',
-      'queued',
-      '--limit',
-      '1000',
-    ]);
+    const listQueued = ['message', 'list', '--state', 'queued', '--limit', '1000'];
+    const queuedMessages = await runJsonCommand<unknown[]>(folder, listQueued);
     expect(queuedMessages.length + sink.acceptCounts.size).toBe(200);
   });
 }

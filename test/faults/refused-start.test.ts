@@ -17,7 +17,14 @@ import { startPoolerProxy } from '../rig/pooler-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { createAuthority } from '../rig/postgres-tls.ts';
 import { selectCaseCount } from '../rig/sample.ts';
-import { FailedStart, runCommand, runCommandProcess, runJsonCommand, startProcess, submit } from '../rig/service.ts';
+import {
+  FailedStart,
+  runCommand,
+  runCommandProcess,
+  runJsonCommand,
+  startProcess,
+  submitUnderLoad,
+} from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTransactionPooler } from '../rig/transaction-pooler.ts';
 import { createScenario } from '../scenarios/running-service.ts';
@@ -100,7 +107,7 @@ describe('the process ends with one line', () => {
       1,
       expect.stringMatching(/^postrider: another service, a restore or a transfer uses [^\n]*postrider\.db[^\n]*\n$/),
     ]);
-    expect((await submit(firstService.publicUrl, firstService.key ?? '')).status).toBe(201);
+    expect((await submitUnderLoad(firstService.publicUrl, firstService.key ?? '')).status).toBe(201);
     firstService.kill('SIGKILL');
     await firstService.exitPromise;
     expect(existsSync(socketPath)).toBe(true);

@@ -9,7 +9,7 @@ import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
+import { runJsonCommand, startProcess, submitAccepted, submitUnderLoad } from '../rig/service.ts';
 
 const KILLABLE_THREADS = new URL('../rig/killable-threads.ts', import.meta.url).href;
 
@@ -22,7 +22,7 @@ test('if the thread of the store ends, serve exits with a one-line error and cod
   expect(firstService.stderr()).toMatch(/^postrider: the store's thread has ended\. [^\n]+\n$/);
   rmSync(join(folder, 'die'));
   const secondService = await startProcess(folder);
-  expect((await submit(secondService.publicUrl, firstService.key ?? '')).status).toBe(201);
+  expect((await submitUnderLoad(secondService.publicUrl, firstService.key ?? '')).status).toBe(201);
   await expect
     .poll(() => runJsonCommand<{ id: string; state: string }[]>(folder, ['message', 'list', '--state', 'delivered']))
     .toContainEqual(expect.objectContaining({ id }));
@@ -54,7 +54,7 @@ test('after the thread of the store has ended, readiness reports the fault and a
     503,
     { message: expect.stringContaining('the store') },
   ]);
-  expect((await submit(service.publicUrl ?? '', service.firstKey ?? '')).status).toBe(500);
+  expect((await submitUnderLoad(service.publicUrl ?? '', service.firstKey ?? '')).status).toBe(500);
   await service.stop();
 });
 

@@ -10,7 +10,7 @@ import { startService } from '../../src/main.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { submit } from '../rig/service.ts';
+import { submitUnderLoad } from '../rig/service.ts';
 
 async function startServiceWithControlledCommit(extraSettings: Record<string, string> = {}) {
   const path = join(createTemporaryFolder(), 'postrider.db');
@@ -40,7 +40,7 @@ async function startServiceWithControlledCommit(extraSettings: Record<string, st
     path,
     setCommitMode,
     url,
-    send: () => submit(url, service.firstKey ?? '', { to: 'success@simulator.postrider.test' }),
+    send: () => submitUnderLoad(url, service.firstKey ?? '', { to: 'success@simulator.postrider.test' }),
   };
 }
 

@@ -272,9 +272,19 @@ export function submit(
   });
 }
 
-/** Submits a message and returns its id. @throws Error if the response is not 201 */
+/** Submits one message, and repeats it while the service refuses it because of the load of the machine (429). */
+export async function submitUnderLoad(baseUrl: string, key: string, overrides: Submission = {}): Promise<Response> {
+  for (;;) {
+    const response = await submit(baseUrl, key, overrides);
+    if (response.status !== 429) return response;
+    await response.arrayBuffer();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** Submits a message like `submitUnderLoad`, and returns its id. @throws Error if the response is not 201 */
 export async function submitAccepted(baseUrl: string, key: string, overrides: Submission = {}): Promise<string> {
-  const response = await submit(baseUrl, key, overrides);
+  const response = await submitUnderLoad(baseUrl, key, overrides);
   const body = (await response.json()) as { result: { id: string } };
   if (response.status !== 201) throw new Error(`${response.status} ${JSON.stringify(body)}`);
   return body.result.id;
