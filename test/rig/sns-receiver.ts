@@ -3,6 +3,8 @@
  * the receiver.
  */
 
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createEventListener, type EventListener } from '../../src/feedback/http-listener.ts';
@@ -127,7 +129,21 @@ export async function createSnsRig(
   };
 }
 
-function toKeyPair({ cert, key }: Authority): { cert: Buffer; key: Buffer } {
+/** Starts a test server. Returns a fetch function that sends every request to this server. */
+export async function createServerFetch(serve: RequestListener): Promise<typeof fetch> {
+  const server = createServer(serve).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address();
+  const port = address !== null && typeof address === 'object' ? address.port : 0;
+  return ((input: URL | string, init?: RequestInit) =>
+    fetch(`http://127.0.0.1:${port}${new URL(input).pathname}${new URL(input).search}`, init)) as typeof fetch;
+}
+
+export function toKeyPair({ cert, key }: Authority): { cert: Buffer; key: Buffer } {
   return { cert: Buffer.from(cert), key: Buffer.from(key) };
 }
 
