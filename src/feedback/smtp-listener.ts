@@ -279,13 +279,16 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         return createReplyError(451, 'too many bytes are being received, try again later');
       }
       peerSession.stage = 'recording';
-      const readResult = await reader.read(content);
+      const from = session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address;
+      // RFC 5321 section 4.4: the last server of a message writes the sender of its envelope in front of it.
+      const readResult = await reader.read(Buffer.concat([Buffer.from(`Return-Path: <${from}>\r\n`), content]));
       if (readResult.kind === 'busy') {
         publishRefusal('too-busy');
         return createReplyError(451, 'too many reports are being read, try again later');
       }
-      const from = session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address;
       const events = readResult.kind === 'read' ? readResult.events : [TOO_EXPENSIVE_EVENT];
+      // A person's answer to the return path of a message is no report.
+      if (events.length === 0 && messageRef !== null) return null;
       const recordResult = await recordReport(
         createSmtpReport({ raw: content, events, messageRef, from }, returnPath, clock.now()),
       );

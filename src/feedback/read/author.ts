@@ -1,51 +1,89 @@
 /** Determines the author of a received message: a mail server, an automatic responder or a person. */
+import { decodeHeaderValue } from './decode.ts';
+import { isDeliveryStatus } from './dsn.ts';
 import { type Entity, listLeafParts } from './entity.ts';
 import { findFieldValue } from './fields.ts';
 import {
   AUTO_REPLY_FIELDS,
   AUTO_REPLY_PRECEDENCE,
   AUTO_REPLY_SUBJECTS,
+  DAEMON_MAILBOXES,
   DELAY_PHRASES,
   FAILURE_PHRASES,
+  REPLY_PREFIXES,
   SERVER_SENDERS,
 } from './kind-phrases.ts';
 import { containsPhrase } from './phrases.ts';
 
 export type AuthorKind = 'server' | 'machine' | 'person';
 
-/**
- * Returns true if the message is a reply: its subject begins with `Re:`, or it has an In-Reply-To field. A bounce is
- * never a reply.
- */
-export function isReply(message: Entity, subject: string): boolean {
-  return subject.startsWith('re:') || findFieldValue(message.fields, 'in-reply-to') !== null;
+/** Returns true if the message answers another one: by its subject, or by a field that names the other message. */
+export function isReply({ fields }: Entity, subject: string): boolean {
+  return (
+    REPLY_PREFIXES.some((prefix) => subject.startsWith(prefix)) ||
+    findFieldValue(fields, 'in-reply-to') !== null ||
+    findFieldValue(fields, 'references') !== null
+  );
 }
 
-/** Determines the author from the header fields and the normalized subject. The default is `person`. */
+/**
+ * Determines the author from the header fields and the normalized subject. An answer repeats the subject of the message
+ * that it answers, so its subject and the name of its sender prove nothing: the fields decide. The default is `person`.
+ */
 export function detectAuthor(message: Entity, subject: string): AuthorKind {
+  const parts = listLeafParts(message);
   // RFC 8098: in a disposition notification, the mail client of the recipient reports that the message was displayed or
   // deleted.
-  if (listLeafParts(message).some(({ type }) => type === 'message/disposition-notification')) return 'machine';
-  if (AUTO_REPLY_FIELDS.some((name) => findFieldValue(message.fields, name) !== null)) return 'machine';
+  if (parts.some(({ type }) => type === 'message/disposition-notification')) return 'machine';
+  if (hasField(message, AUTO_REPLY_FIELDS)) return 'machine';
+  if (parts.some(isDeliveryStatus) || isFailureReport(message)) return 'server';
+  const isAnswer = isReply(message, subject);
+  if (isFromDaemon(message) && !(isAnswer && isAutomatic(message))) return 'server';
+  if (isAutomatic(message) || beginsLikeAutoReply(subject)) return 'machine';
+  // RFC 5321 section 4.5.5: bounces and most automatic replies have the null return path, a person's answer has not.
+  const returnPath = findFieldValue(message.fields, 'return-path');
+  if (isAnswer) return returnPath === '<>' ? 'machine' : 'person';
   const isBounce = containsPhrase(subject, FAILURE_PHRASES) || containsPhrase(subject, DELAY_PHRASES);
-  const isAutoReply = containsPhrase(subject, AUTO_REPLY_SUBJECTS);
-  if (isAutoReply && !isBounce) return 'machine';
-  if (isFromServer(message)) return 'server';
-  const precedence = findFieldValue(message.fields, 'precedence')?.toLowerCase() ?? '';
-  // RFC 3834 section 5.2 defines the value `auto-replied` for automatic replies. Mail servers use the value in bounces
-  // too, so this check follows the check for servers.
-  const isAutoReplied =
-    findFieldValue(message.fields, 'auto-submitted')?.toLowerCase().startsWith('auto-replied') === true;
-  if ((isAutoReplied || AUTO_REPLY_PRECEDENCE.includes(precedence)) && !isBounce) return 'machine';
-  // RFC 5321 section 4.5.5: bounces have the null return path.
-  return isBounce || findFieldValue(message.fields, 'return-path') === '<>' ? 'server' : 'person';
+  if (containsPhrase(subject, AUTO_REPLY_SUBJECTS) && !isBounce) return 'machine';
+  if (returnPath !== null && returnPath !== '<>') return 'person';
+  const fromField = findFieldValue(message.fields, 'from')?.toLowerCase() ?? '';
+  const hasServerName = SERVER_SENDERS.some((name) => fromField.includes(name));
+  return hasServerName || isBounce || returnPath === '<>' ? 'server' : 'person';
 }
 
-function isFromServer(message: Entity): boolean {
-  if (message.parameters.get('report-type')?.toLowerCase() === 'delivery-status') return true;
-  if (findFieldValue(message.fields, 'x-failed-recipients') !== null) return true;
-  const fromField = findFieldValue(message.fields, 'from')?.toLowerCase() ?? '';
-  // Some servers send bounces without an author.
-  if (fromField === '' || fromField.includes('<>')) return true;
-  return SERVER_SENDERS.some((name) => fromField.includes(name));
+function isFailureReport(message: Entity): boolean {
+  return (
+    message.parameters.get('report-type')?.toLowerCase() === 'delivery-status' ||
+    findFieldValue(message.fields, 'x-failed-recipients') !== null
+  );
+}
+
+/** Returns true if the author is the mailbox of a mail server. Some servers send bounces without an author. */
+function isFromDaemon({ fields }: Entity): boolean {
+  const from = decodeHeaderValue(findFieldValue(fields, 'from') ?? '').toLowerCase();
+  const address = from.slice(from.lastIndexOf('<') + 1).trim();
+  return address === '' || address.startsWith('>') || DAEMON_MAILBOXES.some((name) => address.startsWith(name));
+}
+
+/**
+ * RFC 3834 section 5. Microsoft writes `auto-generated` into automatic replies, and asks for no answer to them. Mail
+ * servers use both values in bounces too.
+ */
+function isAutomatic(message: Entity): boolean {
+  const autoSubmitted = findFieldValue(message.fields, 'auto-submitted')?.toLowerCase() ?? '';
+  if (autoSubmitted.startsWith('auto-replied')) return true;
+  if (autoSubmitted.startsWith('auto-generated') && hasField(message, ANSWER_FIELDS)) return true;
+  return AUTO_REPLY_PRECEDENCE.includes(findFieldValue(message.fields, 'precedence')?.toLowerCase() ?? '');
+}
+
+const ANSWER_FIELDS: readonly string[] = ['x-auto-response-suppress', 'in-reply-to', 'references'];
+
+function hasField({ fields }: Entity, names: readonly string[]): boolean {
+  return names.some((name) => findFieldValue(fields, name) !== null);
+}
+
+/** Returns true for `Automatic reply: …`: what follows the colon is the subject of another message. */
+function beginsLikeAutoReply(subject: string): boolean {
+  const colonIndex = subject.replaceAll('：', ':').indexOf(':');
+  return colonIndex > 0 && containsPhrase(subject.slice(0, colonIndex + 1), AUTO_REPLY_SUBJECTS);
 }

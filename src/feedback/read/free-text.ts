@@ -9,7 +9,13 @@ import { type FailureClassification, toTemporaryFailure } from './classify-failu
 import { findEnhancedStatus, findReplyCode } from './codes.ts';
 import { createEvidence } from './evidence.ts';
 import type { FailureClassifier } from './failure-classifier.ts';
-import { DELAY_PHRASES, FAILURE_PHRASES, FINAL_FAILURE_PHRASES, QUOTED_HEADER_PREFIXES } from './kind-phrases.ts';
+import {
+  DELAY_PHRASES,
+  FAILURE_PHRASES,
+  FINAL_FAILURE_PHRASES,
+  QUOTED_HEADER_PREFIXES,
+  UNREAL_FAILURE_PHRASES,
+} from './kind-phrases.ts';
 import { RETURNED_MESSAGE_FIELDS, RETURNED_MESSAGE_HEADINGS } from './layout-phrases.ts';
 import { containsPhrase, normalizeText } from './phrases.ts';
 import { type FoundAddress, findAddresses } from './report-addresses.ts';
@@ -128,8 +134,8 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
   if (author !== 'server' && !reportsFailureCode) return [];
   const isDelay =
     (containsPhrase(subject, DELAY_PHRASES) || containsPhrase(text, DELAY_PHRASES)) &&
-    !containsPhrase(subject, FINAL_FAILURE_PHRASES) &&
-    !containsPhrase(text, FINAL_FAILURE_PHRASES);
+    !reportsFinalFailure(subject) &&
+    !reportsFinalFailure(text);
   // A message from a server with a known cause is a bounce, even without a failure phrase.
   const isBounce =
     isDelay ||
@@ -151,6 +157,26 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
     return { kind: 'bounce', recipient, alias, evidence, permanent, failure };
   });
 }
+
+/** Returns true if a sentence of the normalized text states a final failure, and not only denies or expects one. */
+function reportsFinalFailure(text: string): boolean {
+  if (!containsPhrase(text, FINAL_FAILURE_PHRASES)) return false;
+  return text
+    .split(SENTENCE_END)
+    .some(
+      (sentence) => containsPhrase(sentence, FINAL_FAILURE_PHRASES) && !containsWord(sentence, UNREAL_FAILURE_PHRASES),
+    );
+}
+
+const SENTENCE_END = /[.!?;] |[。！？]/;
+
+/** The short words among the phrases, such as `if`, match only as whole words. */
+function containsWord(text: string, phrases: readonly string[]): boolean {
+  const words = ` ${text} `;
+  return phrases.some((phrase) => words.includes(SHORT_WORD.test(phrase) ? ` ${phrase} ` : phrase));
+}
+
+const SHORT_WORD = /^[a-z]{1,6}$/;
 
 /** Returns true if the reply or status code in the text is permanent. */
 function hasPermanentCode(text: string): boolean {

@@ -69,17 +69,21 @@ export const DELAY_PHRASES: readonly string[] = parsePhrases(`
   still in the queue, still attempting, will try again, will try to deliver, warning message only, warning only
   a warning only, this is a warning, advisory-only, has been postponed, is postponed, do not need to resend
   don't need to resend, no need to resend, not need to resend, this is not a failure, is not a failure
-  not a permanent failure, temporary non-delivery, no action is required on your part
+  not a permanent failure, not a permanent error, no permanent failure, temporary non-delivery, no action is required on your part
   could not send message for past, message still undelivered, delayed (still, delayed for, delayed 24 hours
-  gateway will keep, being queued, has been queued, remains in the queue, wird weiterhin versucht
-  weitere zustellversuche, noch nicht zugestellt, verzögert, verzögerung, verspätet, nouvelle tentative
-  n'a pas encore été, pas encore été remis, est retardé, retardée, remise différée, se seguirá intentando
+  gateway will keep, being queued, has been queued, remains in the queue, wird weiterhin versucht, wird erneut versucht, versuchen es weiter
+  konnte bisher nicht, konnte noch nicht, noch nicht ausgeliefert
+  weitere zustellversuche, noch nicht zugestellt, verzögert, verzögerung, verspätet, nouvelle tentative, nouvelles tentatives, nous réessaierons
+  n'a pas encore pu, nous continuerons, continuera d'essayer
+  n'a pas encore été, pas encore été remis, est retardé, retardée, remise différée, se seguirá intentando, seguiremos intentando
+  volveremos a intentar, se volverá a intentar, se reintentará, aún no ha, todavía no ha
   aún no se ha entregado, todavía no se ha, entrega retrasada, se ha retrasado, demora en la entrega
   ainda não foi entregue, está atrasada, atraso na entrega, non è stato ancora consegnato, non è ancora stato
   consegna ritardata, in ritardo, nog niet afgeleverd, nog niet bezorgd, vertraagd, vertraging, fördröjd
   har försenats, forsinket, opóźnion, zpožděn, késik, ertelendi, gecikti, ещё не доставлено, еще не доставлено
   доставка задерживается, задержка доставки, задержано, будет повторена, будут продолжены, затримано, 配信が遅れ
-  配信遅延, 遅延, まだ配信され, 再送を試み, 延迟, 延遲, 仍在尝试, 지연
+  配信遅延, 遅延, まだ配信され, まだ配達され, まだ届いて
+  遅れています, 再試行します, 再試行を続け, 再送します, 再送を試み, 延迟, 延遲, 仍在尝试, 지연
 `);
 
 /** Phrases that report a final failure. These phrases take precedence over phrases that report a delay. */
@@ -88,7 +92,20 @@ export const FINAL_FAILURE_PHRASES: readonly string[] = parsePhrases(`
   given up, gave up, giving up, not going to try again, will not be retried, will not be delivered
   no further attempts, no more attempts, has been returned, is being returned
   returned to sender, endgültig, définitif, définitive, definitiv, definitivo, permanente
-  окончательн
+  окончательн, 永続的, 恒久的, 最終的
+`);
+
+/**
+ * Phrases of a sentence that denies a final failure or speaks of one that may come: `This is not a permanent failure`,
+ * `If it cannot be delivered permanently`.
+ */
+export const UNREAL_FAILURE_PHRASES: readonly string[] = parsePhrases(`
+  if, unless, until, in case, should it, should the, whether, not a permanent, not a final, not permanent, not yet permanent
+  no permanent, not been permanently, isn't permanent, isn't a permanent, not mean, wenn, falls, sofern, sobald, sollte, bis
+  kein endgültig, keine endgültig, keinen endgültig, nicht endgültig, kein dauerhaft, noch nicht, si, s'il, lorsque
+  au cas où, en cas de, en cas d', tant que, pas définitif, pas définitiv, pas un échec, pas une erreur, pas d'un échec
+  pas d'une erreur, cuando, en caso de, hasta que, no es un, no es una, no se trata de, no es definitiv, no es permanente
+  se non, не окончательн, если, ではありません, ではない, でない, 場合, もし
 `);
 
 /** Phrases in subjects of automatic replies. */
@@ -131,6 +148,17 @@ export const SERVER_SENDERS: readonly string[] = parsePhrases(`
   jetmail, mailserver, mail server, smtp, courier mail server, mail router, mail administrator, mailgate, mailmaster
   e-mail gateway, gateway, surfcontrol, mcafee, mailmarshal, mimesweeper, symantec, barracuda
   complaints@email-abuse.amazonses, email-bounces.amazonses
+`);
+
+/** Beginnings of the addresses of mail servers in the field From. */
+export const DAEMON_MAILBOXES: readonly string[] = parsePhrases(`
+  mailer-daemon, mailer_daemon, mailerdaemon, postmaster, mail-daemon, maildaemon, mdaemon, mailsystem, mail-system
+  maildelivery, mail.delivery, mail-delivery, microsoftexchange, smtpadmin
+`);
+
+/** Beginnings of the subjects of answers, which repeat the subject of the answered message. */
+export const REPLY_PREFIXES: readonly string[] = parsePhrases(`
+  re:, re :, aw:, antw:, antwort:, sv:, vs:, odp:, rép:, rép :, rif:, res:, ynt:, ответ:, 回复:, 回复：, 答复:, 答复：, 回覆:, 回覆：, 返信:, 답장:
 `);
 
 /** Header fields that only automatic replies have. */

@@ -1,7 +1,7 @@
 /**
  * Reads the feedback events from a received message: a feedback report (RFC 5965), a delivery status notification (RFC
- * 3464), an automatic reply (RFC 3834), a free-text bounce, or an unknown message. The function is pure, never throws,
- * and returns at least one event. The cost is linear in the size of the message, and the number of events is bounded.
+ * 3464), an automatic reply (RFC 3834), a free-text bounce, or an unknown message. A person's answer has no events. The
+ * function is pure and never throws. The cost is linear in the size of the message, and the number of events is bounded.
  */
 import { convertHtmlToText } from '../../message/html-text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
@@ -30,12 +30,15 @@ const MAX_BYTES = 10 * 1_048_576;
 const MAX_TEXT_LENGTH = 131_072;
 /** Maximum depth of embedded messages. Gateways can wrap a bounce in another message more than once. */
 const MAX_WRAPPING_DEPTH = 3;
+/** A shorter subject is not removed from the text of a report, where it can be a part of other words. */
+const MIN_SUBJECT_LENGTH = 8;
 /** Maximum number of characters of the text that a gateway adds to a forwarded bounce. */
 const MAX_WRAPPER_TEXT_LENGTH = 200;
 
 /**
- * Returns the events of a raw message: one event for each recipient, at least one and at most 100 events. `classifier`
- * must not be used for another message. After the call, `classifier.cost` returns the cost of the classification.
+ * Returns the events of a raw message: one event for each recipient, and at most 100 events. The first Return-Path field
+ * of the message, if it has one, is the sender of its envelope. `classifier` must not be used for another message. After
+ * the call, `classifier.cost` returns the cost of the classification.
  */
 export function readFeedbackEvents(
   raw: Uint8Array,
@@ -58,7 +61,8 @@ function readMessage(message: Entity, depth: number, classifier: FailureClassifi
   const subjectLine = decodeHeaderValue(findFieldValue(message.fields, 'subject') ?? '');
   const subject = normalizeText(subjectLine);
   const author = detectAuthor(message, subject);
-  const freeText = readFreeText(readText(message), collectKnownAddresses(message), classifier);
+  const text = removeReportedSubject(readText(message), message);
+  const freeText = readFreeText(text, collectKnownAddresses(message), classifier);
   const failedRecipients = findAddresses(decodeHeaderValue(findFieldValue(message.fields, 'x-failed-recipients') ?? ''))
     .slice(0, MAX_EVENTS)
     .map(({ address }) => address);
@@ -74,6 +78,8 @@ function readMessage(message: Entity, depth: number, classifier: FailureClassifi
   // Some gateways write the fields of a report into a text part, or declare a wrong media type.
   const textFieldEvents = author === 'server' ? readTextFieldEvents(message, context) : [];
   if (textFieldEvents.length > 0) return textFieldEvents;
+  // RFC 5321 section 4.5.5: the sender of a report is null.
+  if (author === 'person' && depth === 0 && findFieldValue(message.fields, 'return-path') !== null) return [];
   const isPersonalReply = author === 'person' && isReply(message, subject);
   const bounceEvents = readFreeTextEvents({
     freeText,
@@ -127,6 +133,15 @@ function isReturnedMessage({ type }: Entity): boolean {
     type === 'text/rfc822-headers' ||
     type === 'message/rfc822-headers'
   );
+}
+
+/** Removes the subject of the returned message, which the text may quote: it says nothing about the failure. */
+function removeReportedSubject(text: string, message: Entity): string {
+  const returnedMessage = listLeafParts(message).find(isReturnedMessage);
+  if (returnedMessage === undefined) return text;
+  const fields = readFields(returnedMessage.decodeOctets());
+  const subject = decodeHeaderValue(findFieldValue(fields, 'subject') ?? '').trim();
+  return subject.length < MIN_SUBJECT_LENGTH ? text : text.replaceAll(subject, '');
 }
 
 /** Collects the addresses in the headers of the message and of the returned message. */
