@@ -40,25 +40,33 @@ test('messages and suppressions are acknowledged only if the server requires a s
   // PostgreSQL reports a commit as successful if an administrator cancels its wait for the standby.
   await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");
   await server.run('SELECT pg_reload_conf()');
-  const message = createMessage();
-  const entry = { address: 'gone@example.com', reason: 'manual', source: null, at: 1 } as const;
-  const calls: readonly (() => Promise<unknown>)[] = [
-    () => store.accept([message]),
-    () => store.addSuppressions('default', [entry]),
-    // The second call finds the row of the first call.
-    () => store.addSuppressions('default', [entry]),
-  ];
-  for (const call of calls) {
-    let hasEnded = false;
-    const result = call().then(
+  /** Cancels every wait for the standby until the call has ended. */
+  const runDuringCancels = async (call: Promise<unknown>) => {
+    let [hasEnded, cancelledCount] = [false, 0];
+    const result = call.then(
       () => 'acknowledged',
       (error: unknown) => String(error),
     );
     void result.finally(() => {
       hasEnded = true;
     });
-    while (!hasEnded)
-      await server.run("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
-    expect(await result).not.toBe('acknowledged');
-  }
+    while (!hasEnded) {
+      const cancelledWaits = await server.run(
+        "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+      );
+      cancelledCount += cancelledWaits.rows.length;
+    }
+    return { result: await result, cancelledCount };
+  };
+  // The checkpointer of the server applies the reloaded setting, and only then do commits wait.
+  const commitOnServer = () => runDuringCancels(server.run("SELECT pg_logical_emit_message(true, 'test', 'commit')"));
+  await expect.poll(async () => (await commitOnServer()).cancelledCount).toBeGreaterThan(0);
+  const entry = { address: 'gone@example.com', reason: 'manual', source: null, at: 1 } as const;
+  // The last call finds the row of the call before it.
+  for (const call of [
+    () => store.accept([createMessage()]),
+    () => store.addSuppressions('default', [entry]),
+    () => store.addSuppressions('default', [entry]),
+  ])
+    expect((await runDuringCancels(call())).result).not.toBe('acknowledged');
 });
