@@ -187,6 +187,25 @@ describe('slow clients', () => {
     await postUntilStatus(rig, 201);
   });
 
+  test('a request counts as in flight only after its body is complete', async () => {
+    let commit = (_result: AcceptResult): void => {};
+    const rig = await startListener({
+      limits: { maxInFlight: 1 },
+      submit: () => new Promise((resolve) => (commit = resolve)),
+    });
+    const { socket, received } = await openConnection(rig);
+    const fullRequest = createRawRequest(body);
+    socket.write(fullRequest.slice(0, -1));
+    await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 1);
+    const firstResponse = postBody(rig, MESSAGE);
+    await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
+    socket.write(fullRequest.slice(-1));
+    await waitUntil(() => received() !== '');
+    expect(parseRawResponse(received())).toMatchObject({ status: 429, body: createErrorBody('Too many requests') });
+    commit(ACCEPTED);
+    expect((await firstResponse).status).toBe(201);
+  });
+
   test('the total size of the bodies in memory is limited for all accounts together and for each account', async () => {
     const pendingCommits: (() => void)[] = [];
     const rig = await startListener({
@@ -307,6 +326,29 @@ describe('drain', () => {
     await waitUntil(() => busyConnection.isClosed() && idleConnection.isClosed());
     expect(busyConnection.received()).toMatch(/^HTTP\/1\.1 201 /);
     expect(busyConnection.received()).toMatch(/\r\nConnection: close\r\n/);
+  });
+
+  test('/readyz reports draining on a connection that was opened before the drain', async () => {
+    let commit = (_result: AcceptResult): void => {};
+    const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
+    const { socket, received, isClosed } = await openConnection(rig);
+    socket.write(createRawRequest(body).replace('Connection: close\r\n', ''));
+    await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
+    const secondConnection = await openConnection(rig);
+    secondConnection.socket.write('GET /readyz HTTP/1.1\r\nHost: a\r\n');
+    await fetch(`${rig.address.url}/healthz`);
+    const drain = rig.listener.drain(60_000);
+    secondConnection.socket.write('\r\n');
+    await waitUntil(secondConnection.isClosed);
+    expect(parseRawResponse(secondConnection.received())).toMatchObject({
+      status: 503,
+      body: createErrorBody('Not ready: draining'),
+    });
+    commit(ACCEPTED);
+    await drain;
+    await waitUntil(isClosed);
+    expect(received()).toMatch(/^HTTP\/1\.1 201 /);
+    socket.destroy();
   });
 
   test('ends within its timeout if a request is never answered', async () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { computeFingerprint } from '../../../src/http/idempotency.ts';
 import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import type { AcceptResult } from '../../../src/model/message.ts';
@@ -476,6 +477,19 @@ describe('500', () => {
     expect(String(rig.recordedEvents.errors[0])).toContain('disk');
     expect(rig.recordedEvents.acceptedCount).toBe(0);
   });
+
+  test('an exception in a dependency causes a 500', async () => {
+    const rig = await startListener({
+      submit: () => {
+        throw new Error('inside');
+      },
+    });
+    expect(await postBody(rig, MESSAGE)).toMatchObject({
+      status: 500,
+      text: '{"result":"error","message":"Internal server error"}',
+    });
+    expect((await postBody(rig, {})).status).toBe(400);
+  });
 });
 
 describe('Idempotency-Key', () => {
@@ -589,5 +603,33 @@ describe('a key that is not in the cache', () => {
     expect(rig.recordedEvents.refusals).toEqual(['internal-error']);
     // Cached keys remain valid.
     expect((await postBody(rig, MESSAGE)).status).toBe(201);
+  });
+
+  test('a drain waits for a request whose key is being looked up', async () => {
+    const lookup = Promise.withResolvers<typeof foundKeys>();
+    let queryCount = 0;
+    const delays: number[] = [];
+    const rig = await startListener({
+      findKeys: () => {
+        queryCount += 1;
+        return lookup.promise;
+      },
+      clock: {
+        ...systemClock,
+        after: (delayMs, run) => {
+          delays.push(delayMs);
+          return systemClock.after(delayMs, run);
+        },
+      },
+    });
+    const pendingResponse = postBody(rig, MESSAGE, { Authorization: NEW_KEY });
+    await waitUntil(() => queryCount === 1);
+    delays.length = 0;
+    const drain = rig.listener.drain(60_000);
+    // Without pending requests, the listener would immediately set a shorter timeout to close its connections.
+    expect(delays).toEqual([60_000]);
+    lookup.resolve(foundKeys);
+    expect((await pendingResponse).status).toBe(201);
+    await drain;
   });
 });
