@@ -22,7 +22,15 @@ if (major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN
     const folder = isCheckout ? resolvePath('../node_modules/.cache/compiled') : getUserCacheFolder();
     if (folder !== null) process.env.NODE_COMPILE_CACHE = folder;
   }
-  if (process.env.NODE_COMPILE_CACHE !== undefined) process.getBuiltinModule('node:module').enableCompileCache();
+  const { enableCompileCache, registerHooks } = process.getBuiltinModule('node:module');
+  if (process.env.NODE_COMPILE_CACHE !== undefined) enableCompileCache();
+  // In a checkout, each relative import names a file of src with its extension. This function needs no file system,
+  // while Node looks for a `package.json` beside each file, which takes a quarter of the processor time of a command.
+  const resolve = (specifier, context, resolveByNode) =>
+    specifier.startsWith('.') && specifier.endsWith('.ts')
+      ? { url: new URL(specifier, context.parentURL).href, format: 'module-typescript', shortCircuit: true }
+      : resolveByNode(specifier, context);
+  if (isCheckout) registerHooks({ resolve });
   // Signatures are computed in the thread pool of libuv. More threads than cores do not make this pool faster
   // (docs/decisions/hot-path.md). The pool reads this variable at its first use. It has at least two threads, so that a
   // slow DNS lookup does not block signing.
@@ -30,7 +38,7 @@ if (major < MIN_NODE_VERSION[0] || (major === MIN_NODE_VERSION[0] && minor < MIN
     const { availableParallelism } = process.getBuiltinModule('node:os');
     process.env.UV_THREADPOOL_SIZE = String(Math.max(2, availableParallelism()));
   }
-  import(isCheckout ? '../src/cli/main.ts' : '../dist/cli/main.js').then(
+  import(isCheckout ? '../src/cli/main.ts' : '../dist/cli-main.js').then(
     (cli) => cli.main(process.argv.slice(2)),
     (error) => {
       process.stderr.write(`postrider: cannot be loaded (${error.message}); install it again\n`);

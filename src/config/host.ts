@@ -39,7 +39,7 @@ export function parseListen(text: string): ParseResult<HostPort> {
   const isBracketed = hostText.startsWith('[') && hostText.endsWith(']');
   const host = isBracketed ? hostText.slice(1, -1) : hostText;
   if (isBracketed ? !isIPv6(host) : !isHost(host)) return fault;
-  if (!isBracketed && isIPv6(host))
+  if (!isBracketed && host.includes(':') && isIPv6(host))
     return createFault(`${quote(text)} needs brackets around the IPv6 address; write [${host}]:${port.value}`);
   return createParseResult({ host, port: port.value });
 }

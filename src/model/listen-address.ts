@@ -1,5 +1,5 @@
 /** Formats and classifies the addresses of listeners: TCP addresses and unix sockets. Pure. */
-import { isIP, isIPv6 } from 'node:net';
+import { isIP } from 'node:net';
 
 export interface HostPort {
   readonly host: string;
@@ -33,7 +33,7 @@ export function formatListen(address: HttpListen): string {
 
 /** Formats `host:port`, with brackets around an IPv6 address. */
 export function formatHostPort({ host, port }: HostPort): string {
-  return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
 /** Returns true if only programs on this machine can connect to the listener. */

@@ -84,8 +84,13 @@ function createLists(networks: readonly SpecialNetwork[], family: 'ipv4' | 'ipv6
   });
 }
 
-const IPV4_LISTS = createLists(IPV4_NETWORKS, 'ipv4');
-const IPV6_LISTS = createLists(IPV6_NETWORKS, 'ipv6');
+/** The lists are created at the first lookup, because most commands look up no address. */
+let lists: { readonly [family in 'ipv4' | 'ipv6']: ReturnType<typeof createLists> } | null = null;
+
+function findEntry(address: string, family: 'ipv4' | 'ipv6') {
+  lists ??= { ipv4: createLists(IPV4_NETWORKS, 'ipv4'), ipv6: createLists(IPV6_NETWORKS, 'ipv6') };
+  return lists[family].find(({ list }) => list.check(address, family));
+}
 
 /**
  * Returns null if the IP address is globally reachable. Otherwise returns the name of the network that contains the
@@ -98,11 +103,11 @@ export function findSpecialNetwork(address: string): string | null {
   const addressWithoutZone = zoneIndex === -1 ? address : address.slice(0, zoneIndex);
   switch (isIP(addressWithoutZone)) {
     case 4: {
-      const entry = IPV4_LISTS.find(({ list }) => list.check(addressWithoutZone, 'ipv4'));
+      const entry = findEntry(addressWithoutZone, 'ipv4');
       return entry === undefined || entry.isReachable ? null : entry.name;
     }
     case 6: {
-      const entry = IPV6_LISTS.find(({ list }) => list.check(addressWithoutZone, 'ipv6'));
+      const entry = findEntry(addressWithoutZone, 'ipv6');
       if (entry === undefined || !entry.isReachable) return entry?.name ?? 'not an IP address';
       const translatedAddress = getTranslatedAddress(addressWithoutZone);
       return translatedAddress === null ? null : findSpecialNetwork(translatedAddress);

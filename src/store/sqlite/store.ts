@@ -8,6 +8,7 @@
  * that the listener responds with 500 and acknowledges no message that is not stored.
  */
 
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { runEvery } from '../../clock.ts';
 import type { DirectoryChanges } from '../../model/account.ts';
@@ -286,6 +287,25 @@ export async function startThread(
   };
 }
 
+/**
+ * Changes a connection so that it prepares each statement at its first use, because a short command uses few of several
+ * hundred statements.
+ */
+function prepareOnFirstUse(database: DatabaseSync): DatabaseSync {
+  const prepare = database.prepare.bind(database);
+  database.prepare = (sql) => {
+    let statement: StatementSync | null = null;
+    return new Proxy({} as StatementSync, {
+      get(_target, name) {
+        statement ??= prepare(sql);
+        const member: unknown = Reflect.get(statement, name);
+        return typeof member === 'function' ? member.bind(statement) : member;
+      },
+    });
+  };
+  return database;
+}
+
 /** Runs the store in the thread of the caller. Rejects with a StoreError if the database cannot be opened. */
 export async function startInCallerThread(
   { path, holdsServeLock, cacheKib }: Omit<StoreThreadOptions, 'hasLowPriority'>,
@@ -297,7 +317,7 @@ export async function startInCallerThread(
     path,
     holdsServeLock,
     cacheKib,
-    open: openDatabase,
+    open: (file, hasLock) => prepareOnFirstUse(openDatabase(file, hasLock)),
     monotonic: clock.monotonic,
     onFilesFault(newFault) {
       fault = newFault;
