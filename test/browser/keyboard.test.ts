@@ -130,6 +130,10 @@ test('an operator removes an address from a suppression list', async () => {
   // Escape changes nothing and returns the focus to the button.
   await keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  await page
+    .getByRole('button', { name: /^Remove ada/ })
+    .and(page.locator(':focus'))
+    .waitFor();
   await keyboard.press('Enter');
   await keyboard.tabTo('button', 'Remove address');
   await keyboard.press('Enter');
