@@ -268,11 +268,12 @@ test('a message whose sending domain was removed after its acceptance waits in t
   // The overview states why the message waits.
   const { token } = await runJson<{ token: string }>('token', 'create', 'ci');
   const headers = { Authorization: `Bearer ${token}` };
-  const response = await fetch(`${services[0]?.operatorUrl}/api/v1/overview`, { headers });
-  const { attention } = (await response.json()) as { attention: { text: string }[] };
-  expect(attention.map(({ text }) => text).join('\n')).toMatch(
-    /^Messages cannot be signed, .*no authenticated domain/m,
-  );
+  const readAttention = async () => {
+    const response = await fetch(`${services[0]?.operatorUrl}/api/v1/overview`, { headers });
+    const { attention } = (await response.json()) as { attention: { text: string }[] };
+    return attention.map(({ text }) => text).join('\n');
+  };
+  await expect.poll(readAttention).toMatch(/^Messages cannot be signed, .*no authenticated domain/m);
   expect(relay.receivedMessages.some(({ to }) => to.includes('later@example.com'))).toBe(false);
   for (const { data } of relay.receivedMessages) expect(data.toString('latin1', 0, 15)).toBe('DKIM-Signature:');
 });
