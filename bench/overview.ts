@@ -32,6 +32,7 @@ export async function measureOverview(name: string, store: Store, now: number, r
   const publish = () => undefined;
   const context = {
     actor: 'bench',
+    scope: 'all' as const,
     clock: systemClock,
     store,
     settings,

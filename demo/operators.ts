@@ -205,7 +205,7 @@ function createKeyActions(context: ActionContext): readonly OperatorAction[] {
       onKeyCreated('sign-in', rotatedKey.id, key);
     }),
     createAction(context, 27 * DAY_MS, CLI_ACTOR, async (store, at) => {
-      const { prefix, hash } = generateToken(randomBytes);
+      const { prefix, hash } = generateToken(randomBytes, 'full');
       requireSuccess(await store.createToken({ name: 'provisioning', prefix, hash, expiresAt: now + 60 * DAY_MS }, at));
     }),
   ];

@@ -85,6 +85,7 @@ export function createContext(host: CommandHost): Context {
         withCommandFigures({ clock: context.clock, store, onError: warnOfMissingFigures }, (publish) =>
           work({
             actor: `cli:${getUserName()}`,
+            scope: 'all',
             clock: context.clock,
             store,
             settings,

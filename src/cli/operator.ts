@@ -14,7 +14,7 @@ import { type Cell, formatIsoTime, formatTable } from './text.ts';
 export function addOperatorCommands(program: Command, context: Context): void {
   const group = program.command('token').description('tokens of the operator API').helpCommand(false);
   addOperationCommand(group, context, 'create <name>', createToken, {
-    customFlags: { readOnly: '--read-only', expires: '--expires <when>' },
+    customFlags: { expires: '--expires <when>' },
     jsonHelp: 'print JSON: {"id","token"}',
     toJsonValue: ({ id, token }) => ({ id, token }),
     formatResult: ({ token, expires }, { name }) =>
@@ -41,17 +41,17 @@ export function addOperatorCommands(program: Command, context: Context): void {
 }
 
 function formatTokenTable(tokens: readonly TokenEntry[]): string {
-  const rows = tokens.map(({ id, name, prefix, status, readOnly, created, expires, lastUsed }): Cell[] => [
+  const rows = tokens.map(({ id, name, prefix, status, scope, created, expires, lastUsed }): Cell[] => [
     String(id),
     name,
     `${prefix}…`,
     { text: status, style: status === 'works' ? 'success' : 'dimmed' },
-    readOnly ? 'read' : 'all',
+    scope,
     formatIsoTime(created),
     formatIsoTime(expires, 'never'),
     formatIsoTime(lastUsed, 'never'),
   ]);
-  return formatTable(['ID', 'NAME', 'TOKEN', 'STATUS', 'ACCESS', 'CREATED', 'EXPIRES', 'LAST USED'], rows, {
+  return formatTable(['ID', 'NAME', 'TOKEN', 'STATUS', 'SCOPE', 'CREATED', 'EXPIRES', 'LAST USED'], rows, {
     truncatedHeadings: ['NAME'],
   });
 }

@@ -1,9 +1,10 @@
 /**
- * Creates API keys (`pr_`) and operator tokens (`po_`, read-only: `por_`) of 256 random bits in base64url. Only the
- * SHA-256 hash and the first characters are stored. The functions are pure, because the source of random bytes is a
+ * Creates API keys (`pr_`) and operator tokens (`po_`, `poc_`, `por_`, `pom_`) of 256 random bits in base64url. Only
+ * the SHA-256 hash and the first characters are stored. The functions are pure, because the source of random bytes is a
  * parameter.
  */
 import { hash } from 'node:crypto';
+import { TOKEN_SCOPES, type TokenScope } from './access.ts';
 
 interface StoredSecret {
   /**
@@ -34,21 +35,29 @@ export function parseApiKey(text: string): NewApiKey | null {
   return API_KEY_PATTERN.test(text) ? { key: text, ...toStoredSecret(text) } : null;
 }
 
-/** The first characters of a read-only operator token and of its stored prefix. No other secret begins with them. */
-const READ_ONLY_PREFIX = 'por_';
+/**
+ * The first characters of an operator token and of its stored prefix, by scope. The hash covers them, so a client cannot
+ * change the scope of its token.
+ */
+const TOKEN_PREFIXES: Readonly<Record<TokenScope, string>> = {
+  metrics: 'pom_',
+  read: 'por_',
+  content: 'poc_',
+  full: 'po_',
+};
 
-/** Creates an operator token. A token that is created with `readOnly` permits no changes. */
+/** Creates an operator token. */
 export function generateToken(
   randomBytes: (bytes: number) => Buffer,
-  readOnly = false,
+  scope: TokenScope,
 ): StoredSecret & { readonly token: string } {
-  const token = `${readOnly ? READ_ONLY_PREFIX : 'po_'}${randomBytes(32).toString('base64url')}`;
+  const token = `${TOKEN_PREFIXES[scope]}${randomBytes(32).toString('base64url')}`;
   return { token, ...toStoredSecret(token) };
 }
 
-/** Returns true for a read-only token and for its stored prefix. */
-export function isReadOnlyToken(tokenOrPrefix: string): boolean {
-  return tokenOrPrefix.startsWith(READ_ONLY_PREFIX);
+/** Returns the scope of a token or of its stored prefix. */
+export function getTokenScope(tokenOrPrefix: string): TokenScope {
+  return TOKEN_SCOPES.find((scope) => tokenOrPrefix.startsWith(TOKEN_PREFIXES[scope])) ?? 'metrics';
 }
 
 /** Returns the SHA-256 of a key or a token in hexadecimal. The store contains this hash instead of the secret. */

@@ -21,6 +21,8 @@ export const listAudit = defineOperation({
   id: 'listAudit',
   summary: 'List the audit log, newest entry first; a filter examines the newest 20,000 entries',
   makesChange: false,
+  role: 'operator',
+  readsContent: false,
   input: Type.Object({
     limit: createPageSizeMember(100_000),
     before: Type.Optional(

@@ -12,6 +12,8 @@ export const showConfig: Operation<typeof NO_INPUT, typeof EffectiveSettings, Co
   id: 'showConfig',
   summary: 'Show the effective settings, secrets masked',
   makesChange: false,
+  role: 'operator',
+  readsContent: false,
   input: NO_INPUT,
   result: EffectiveSettings,
   errors: ['conflict'],

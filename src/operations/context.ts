@@ -7,6 +7,7 @@ import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Installation } from '../doctor/installation.ts';
 import type { ListenerClient } from '../http/listener-client.ts';
+import type { Scope } from '../model/access.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
@@ -17,6 +18,8 @@ import type { ImportScheduler } from './suppressions/import-scheduler.ts';
 export interface OperationContext {
   /** The actor in the audit log: `cli:NAME`, `page` or `token:NAME`. */
   readonly actor: string;
+  /** The scope of the actor. It determines which members of a result are left out. */
+  readonly scope: Scope;
   readonly clock: Clock;
   /** The store, which writes an audit log entry with each change. */
   readonly store: OperatorStore;

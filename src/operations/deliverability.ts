@@ -39,6 +39,8 @@ export const showDeliverability = defineOperation({
   summary:
     'Show messages by mailbox provider, recipient domain, account or sending domain, compared with the previous period',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({
     by: createStringEnum(GROUPINGS, {
       default: 'provider',

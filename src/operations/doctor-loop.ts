@@ -43,6 +43,8 @@ export const testFeedbackLoop: Operation<typeof LoopInput, typeof Findings, Doct
   summary: 'Send messages that bounce, and wait for their feedback reports',
   // The test writes only its messages and their histories.
   makesChange: false,
+  role: 'operator',
+  readsContent: false,
   input: LoopInput,
   result: Findings,
   errors: [],

@@ -78,6 +78,8 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
   id: 'runDoctor',
   summary: 'Check the installation; takes up to two minutes',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: NO_INPUT,
   result: Findings,
   errors: [],

@@ -111,6 +111,8 @@ export const rotateDomain = defineOperation({
   id: 'rotateDomain',
   summary: 'Stage new keys, which sign after their records are found',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: Type.Object({
     domain: DomainName,
     cancel: Type.Boolean({ default: false, description: 'Remove the staged keys instead.' }),

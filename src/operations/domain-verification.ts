@@ -23,6 +23,8 @@ export const verifyDomain = defineOperation({
   id: 'verifyDomain',
   summary: 'Query the records of a domain in DNS and update its status',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: Type.Object({ domain: DomainName }),
   result: VerifiedDomain,
   errors: ['not-found', 'conflict'],

@@ -15,6 +15,8 @@ export const listFeedback = defineOperation({
   id: 'listFeedback',
   summary: 'List the reports that were not understood, newest first',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({
     before: Type.Optional(
       createRowNumber(
@@ -36,6 +38,8 @@ export const showFeedback = defineOperation({
   id: 'findFeedback',
   summary: 'Show a report as it was received',
   makesChange: false,
+  role: 'support',
+  readsContent: true,
   input: Type.Object({ id: createRowNumber('The number of the report.', INVALID_ID_FAULT, Number.MAX_SAFE_INTEGER) }),
   result: ReportDetails,
   errors: ['not-found'],

@@ -73,6 +73,8 @@ export const addInboxRule = defineOperation({
   id: 'addInboxRule',
   summary: 'Add a rule that answers the next delivery attempts to an address or a domain',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: AddInput,
   result: InboxRuleEntry,
   errors: ['conflict'],
@@ -111,6 +113,8 @@ export const listInboxRules = defineOperation({
   id: 'listInboxRules',
   summary: 'List the rules of the inbox with their uses, newest first',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({}),
   result: Type.Array(InboxRuleEntry),
   errors: [],
@@ -128,6 +132,8 @@ export const removeInboxRule = defineOperation({
   id: 'removeInboxRule',
   summary: 'Remove a rule of the inbox',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: Type.Object({
     id: createRowNumber(
       'The number of the rule.',

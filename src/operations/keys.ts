@@ -30,6 +30,8 @@ export const createKey = defineOperation({
   id: 'createKey',
   summary: 'Create a key of an account; it is shown once',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: Type.Object({
     account: AccountName,
     name: KeyName,
@@ -65,6 +67,8 @@ export const importKey = defineOperation({
   id: 'importKey',
   summary: 'Import a key of an account that was generated elsewhere',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: Type.Object({
     account: AccountName,
     key: Type.String({
@@ -106,6 +110,8 @@ export const listKeys = defineOperation({
   id: 'listKeys',
   summary: 'List the keys of an account',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({ account: AccountName }),
   result: Type.Array(KeyEntry),
   errors: ['not-found'],
@@ -123,6 +129,8 @@ export const revokeKey = defineOperation({
   id: 'revokeKey',
   summary: 'Revoke a key',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: Type.Object({ key: KeyId }),
   result: Type.Object({ id: KeyId, prefix: Type.String(), revoked: Time }),
   errors: ['not-found'],
@@ -143,6 +151,8 @@ export const rotateKey = defineOperation({
   id: 'rotateKey',
   summary: 'Create a key that replaces another key; the new key is shown once',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: Type.Object({
     key: KeyId,
     grace: Type.String({

@@ -31,6 +31,8 @@ export const countMessages = defineOperation({
   id: 'countMessages',
   summary: 'Count the messages that match a filter, up to 10,000',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object(filterMembers),
   result: Type.Object({
     count: Type.Integer({ description: 'The number of messages that were counted.' }),
@@ -61,6 +63,8 @@ export const changeMessages = defineOperation({
   id: 'changeMessages',
   summary: 'Retry, cancel or resend the messages that match a filter, one batch per call',
   makesChange: true,
+  role: 'support',
+  readsContent: false,
   input: Type.Object({
     action: createStringEnum(BULK_ACTIONS, {
       description: 'The action. `resend` submits each message at most once, even if several operators run it.',

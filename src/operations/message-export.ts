@@ -33,6 +33,8 @@ export const exportMessages = defineDownload({
   id: 'exportMessages',
   summary: 'Export the messages that match a filter as CSV, newest first',
   makesChange: false,
+  role: 'support',
+  readsContent: true,
   input: Type.Object({
     ...filterMembers,
     limit: Type.Integer({

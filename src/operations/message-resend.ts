@@ -29,6 +29,8 @@ export const resendMessage = defineOperation({
   id: 'resendMessage',
   summary: 'Submit an ended message again as a new message',
   makesChange: true,
+  role: 'support',
+  readsContent: false,
   input: Type.Object({ id: MessageId }),
   result: ResendOutcome,
   errors: ['not-found', 'conflict'],

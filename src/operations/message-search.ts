@@ -29,6 +29,8 @@ export const searchMessages = defineOperation({
   id: 'listMessages',
   summary: 'Find messages by words in the recipient, sender and subject, newest first',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({
     ...filterMembers,
     cursor: createOptionalText('`next` of the previous page; the filters must be the same.'),

@@ -27,6 +27,8 @@ export const showMessageSource = defineOperation({
   id: 'showMessageSource',
   summary: 'Show the raw source of a message, composed with the current settings and keys',
   makesChange: false,
+  role: 'support',
+  readsContent: true,
   input: Type.Object({
     id: MessageId,
     headersOnly: Type.Boolean({ default: false, description: 'Only the header fields.' }),

@@ -46,6 +46,8 @@ export const sendTestMessage: Operation<
   id: 'sendTestMessage',
   summary: 'Send a test message through the public listener of this node',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: TestInput,
   result: TestOutcome,
   errors: ['not-found', 'conflict'],

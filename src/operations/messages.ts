@@ -25,6 +25,8 @@ export const listMessages = defineOperation({
   id: 'listNewestMessages',
   summary: 'List messages, newest first',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({
     ...attributeMembers,
     to: Type.Optional(Type.String({ description: 'Messages to this recipient.' })),
@@ -63,14 +65,17 @@ export const showMessage = defineOperation({
   id: 'showMessage',
   summary: 'Show a message with its attempts and history',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({ id: MessageId }),
   result: MessageDetails,
   errors: ['not-found'],
-  async run({ id }, { store }) {
+  async run({ id }, { store, scope }) {
     const contextResult = await findMessageContext(store, id);
     if (!contextResult.ok) return contextResult;
     const { message, account, lists } = contextResult.value;
-    return ok(toMessageDetails(message, account, await findKeyName(store, contextResult.value), lists));
+    const details = toMessageDetails(message, account, await findKeyName(store, contextResult.value), lists);
+    return ok(scope === 'read' ? { ...details, message: null } : details);
   },
 });
 
@@ -80,6 +85,8 @@ export const explainMessage = defineOperation({
   id: 'explainMessage',
   summary: 'Explain what a message waits for, or how it reached its terminal state',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({ id: MessageId }),
   result: Explanation,
   errors: ['not-found'],
@@ -104,6 +111,8 @@ export const retryMessage = defineOperation({
   id: 'retryMessage',
   summary: 'Make a queued message due now, or return an uncertain message to the queue',
   makesChange: true,
+  role: 'support',
+  readsContent: false,
   input: Type.Object({ id: MessageId }),
   result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['queued']) }),
   errors: ['not-found', 'conflict'],
@@ -123,6 +132,8 @@ export const cancelMessage = defineOperation({
   id: 'cancelMessage',
   summary: 'Cancel a queued or uncertain message',
   makesChange: true,
+  role: 'support',
+  readsContent: false,
   input: Type.Object({ id: MessageId }),
   result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['cancelled']) }),
   errors: ['not-found', 'conflict'],

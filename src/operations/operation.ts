@@ -7,6 +7,7 @@
  * installation is missing or wrong. An exception is a bug.
  */
 import type { Static, TObject, TSchema } from 'typebox';
+import type { AccessRule } from '../model/access.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { OperationContext } from './context.ts';
 import type { ErrorCode, Result } from './errors.ts';
@@ -24,7 +25,7 @@ export interface Warning {
 type DefaultContext = Omit<OperationContext, 'warn'>;
 
 /** The members that all operations have, including those on files (file-operation.ts). */
-export interface OperationBase<I extends TObject = TObject> {
+export interface OperationBase<I extends TObject = TObject> extends AccessRule {
   /** `noun.verb`, the action in the audit log: `suppression.remove`. */
   readonly name: string;
   /** The `operationId` of the OpenAPI document: `removeSuppression`. */

@@ -27,6 +27,8 @@ export const showOverview = defineOperation({
   id: 'showOverview',
   summary: 'Show traffic over time, the queue, the health of the components, and problems that need attention',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({
     range: createStringEnum(RANGE_NAMES, {
       default: '24h',

@@ -19,6 +19,8 @@ export const listProviders = defineOperation({
   id: 'listProviders',
   summary: 'List the supported providers, with the relay in use and the state of the events',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({}),
   result: ProviderList,
   errors: [],

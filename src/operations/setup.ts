@@ -23,6 +23,8 @@ export const showSetup = defineOperation({
   id: 'showSetup',
   summary: 'Show the steps to set up the installation, with their states',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({}),
   result: Setup,
   errors: [],

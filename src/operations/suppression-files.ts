@@ -52,6 +52,8 @@ export const exportSuppressions = defineDownload({
   id: 'exportSuppressions',
   summary: 'Export a suppression list as CSV',
   makesChange: false,
+  role: 'support',
+  readsContent: true,
   input: Type.Object({ account: ListName }),
   downloadType: CSV,
   result: Type.Array(SuppressionEntry),
@@ -89,6 +91,8 @@ export const importSuppressions = defineUpload({
   id: 'importSuppressions',
   summary: 'Add the addresses of a file to a suppression list; an invalid file adds none',
   makesChange: true,
+  role: 'support',
+  readsContent: false,
   input: Type.Object({
     account: ListName,
     reason: Type.Optional(

@@ -49,6 +49,8 @@ export const addSuppression = defineOperation({
   id: 'addSuppression',
   summary: 'Add an address to a suppression list',
   makesChange: true,
+  role: 'support',
+  readsContent: false,
   input: Type.Object({
     account: ListName,
     address: Address,
@@ -79,6 +81,8 @@ export const removeSuppression = defineOperation({
   id: 'removeSuppression',
   summary: 'Remove an address from a suppression list',
   makesChange: true,
+  role: 'support',
+  readsContent: false,
   input: Type.Object({
     account: ListName,
     address: Address,
@@ -161,6 +165,8 @@ export const showSuppression = defineOperation({
   id: 'showSuppression',
   summary: 'Show the suppression lists that contain an address, with the reasons',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({ address: Address }),
   result: SuppressedAddress,
   errors: [],
@@ -179,6 +185,8 @@ export const listSuppressions = defineOperation({
   id: 'listSuppressions',
   summary: 'List suppressed addresses in alphabetical order, page by page',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({
     account: ListName,
     search: Type.Optional(

@@ -3,13 +3,14 @@
  * returns the token.
  */
 import { formatIsoTime, formatIsoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
+import { TOKEN_SCOPES } from '../model/access.ts';
 import type { OperatorToken } from '../model/account.ts';
-import { generateToken, isReadOnlyToken } from '../model/credentials.ts';
+import { generateToken, getTokenScope } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { createConflict, createNotFound, ok, toMemberResult } from './errors.ts';
 import { parseVisibleText } from './labels.ts';
 import { defineOperation } from './operation.ts';
-import { createRowNumber } from './schemas.ts';
+import { createRowNumber, createStringEnum } from './schemas.ts';
 import { CreatedToken, RevokedToken, TokenEntry } from './tokens/schemas.ts';
 
 /**
@@ -20,23 +21,29 @@ export const createToken = defineOperation({
   id: 'createToken',
   summary: 'Create a token for the operator API; it is shown once',
   makesChange: true,
+  role: 'admin',
+  readsContent: false,
   input: Type.Object({
     name: Type.String({ description: 'The name of the token.' }),
-    readOnly: Type.Boolean({ default: false, description: 'The token may only read.' }),
+    scope: createStringEnum(TOKEN_SCOPES, {
+      default: 'full',
+      description:
+        '`metrics`: `/metrics` alone; `read`: everything except content; `content`: also bodies, sources, reports and exports; `full`: also changes, except tokens.',
+    }),
     expires: Type.Optional(
       Type.String({ description: 'A date (UTC) or a duration such as `90d`; without it the token does not expire.' }),
     ),
   }),
   result: CreatedToken,
   errors: ['conflict'],
-  async run({ name, readOnly, expires }, { store, clock, random }) {
+  async run({ name, scope, expires }, { store, clock, random }) {
     const nameResult = parseVisibleText('name', name);
     if (!nameResult.ok) return nameResult;
     const now = clock.now();
     const expiresAt =
       expires === undefined ? ok(null) : toMemberResult('expires', parseTimestamp(expires, now, 'ahead'));
     if (!expiresAt.ok) return expiresAt;
-    const { token, prefix, hash } = generateToken(random, readOnly);
+    const { token, prefix, hash } = generateToken(random, scope);
     const createResult = await store.createToken({ name, prefix, hash, expiresAt: expiresAt.value }, now);
     if (createResult.kind !== 'done') {
       const message = `token ${quote(name)} already exists; revoke it first, or choose another name`;
@@ -52,6 +59,8 @@ export const listTokens = defineOperation({
   id: 'listTokens',
   summary: 'List the tokens of the operator API',
   makesChange: false,
+  role: 'admin',
+  readsContent: false,
   input: Type.Object({}),
   result: Type.Array(TokenEntry),
   errors: [],
@@ -68,6 +77,8 @@ export const revokeToken = defineOperation({
   id: 'revokeToken',
   summary: 'Revoke a token',
   makesChange: true,
+  role: 'admin',
+  readsContent: false,
   input: Type.Object({
     id: createRowNumber(
       'The number of the token.',
@@ -98,7 +109,7 @@ function toTokenEntry(token: OperatorToken, now: number): TokenEntry {
     name,
     prefix,
     status: getTokenStatus(token, now),
-    readOnly: isReadOnlyToken(prefix),
+    scope: getTokenScope(prefix),
     created: formatIsoTime(createdAt),
     expires: formatIsoTimeOrNull(expiresAt),
     lastUsed: formatIsoTimeOrNull(lastUsedAt),

@@ -33,6 +33,8 @@ export const testWebhook = defineOperation({
   id: 'testWebhook',
   summary: 'Send a test event to an endpoint, without retries',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: Type.Object({ id: WebhookId }),
   result: DeliveryEntry,
   errors: ['not-found', 'conflict'],
@@ -57,6 +59,8 @@ export const listDeliveries = defineOperation({
   id: 'listWebhookDeliveries',
   summary: 'List the deliveries of an endpoint with their attempts, newest first',
   makesChange: false,
+  role: 'viewer',
+  readsContent: false,
   input: Type.Object({
     id: WebhookId,
     failed: Type.Boolean({
@@ -94,6 +98,8 @@ export const replayWebhook = defineOperation({
   id: 'replayWebhook',
   summary: 'Resend deliveries that have not succeeded, with the same id and body',
   makesChange: true,
+  role: 'operator',
+  readsContent: false,
   input: Type.Object({
     id: WebhookId,
     delivery: Type.Optional(Type.String({ description: 'The id of one delivery, in any status.' })),

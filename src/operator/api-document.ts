@@ -56,7 +56,7 @@ export function createApiDocument(version: string, base: string): string {
           type: 'http',
           scheme: 'bearer',
           description:
-            'Created by `postrider token create NAME`. A read-only token (`--read-only`) is accepted for GET and HEAD only.',
+            'Created by `postrider token create NAME`. Its scope (`--scope`) determines what it permits: `metrics`, `read`, `content` or `full`.',
         },
         session: { type: 'apiKey', in: 'cookie', name: 'postrider_session', description: 'Set by `POST /sign-in`.' },
         secret: {
@@ -219,7 +219,7 @@ function createSuccessResponses(variants: readonly Success[]): object {
 const ERROR_DESCRIPTIONS: Readonly<Record<number, string>> = {
   400: 'A parameter is missing, unknown or invalid, or the request is malformed.',
   401: 'The credentials are missing or invalid.',
-  403: 'The request is from a page of another origin, the token is read-only, or the sign-in link is invalid.',
+  403: 'The request is from a page of another origin, the scope of the token does not permit it, or the sign-in link is invalid.',
   404: 'The named object does not exist.',
   409: 'The request conflicts with the current state.',
   413: 'The body is too large.',

@@ -4,13 +4,14 @@
  *
  * Guarantees: every route except sign-in, sign-out and the OpenAPI documents requires authentication. A session
  * requires the cookie and the secret of the page (sessions.ts). A browser can make changes only from a page of this
- * listener (header Origin). A read-only token cannot make changes. An unknown parameter is an error. Each change writes
+ * listener (header Origin). A token performs only what its scope permits. An unknown parameter is an error. Each change writes
  * an audit log entry with the actor.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
 import { getClientAddress, isForwardedHttps, type TrustedProxies } from '../http/trusted-proxies.ts';
+import type { AccessRule, Scope } from '../model/access.ts';
 import { hashToken } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
@@ -55,7 +56,7 @@ export interface ApiParts {
   readonly tokens: Pick<TokenAuthenticator, 'authenticate'>;
   readonly store: Pick<AccessStore, 'endSession' | 'isSessionEnded'>;
   /** Returns the context of an operation for an actor. */
-  readonly createContext: (actor: string) => ServiceContext;
+  readonly createContext: (actor: string, scope: Scope) => ServiceContext;
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   readonly publish: PublishOf<'operator.changed'>;
   readonly bodyTimeouts: BodyTimeouts;
@@ -78,7 +79,7 @@ type Authentication =
       readonly kind: 'authenticated';
       readonly actor: string;
       readonly isBrowser: boolean;
-      readonly isReadOnly: boolean;
+      readonly scope: Scope;
       readonly expiresAt: number;
     }
   | Refusal;
@@ -131,7 +132,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   );
 
   app.get(`${API_PATH}/session`, async (request, reply) => {
-    const authentication = await authenticate(request);
+    const authentication = await admit(request, VIEWER);
     if (authentication.kind === 'refused') return sendRefusal(reply, authentication);
     const refusal = findUnknownParameter('query', request.query, []);
     if (refusal !== null) return sendRefusal(reply, refusal);
@@ -144,7 +145,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     };
     return reply.send(response);
   });
-  addEvents(app, `${API_PATH}/events`, admitOrRefuse, {
+  addEvents(app, `${API_PATH}/events`, createGuard(VIEWER), {
     clock,
     liveUpdates,
     signInExpiresAt: async (request) => {
@@ -153,8 +154,13 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     },
   });
 
-  addInboxFiles(app, API_PATH, parts.inboxContext, admitOrRefuse);
-  addMessageHtml(app, API_PATH, (id) => parts.createContext('page').store.findMessage(id), admitOrRefuse);
+  addInboxFiles(app, API_PATH, parts.inboxContext, createGuard(CONTENT_READER));
+  addMessageHtml(
+    app,
+    API_PATH,
+    (id) => parts.createContext('page', 'all').store.findMessage(id),
+    createGuard(CONTENT_READER),
+  );
 
   const performRoute = createPerformer();
   for (const route of OPERATION_ROUTES) {
@@ -162,13 +168,13 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       method: route.method,
       url: `${API_PATH}${route.path.replaceAll('{', ':').replaceAll('}', '')}`,
       handler: async (request, reply) => {
-        const authentication = await admit(request);
+        const authentication = await admit(request, route.operation);
         if (authentication.kind === 'refused') return sendRefusal(reply, authentication);
         const input = readRequestInput(createRouteInput(route), request);
         if (!input.ok) return reply.code(400).send(input.body);
         const { status, body } = toResponse(
           route,
-          await performRoute(route, input.members, parts.createContext(authentication.actor)),
+          await performRoute(route, input.members, parts.createContext(authentication.actor, authentication.scope)),
         );
         if (route.operation.makesChange) publishChange();
         if (status === 503) reply.header('Retry-After', STORE_RETRY_MS / 1000);
@@ -178,17 +184,20 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   /**
-   * Returns true for an authenticated request without unknown query parameters. Otherwise responds with an error and
-   * returns false.
+   * Returns a function that returns the actor of a permitted request without unknown query parameters. Otherwise the
+   * function responds with an error and returns null.
    */
-  async function admitOrRefuse(request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
-    const authentication = await authenticate(request);
-    const refusal =
-      authentication.kind === 'refused'
-        ? authentication
-        : findUnknownParameter('query', request.query, getAllowedQueryParameters(request));
-    if (refusal !== null) await sendRefusal(reply, refusal);
-    return refusal === null;
+  function createGuard(rule: AccessRule) {
+    return async (request: FastifyRequest, reply: FastifyReply): Promise<string | null> => {
+      const authentication = await admit(request, rule);
+      const refusal =
+        authentication.kind === 'refused'
+          ? authentication
+          : findUnknownParameter('query', request.query, getAllowedQueryParameters(request));
+      if (authentication.kind === 'authenticated' && refusal === null) return authentication.actor;
+      if (refusal !== null) await sendRefusal(reply, refusal);
+      return null;
+    };
   }
 
   addListFiles(app, {
@@ -200,12 +209,15 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     onChange: publishChange,
   });
 
-  /** Authenticates a request, and refuses a change by a read-only token or from a page of another origin. */
-  async function admit(request: FastifyRequest): Promise<Authentication> {
+  /**
+   * Authenticates a request. Refuses what the scope of a token does not permit, and a change from a page of another
+   * origin.
+   */
+  async function admit(request: FastifyRequest, rule: AccessRule): Promise<Authentication> {
     const authentication = await authenticate(request);
-    const isRead = request.method === 'GET' || request.method === 'HEAD';
-    if (authentication.kind === 'refused' || isRead) return authentication;
-    if (authentication.isReadOnly) return READ_ONLY_TOKEN;
+    if (authentication.kind === 'refused') return authentication;
+    if (!isPermitted(authentication.scope, rule)) return createScopeRefusal(authentication.scope);
+    if (request.method === 'GET' || request.method === 'HEAD') return authentication;
     return !authentication.isBrowser || isSameOrigin(request) ? authentication : CROSS_ORIGIN_CHANGE;
   }
 
@@ -226,7 +238,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         kind: 'authenticated',
         actor: 'page',
         isBrowser: true,
-        isReadOnly: false,
+        scope: 'all',
         expiresAt: sessions.getExpiry(session),
       };
     }
@@ -238,7 +250,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
         kind: 'authenticated',
         actor: 'page',
         isBrowser: request.headers.origin !== undefined,
-        isReadOnly: false,
+        scope: 'all',
         expiresAt: Number.POSITIVE_INFINITY,
       }
     );
@@ -293,12 +305,12 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   async function authenticateToken({ raw }: FastifyRequest, text: string): Promise<Authentication> {
     const token = await tokens.authenticate(getClientAddress(raw, proxies), text);
     if (token.kind === 'refused') return token;
-    const { name, readOnly, expiresAt } = token;
+    const { name, scope, expiresAt } = token;
     return {
       kind: 'authenticated',
       actor: `token:${name}`,
       isBrowser: false,
-      isReadOnly: readOnly,
+      scope,
       expiresAt: expiresAt ?? Number.POSITIVE_INFINITY,
     };
   }
@@ -356,11 +368,33 @@ function findUnknownParameter(location: 'query' | 'body', input: unknown, known:
   };
 }
 
-const READ_ONLY_TOKEN: Refusal = {
+/** The rule of routes without an operation: the session and live updates. */
+export const VIEWER: AccessRule = { role: 'viewer', readsContent: false };
+/** The rule of files that contain messages. */
+const CONTENT_READER: AccessRule = { role: 'support', readsContent: true };
+
+/** Decides what a token may do. Operations that read content make no change. */
+export function isPermitted(scope: Scope, { role, readsContent }: AccessRule): boolean {
+  switch (scope) {
+    case 'all':
+      return true;
+    case 'full':
+      return role !== 'admin';
+    case 'content':
+      return role === 'viewer' || readsContent;
+    case 'read':
+      return role === 'viewer' && !readsContent;
+    case 'metrics':
+      return false;
+  }
+}
+
+/** Returns the refusal of a request that the scope of its token does not permit. */
+export const createScopeRefusal = (scope: Scope): Refusal => ({
   kind: 'refused',
   status: 403,
-  message: 'The token is read-only; create a token without --read-only to make changes',
-};
+  message: `The scope ${scope} of the token does not permit this request; \`postrider token create NAME --scope\` creates another token`,
+});
 
 const INVALID_LINK: Refusal = {
   kind: 'refused',

@@ -12,7 +12,7 @@ import { createTrustedProxies, getClientAddress } from '../http/trusted-proxies.
 import { isUnixSocket } from '../model/listen-address.ts';
 import { escapeJson } from '../printing/escape.ts';
 import { AccessControl } from './access.ts';
-import { API_PATH, addApi } from './api.ts';
+import { API_PATH, addApi, createScopeRefusal, isPermitted, VIEWER } from './api.ts';
 import { createApiDocument, createApiReference } from './api-document.ts';
 import { BodyTimeouts } from './body-timeouts.ts';
 import { addDashboard, isDashboardRoute, isUnknownPage } from './dashboard.ts';
@@ -94,6 +94,10 @@ export async function createApp(
       void tokens.authenticateForMetrics(getClientAddress(request.raw, proxies), token).then((authentication) => {
         if (authentication.kind === 'refused') {
           sendRefusal(reply, authentication);
+          return;
+        }
+        if (request.routeOptions.url !== '/metrics' && !isPermitted(authentication.scope, VIEWER)) {
+          sendRefusal(reply, createScopeRefusal(authentication.scope));
           return;
         }
         connections.markAuthenticated(request.raw.socket);

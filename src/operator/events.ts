@@ -3,8 +3,8 @@
  * comment every 15 s is a heartbeat, which detects lost connections.
  *
  * Guarantees: only authenticated clients can open a stream, and a stream ends when the authentication expires. At most
- * `MAX_STREAMS` streams are open. A client that does not read is disconnected. An open stream does not prevent the
- * listener from closing.
+ * `MAX_STREAMS` streams are open, and `MAX_STREAMS_PER_ACTOR` of one actor. A client that does not read is disconnected.
+ * An open stream does not prevent the listener from closing.
  */
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -38,7 +38,8 @@ const RECONNECT_DELAY_MS = 2_000;
  * percent of the limit.
  */
 const MAX_BUFFERED_BYTES = 16_384;
-export const MAX_STREAMS = 100;
+const MAX_STREAMS = 100;
+export const MAX_STREAMS_PER_ACTOR = 50;
 const RETRY_AFTER_MS = 10_000;
 
 export interface EventsParts {
@@ -52,38 +53,41 @@ export interface EventsParts {
 }
 
 /**
- * Adds the stream at `path`. `admit` resolves to true if the client may subscribe. Otherwise, `admit` responds with an
- * error.
+ * Adds the stream at `path`. `admit` resolves to the actor if the client may subscribe. Otherwise, `admit` responds with
+ * an error and resolves to null.
  */
 export function addEvents(
   app: FastifyInstance,
   path: string,
-  admit: (request: FastifyRequest, reply: FastifyReply) => Promise<boolean>,
+  admit: (request: FastifyRequest, reply: FastifyReply) => Promise<string | null>,
   { clock, liveUpdates, signInExpiresAt }: EventsParts,
 ): void {
-  const openStreams = new Set<ServerResponse>();
+  /** The open streams with their actors. */
+  const openStreams = new Map<ServerResponse, string>();
 
   app.route({
     method: 'GET',
     url: path,
     exposeHeadRoute: false,
     handler: async (request, reply) => {
-      if (!(await admit(request, reply))) return reply;
-      if (openStreams.size >= MAX_STREAMS) {
-        const message = `Too many live streams are open (${MAX_STREAMS}); close a page of the dashboard`;
+      const actor = await admit(request, reply);
+      if (actor === null) return reply;
+      const ownCount = [...openStreams.values()].filter((name) => name === actor).length;
+      if (openStreams.size >= MAX_STREAMS || ownCount >= MAX_STREAMS_PER_ACTOR) {
+        const message = `Too many live streams are open (${openStreams.size}, ${ownCount} of ${actor}); close a page of the dashboard`;
         return sendRefusal(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
-      await stream(request, reply);
+      await stream(request, reply, actor);
       return reply;
     },
   });
 
-  async function stream(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async function stream(request: FastifyRequest, reply: FastifyReply, actor: string): Promise<void> {
     const response = reply.raw;
     reply.hijack();
     // If the client disconnected during authentication, the `close` event has already occurred.
     if (response.destroyed || response.closed) return;
-    openStreams.add(response);
+    openStreams.set(response, actor);
     let cancelHeartbeat: () => void = () => undefined;
     const unsubscribe = liveUpdates.subscribe((topics) =>
       write(`event: change\ndata: ${JSON.stringify({ topics })}\n\n`),

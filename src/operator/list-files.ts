@@ -9,6 +9,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Static, TArray, TObject } from 'typebox';
 import type { Clock } from '../clock.ts';
+import type { AccessRule, Scope } from '../model/access.ts';
 import type { ServiceContext } from '../operations/context.ts';
 import type { OperationError } from '../operations/errors.ts';
 import { type DownloadOperation, performDownload, performUpload } from '../operations/file-operation.ts';
@@ -42,13 +43,14 @@ export interface ListFileParts {
   readonly clock: Clock;
   readonly bodyTimeouts: BodyTimeouts;
   /** Returns the context of an operation for an actor. */
-  readonly createContext: (actor: string) => ServiceContext;
+  readonly createContext: (actor: string, scope: Scope) => ServiceContext;
   /** This function is called after an import. */
   readonly onChange: () => void;
   /** Authenticates and authorizes a request. */
   readonly admit: (
     request: FastifyRequest,
-  ) => Promise<{ readonly kind: 'authenticated'; readonly actor: string } | Refusal>;
+    rule: AccessRule,
+  ) => Promise<{ readonly kind: 'authenticated'; readonly actor: string; readonly scope: Scope } | Refusal>;
 }
 
 interface ListRequest {
@@ -62,12 +64,16 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
   const toUrl = (path: string) => `${basePath}${path.replaceAll('{', ':').replaceAll('}', '')}`;
 
   app.get<ListRequest>(toUrl(EXPORT_ROUTE.path), async (request, reply) => {
-    const authentication = await admit(request);
+    const authentication = await admit(request, exportSuppressions);
     if (authentication.kind === 'refused') return sendRefusal(reply, authentication);
     const { params, query } = request;
     const input = readRequestInput(EXPORT_ROUTE.routeInput, { params, query, body: {} });
     if (!input.ok) return reply.code(400).send(input.body);
-    const download = await performDownload(exportSuppressions, input.members, createContext(authentication.actor));
+    const download = await performDownload(
+      exportSuppressions,
+      input.members,
+      createContext(authentication.actor, authentication.scope),
+    );
     if (!download.ok) return sendError(reply, download.error);
     return reply
       .type(`${exportSuppressions.downloadType}; charset=utf-8`)
@@ -78,7 +84,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
   app.get<{ Querystring: Readonly<Record<string, string>> }>(
     toUrl(MESSAGE_EXPORT_ROUTE.path),
     async (request, reply) => {
-      const authentication = await admit(request);
+      const authentication = await admit(request, exportMessages);
       if (authentication.kind === 'refused') return sendRefusal(reply, authentication);
       const routeInput = { params: {}, query: request.query, body: {} };
       const input = readRequestInput(MESSAGE_EXPORT_ROUTE.routeInput, routeInput);
@@ -87,7 +93,11 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         const message = `${MAX_EXPORTS} exports are in progress; retry after one of them has ended`;
         return sendRefusal(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
-      const download = await performDownload(exportMessages, input.members, createContext(authentication.actor));
+      const download = await performDownload(
+        exportMessages,
+        input.members,
+        createContext(authentication.actor, authentication.scope),
+      );
       if (!download.ok) return sendError(reply, download.error);
       const pages = request.method === 'HEAD' ? [] : formatPages(exportMessages, download.value);
       const body = Readable.from(pages);
@@ -109,7 +119,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
     uploads.removeAllContentTypeParsers();
     uploads.addContentTypeParser('*', (_request, body, onParsed) => onParsed(null, body));
     uploads.post<ListRequest>(toUrl(IMPORT_ROUTE.path), async (request, reply) => {
-      const authentication = await admit(request);
+      const authentication = await admit(request, importSuppressions);
       if (authentication.kind === 'refused') return sendRefusal(reply, authentication);
       const { params, query } = request;
       const input = readRequestInput(IMPORT_ROUTE.routeInput, { params, query, body: {} });
@@ -141,7 +151,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         importSuppressions,
         input.members,
         content,
-        createContext(authentication.actor),
+        createContext(authentication.actor, authentication.scope),
         {
           onRowsRead: () => undefined,
           onProgress: (progress) => lines.writeProgress(progress),

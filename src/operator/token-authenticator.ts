@@ -9,9 +9,10 @@
  */
 import type { Clock } from '../clock.ts';
 import { BatchedLookups } from '../http/keys.ts';
+import type { TokenScope } from '../model/access.ts';
 import type { OperatorToken } from '../model/account.ts';
 import { toPeerNetwork } from '../model/address.ts';
-import { hashToken, isReadOnlyToken } from '../model/credentials.ts';
+import { getTokenScope, hashToken } from '../model/credentials.ts';
 import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
 import { type Refusal, toStoreRefusal } from './refusal.ts';
@@ -22,8 +23,7 @@ const MIN_LAST_USE_WRITE_INTERVAL_MS = 60_000;
 export interface AuthenticatedToken {
   readonly kind: 'valid';
   readonly name: string;
-  /** True if the token can only be used to read. */
-  readonly readOnly: boolean;
+  readonly scope: TokenScope;
   /** The expiry in milliseconds since the epoch. Null for a token without expiry. */
   readonly expiresAt: number | null;
 }
@@ -81,7 +81,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
       // An error is ignored here: if the store does not respond, the operation of the request reports the error.
       await store.updateTokenLastUsed(token.id, now).catch(() => undefined);
     }
-    return { kind: 'valid', name: token.name, readOnly: isReadOnlyToken(text), expiresAt: token.expiresAt };
+    return { kind: 'valid', name: token.name, scope: getTokenScope(text), expiresAt: token.expiresAt };
   }
 
   return {

@@ -85,7 +85,7 @@ const MAX_ENCODING_LAYERS = 3;
 const FILE_SCHEMES = ['sqlite', 'capture', 'file'];
 /** Substrings that occur in the names of parameters with a secret value. */
 const SECRET_NAME_PARTS = ['pass', 'pwd', 'secret', 'token', 'credential', 'signature'];
-const KEY_PREFIXES = ['pr_', 'po_', 'por_'];
+const KEY_PREFIXES = ['pr_', 'po_', 'por_', 'poc_', 'pom_'];
 /**
  * The number of characters of a key that are printed, as in `key list`. A word shorter than MIN_KEY_CHARS is not a key.
  */

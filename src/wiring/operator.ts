@@ -120,10 +120,11 @@ function createApiOptions(
   const publicListener = createListenerClient(() => publicUrl, settings.tls);
   return {
     store,
-    createContext(actor) {
+    createContext(actor, scope) {
       const auditedStore = createAuditedStore(store, actor, clock.now);
       return {
         actor,
+        scope,
         clock,
         machineClock,
         settings,

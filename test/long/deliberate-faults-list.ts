@@ -324,10 +324,10 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     part: ['test/unit/operator/guessing'],
   },
   {
-    name: 'read-only-token-makes-changes',
-    effect: 'a token that may only read can make changes',
+    name: 'token-without-scope',
+    effect: 'a token may do what its scope does not permit',
     file: 'src/operator/api.ts',
-    find: 'if (authentication.isReadOnly) return READ_ONLY_TOKEN;',
+    find: 'if (!isPermitted(authentication.scope, rule)) return createScopeRefusal(authentication.scope);',
     replace: '',
     part: ['test/unit/operator/guessing'],
   },

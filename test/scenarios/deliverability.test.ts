@@ -36,7 +36,7 @@ beforeAll(async () => {
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_DNS: `${dns.host}:${dns.port}`,
   });
-  ({ token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci', '--read-only']));
+  ({ token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci', '--scope', 'read']));
   for (const to of ['a@mail.example', 'gone@mail.example', 'b@company.example', 'c@POST.example', 'd@own.example'])
     await submitAccepted(service.publicUrl, service.key, { to });
   await submitAccepted(service.publicUrl, service.key, { to: 'e@broken.example' });

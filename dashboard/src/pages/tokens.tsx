@@ -83,10 +83,10 @@ export function TokensPage() {
   );
 }
 
-function toCredential({ status, readOnly, ...token }: TokenEntry): Credential {
+function toCredential({ status, scope, ...token }: TokenEntry): Credential {
   return {
     ...token,
     state: status === 'works' ? 'active' : status,
-    access: readOnly ? 'read only' : 'read and change',
+    access: scope,
   };
 }

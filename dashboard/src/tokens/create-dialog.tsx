@@ -1,6 +1,7 @@
 /** The dialog that creates a token. `onCreated` receives the new token, which is shown only once. */
-import { Switch } from '@mantine/core';
+import { Select } from '@mantine/core';
 import { useState } from 'react';
+import { TOKEN_SCOPES, type TokenScope } from '../../../src/model/access.ts';
 import type { CreatedToken } from '../../../src/operations/tokens/schemas.ts';
 import { post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
@@ -12,6 +13,13 @@ import {
 } from '../credentials/credential-fields';
 import { FormDialog } from '../parts/form-dialog';
 
+const SCOPES: readonly { readonly value: TokenScope; readonly label: string }[] = [
+  { value: 'metrics', label: 'metrics: read /metrics alone' },
+  { value: 'read', label: 'read: read everything except content' },
+  { value: 'content', label: 'content: also read messages, reports and exports' },
+  { value: 'full', label: 'full: also make changes, except tokens' },
+];
+
 interface CreateTokenDialogProps {
   readonly onCreated: (newToken: CreatedToken) => void;
   readonly onClose: () => void;
@@ -19,9 +27,9 @@ interface CreateTokenDialogProps {
 
 export function CreateTokenDialog({ onCreated, onClose }: CreateTokenDialogProps) {
   const [values, setValues] = useState(NEW_CREDENTIAL);
-  const [readOnly, setReadOnly] = useState(false);
+  const [scope, setScope] = useState<TokenScope>('full');
   const create = useApiMutation(
-    () => post<CreatedToken>('/tokens', { ...toCredentialInput(values), readOnly }),
+    () => post<CreatedToken>('/tokens', { ...toCredentialInput(values), scope }),
     ['tokens'],
   );
   return (
@@ -42,11 +50,12 @@ export function CreateTokenDialog({ onCreated, onClose }: CreateTokenDialogProps
         error={create.error}
         onChange={setValues}
       />
-      <Switch
-        label="Read only"
-        description="The token can read everything and change nothing."
-        checked={readOnly}
-        onChange={(event) => setReadOnly(event.currentTarget.checked)}
+      <Select
+        label="Scope"
+        data={SCOPES}
+        value={scope}
+        allowDeselect={false}
+        onChange={(value) => setScope(TOKEN_SCOPES.find((name) => name === value) ?? scope)}
       />
     </FormDialog>
   );

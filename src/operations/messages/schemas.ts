@@ -196,7 +196,11 @@ export const MessageDetails = Type.Object({
   resentAs: Type.Array(Type.String({ format: 'uuid' }), {
     description: 'The messages with which an operator submitted this message again, oldest first.',
   }),
-  message: createNullable(Type.String({ description: 'The text as submitted; null after its erasure.' })),
+  message: createNullable(
+    Type.String({
+      description: 'The text as submitted; null after its erasure, and for a token with the scope `read`.',
+    }),
+  ),
   attempts: Type.Array(AttemptDetails),
   events: Type.Array(EventDetails, { description: 'The history, oldest event first.' }),
   suppressions: Type.Array(SuppressionListEntry, {

@@ -3,6 +3,7 @@
  * types.
  */
 import type { Static } from 'typebox';
+import { TOKEN_SCOPES } from '../../model/access.ts';
 import { Type } from '../../model/schema.ts';
 import { createNullable, createStringEnum, Time } from '../schemas.ts';
 
@@ -13,7 +14,7 @@ export const TokenEntry = Type.Object({
   name: Type.String(),
   prefix: Type.String({ description: 'The first characters of the token.' }),
   status: createStringEnum(['works', 'revoked', 'expired']),
-  readOnly: Type.Boolean({ description: 'The token may only read.' }),
+  scope: createStringEnum(TOKEN_SCOPES),
   created: Time,
   expires: createNullable(Time),
   lastUsed: createNullable(Time),

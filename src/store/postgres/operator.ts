@@ -1,5 +1,6 @@
 /** Stores the audit log, operator tokens and ended sessions. */
 
+import { getTokenScope } from '../../model/credentials.ts';
 import type { AccessStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
 import { writeChange } from './audit.ts';
@@ -50,7 +51,7 @@ export function prepareOperator(database: Database): AccessStore {
           await forceDurableCommit(transaction);
           return { kind: 'exists' };
         }
-        await writeChange(transaction, actor, 'token.create', name, null, { expiresAt });
+        await writeChange(transaction, actor, 'token.create', name, null, { scope: getTokenScope(prefix), expiresAt });
         return { kind: 'done', value: rows.toCredential(row) };
       });
     },

@@ -2,6 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult, OperatorToken } from '../../model/account.ts';
 import type { Actor, AuditEntry } from '../../model/audit.ts';
+import { getTokenScope } from '../../model/credentials.ts';
 import * as rows from '../rules/rows.ts';
 import type { Audit } from './audit.ts';
 
@@ -35,7 +36,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
     ): ChangeResult<OperatorToken> {
       if (selectActiveByName.get(name) !== undefined) return { kind: 'exists' };
       const value = rows.toCredential(insertToken.get(name, prefix, hash, now, expiresAt) ?? {});
-      audit.writeChange(actor, 'token.create', name, null, { expiresAt });
+      audit.writeChange(actor, 'token.create', name, null, { scope: getTokenScope(prefix), expiresAt });
       return { kind: 'done', value };
     },
     listTokens: (): OperatorToken[] => selectAll.all().map(rows.toCredential),

@@ -74,6 +74,7 @@ export async function createCommandRig(environment: Readonly<Record<string, stri
               (publish) =>
                 work({
                   actor: 'cli:tester',
+                  scope: 'all',
                   clock: context.clock,
                   store: audited,
                   settings,

@@ -214,13 +214,23 @@ describe('tokens and the audit log', () => {
     const createdToken = await performChecked(rig, createToken, { name: 'ci' });
     expect(createdToken).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
     expect(await performChecked(rig, createToken, { name: 'ci' })).toEqual({ code: 'conflict', field: 'name' });
-    const readOnlyToken = await performChecked(rig, createToken, { name: 'prometheus', readOnly: 'true' });
-    expect(readOnlyToken).toMatchObject({ token: expect.stringMatching(/^por_/) });
+    for (const [scope, prefix] of [
+      ['metrics', 'pom_'],
+      ['read', 'por_'],
+      ['content', 'poc_'],
+    ] as const) {
+      const token = await performChecked(rig, createToken, { name: scope, scope });
+      expect(token).toMatchObject({ token: expect.stringMatching(new RegExp(`^${prefix}`)) });
+    }
+    const [entry] = (await performChecked(rig, listAudit, { limit: 1 })) as readonly { after: object }[];
+    expect(entry?.after).toMatchObject({ scope: 'content' });
     expect(await performChecked(rig, revokeToken, { id: '1' })).toMatchObject({ id: 1, name: 'ci' });
     const listedTokens = await performChecked(rig, listTokens, {});
     expect(listedTokens).toMatchObject([
-      { id: 1, name: 'ci', status: 'revoked', readOnly: false },
-      { id: 2, name: 'prometheus', status: 'works', readOnly: true },
+      { id: 1, name: 'ci', status: 'revoked', scope: 'full' },
+      { id: 2, name: 'metrics', status: 'works', scope: 'metrics' },
+      { id: 3, name: 'read', status: 'works', scope: 'read' },
+      { id: 4, name: 'content', status: 'works', scope: 'content' },
     ]);
     expect(JSON.stringify(listedTokens)).not.toContain((createdToken as { token: string }).token);
   });

@@ -74,6 +74,7 @@ export async function createOperationRig(environment: Readonly<Record<string, st
     events,
     context: {
       actor,
+      scope: 'all',
       clock,
       machineClock: systemClock,
       settings,

@@ -64,6 +64,8 @@ describe('an operation', () => {
     id: 'failTest',
     summary: 'Fail',
     makesChange: true,
+    role: 'operator',
+    readsContent: false,
     input: Type.Object({ as: createStringEnum(['store', 'secret', 'bug', 'warning']) }),
     result: Type.Object({ done: Type.Boolean() }),
     errors: [],

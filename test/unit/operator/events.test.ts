@@ -10,7 +10,7 @@ import type { OperatorToken } from '../../../src/model/account.ts';
 import { hashToken } from '../../../src/model/credentials.ts';
 import { TOPICS, type Topic } from '../../../src/model/topic.ts';
 import { createLiveUpdates, type LiveUpdates } from '../../../src/observability/live-updates.ts';
-import { MAX_STREAMS } from '../../../src/operator/events.ts';
+import { MAX_STREAMS_PER_ACTOR } from '../../../src/operator/events.ts';
 import { SESSION_LIFETIME_MS } from '../../../src/operator/sessions.ts';
 import { signInByLink } from '../../rig/session.ts';
 import { createApi, createOptions, startOperatorListener } from './operator-rig.ts';
@@ -123,9 +123,9 @@ test('a stream requires authentication, and HEAD opens no stream', async () => {
   expect((await fetch(base, { method: 'HEAD' })).status).toBe(404);
 });
 
-test('the number of streams is limited, and a new stream can be opened after an open stream has ended', async () => {
-  const { port } = await startListener();
-  const streams = Array.from({ length: MAX_STREAMS }, () => openStream(port, BEARER_HEADER));
+test('the number of streams of an actor is limited, another actor can open one, and a new stream can be opened after an open stream has ended', async () => {
+  const { port, session } = await startListener();
+  const streams = Array.from({ length: MAX_STREAMS_PER_ACTOR }, () => openStream(port, BEARER_HEADER));
   for (const { readReceived: text } of streams) await expect.poll(text).toContain('retry: ');
   const refusedResponse = await fetch(`http://127.0.0.1:${port}/api/v1/events`, {
     headers: { Authorization: 'Bearer po_ci' },
@@ -134,8 +134,9 @@ test('the number of streams is limited, and a new stream can be opened after an 
   expect(await refusedResponse.json()).toEqual({
     result: 'error',
     code: 'rate-limited',
-    message: 'Too many live streams are open (100); close a page of the dashboard',
+    message: 'Too many live streams are open (50, 50 of token:ci); close a page of the dashboard',
   });
+  await expect.poll(openStream(port, session).readReceived).toContain('retry: ');
   streams[0]?.socket.destroy();
   await expect
     .poll(async () => {

@@ -24,7 +24,7 @@ function createApp({ context }: OperationRig, store: Partial<OperationRig['conte
     bodyTimeouts: new BodyTimeouts(clock, createConnections()),
     createContext: () => ({ ...context, store: { ...context.store, ...store } }),
     onChange: () => undefined,
-    admit: () => Promise.resolve({ kind: 'authenticated', actor: 'page' }),
+    admit: () => Promise.resolve({ kind: 'authenticated', actor: 'page', scope: 'all' }),
   });
   return app;
 }

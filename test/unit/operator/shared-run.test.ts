@@ -10,6 +10,8 @@ test('requests that arrive during a run get the result of that run, and a reques
   const endRun: (() => void)[] = [];
   const definition = {
     ...{ name: 'slow.run', id: 'runSlow', summary: 'Run slowly', makesChange: false, errors: [] },
+    role: 'viewer' as const,
+    readsContent: false,
     input: Type.Object({}),
     result: Type.Integer(),
     run: async () => {
