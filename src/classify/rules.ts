@@ -933,7 +933,27 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
+    // The account that a reply calls disabled can be that of this service at the relay, so such a reply suppresses
+    // nobody.
     name: 'mailbox disabled, according to the text',
+    stages: MAILBOX_STAGES,
+    phrases: [
+      'mailbox disabled',
+      'mailbox is disabled',
+      'mailbox has been disabled',
+      'mailbox is inactive',
+      'inactive user',
+      'user is inactive',
+    ],
+    exceptPhrases: [...OTHER_CAUSE_PHRASES, 'your account', 'your mailbox'],
+    result: { kind: 'permanent', reason: 'recipient-disabled', suppress: true },
+    samples: [
+      'rcpt 554 30 Sorry, your message cannot be delivered. This mailbox is disabled (554.30).',
+      'content 550 inactive user',
+    ],
+  },
+  {
+    name: 'account disabled, according to the text',
     stages: MAILBOX_STAGES,
     phrases: [
       'account is disabled',
@@ -941,6 +961,7 @@ export const RULES: readonly ReplyRule[] = [
       'account has been disabled',
       'mailbox disabled',
       'mailbox is disabled',
+      'mailbox has been disabled',
       'mailbox is inactive',
       'account is inactive',
       'account inactive',
@@ -951,10 +972,7 @@ export const RULES: readonly ReplyRule[] = [
       'user suspended',
     ],
     result: { kind: 'permanent', reason: 'recipient-disabled', suppress: false },
-    samples: [
-      'rcpt 554 30 Sorry, your message cannot be delivered. This mailbox is disabled (554.30).',
-      'rcpt 550 5.7.1 Account inactive',
-    ],
+    samples: ['rcpt 550 5.7.1 Account inactive', 'rcpt 550 Mailbox disabled by policy'],
   },
   {
     // Microsoft 365 refuses a recipient that is not in the directory (directory-based edge blocking).
@@ -1024,6 +1042,24 @@ export const RULES: readonly ReplyRule[] = [
     enhancedCodes: ['5.1.7', '5.1.8'],
     result: { kind: 'permanent', reason: 'sender-refused', suppress: false },
     samples: ['mail 501 5.1.7 Invalid address'],
+  },
+  {
+    // Some servers answer with a code of the recipient.
+    name: 'sender does not exist',
+    stages: ['mail', 'rcpt', 'content'],
+    phrases: [
+      'sender does not exist',
+      'sender not found',
+      'sender unknown',
+      'unknown sender',
+      'no such sender',
+      'sender address rejected',
+      'sender rejected',
+      'sender domain*',
+      'sender verify*',
+    ],
+    result: { kind: 'permanent', reason: 'sender-refused', suppress: false },
+    samples: ['rcpt 550 5.1.1 Sender does not exist', 'rcpt 550 5.1.1 <a@b.example>: Sender address rejected'],
   },
   {
     name: 'policy',

@@ -156,7 +156,7 @@ function decideEventChange(
       return decideStateChange(
         message,
         'bounced',
-        concernsRecipient && event.failure.class === 'hard' ? 'bounce' : null,
+        concernsRecipient && event.failure.class === 'hard' && !isForwarded(event, message.to) ? 'bounce' : null,
         'bounce-reported',
         detail,
         failure,
@@ -316,6 +316,20 @@ function getEffectRank(event: RecipientEvent): number {
 function isAboutRecipient({ recipient, alias }: RecipientEvent, to: string): boolean {
   if (recipient === null && alias === null) return true;
   return [recipient, alias].some((address) => address !== null && isSameMailbox(address, to));
+}
+
+/**
+ * Returns true if the failed address is one in another domain, to which the recipient forwards. A server can rewrite an
+ * address within its own domains, and then the failure is that of the recipient.
+ */
+function isForwarded({ alias }: RecipientEvent, to: string): boolean {
+  if (alias === null || isSameMailbox(alias, to)) return false;
+  const [failedDomain, domain] = [getDomain(alias), getDomain(to)];
+  return failedDomain !== domain && !failedDomain.endsWith(`.${domain}`) && !domain.endsWith(`.${failedDomain}`);
+}
+
+function getDomain(address: string): string {
+  return parseAddress(address)?.domain ?? address.slice(address.lastIndexOf('@') + 1).toLowerCase();
 }
 
 function isSameMailbox(reportedAddress: string, to: string): boolean {

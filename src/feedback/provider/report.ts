@@ -4,7 +4,13 @@ import type { Failure } from '../../model/failure.ts';
 import type { Evidence, FeedbackEvent, FeedbackReport } from '../../model/feedback.ts';
 import type { Diagnosis, ProviderEvent, ProviderFact } from '../../providers/event.ts';
 import type { EventProviderName } from '../../providers/provider.ts';
-import { toTemporaryFailure, withFailureClass } from '../read/classify-failure.ts';
+import {
+  decideProviderFailure,
+  type FailureClassification,
+  isFaultless,
+  namesProviderList,
+  toTemporaryFailure,
+} from '../read/classify-failure.ts';
 import { parseEnhancedStatus } from '../read/codes.ts';
 import { createEvidence, parseFieldAddress, toOneLine } from '../read/evidence.ts';
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
@@ -82,13 +88,25 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
   const members = { recipient: readRecipient(event), alias: null, evidence };
   switch (fact.kind) {
     case 'bounce':
-      return { ...members, kind: 'bounce', permanent: true, failure: classifyBounce(fact, classifier) };
+      return namesProviderList(fact.diagnosis.diagnostic ?? '')
+        ? { ...members, kind: 'provider-suppressed' }
+        : { ...members, kind: 'bounce', permanent: true, failure: classifyBounce(fact, classifier) };
     case 'complaint':
       return { ...members, kind: 'complaint', feedbackType: 'abuse' };
-    case 'provider-suppressed':
-      return { ...members, kind: 'provider-suppressed' };
+    case 'provider-suppressed': {
+      const classification = classifyText(fact.diagnosis, classifier);
+      const isListed =
+        fact.reason !== 'unknown' || namesProviderList(fact.diagnosis.diagnostic ?? '') || !isFaultless(classification);
+      return isListed
+        ? { ...members, kind: 'provider-suppressed' }
+        : { ...members, kind: 'bounce', permanent: true, failure: classification.failure };
+    }
     case 'deferred':
-      return { ...members, kind: 'delayed', failure: toTemporaryFailure(classifyText(fact.diagnosis, classifier)) };
+      return {
+        ...members,
+        kind: 'delayed',
+        failure: toTemporaryFailure(classifyText(fact.diagnosis, classifier).failure),
+      };
     case 'delivered':
       return { ...members, kind: 'confirmed' };
     case 'unsubscribed':
@@ -98,19 +116,19 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
 }
 
 /**
- * Classifies a bounce. The failure class that the provider reports takes precedence over the class that is derived from
- * the diagnosis. The diagnosis determines the category.
+ * Classifies a bounce. A diagnosis that excuses the address takes precedence over the failure class that the provider
+ * reports. The diagnosis determines the category.
  */
 function classifyBounce(
   { failureClass, diagnosis }: Extract<ProviderFact, { kind: 'bounce' }>,
   classifier: FailureClassifier,
 ): Failure {
-  const failure = classifyText(diagnosis, classifier);
-  return failureClass === 'by-text' ? failure : withFailureClass(failureClass, failure);
+  const classification = classifyText(diagnosis, classifier);
+  return failureClass === 'by-text' ? classification.failure : decideProviderFailure(failureClass, classification);
 }
 
-function classifyText({ diagnostic, status }: Diagnosis, classifier: FailureClassifier): Failure {
-  return classifier.classify(diagnostic ?? '', parseEnhancedStatus(status ?? '')).failure;
+function classifyText({ diagnostic, status }: Diagnosis, classifier: FailureClassifier): FailureClassification {
+  return classifier.classify(diagnostic ?? '', parseEnhancedStatus(status ?? ''));
 }
 
 /**

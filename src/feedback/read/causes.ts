@@ -90,7 +90,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
     phrases: parsePhrases(`
       spam, junk mail, blacklist, black list, blocklist, block list, blocked, denylist, dnsbl, rbl, reputation
       spamhaus, spamcop, barracuda, unsolicited, virus detected, virus found, virus infected, virus-infected, contained a virus, contains a virus,
-      contains virus, a virus, virus name, malware, phishing, suspicious, infected, banned, prohibited
+      contains virus, a virus, virus name, unsigned, invalid-sender, malware, phishing, suspicious, infected, banned, prohibited
       policy violation, policy reasons, violates policy, violation of policy, local policy, security policy
       policy restrictions, company policy, against policy, message content, content filter, content rejected
       content reject, contents rejected, content violation, offensive content, attachment type, attachment not
@@ -259,7 +259,7 @@ export const CATEGORY_PHRASES: readonly {
     category: 'auth',
     generalCategory: 'policy',
     phrases: parsePhrases(`
-      spf, dkim, dmarc, authentication required, must authenticate, authentication checks, unauthenticated, reverse dns
+      unsigned, invalid-sender, spf, dkim, dmarc, authentication required, must authenticate, authentication checks, unauthenticated, reverse dns
       ptr record, rdns, relaying, relay access, relay denied, unable to relay, not relay, cannot relay, relay not
       open relay, not permitted to relay, rcpthosts
     `),

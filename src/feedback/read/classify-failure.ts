@@ -122,6 +122,46 @@ export function withFailureClass(failureClass: FailureClass, { category }: Failu
   return { class: failureClass, category: selectCategory(failureClass, [category]) };
 }
 
+/** Causes that are no fault of the address: such a failure suppresses nobody, whatever a provider calls it. */
+const FAULTLESS_CATEGORIES: readonly FailureCategory[] = [
+  'policy',
+  'reputation',
+  'content',
+  'size',
+  'mailbox-full',
+  'auth',
+  'throttled',
+  'greylisted',
+];
+
+/** Returns true if the text of a failure reports a cause that is no fault of the address. */
+export function isFaultless({ failure, isKnown }: FailureClassification): boolean {
+  return isKnown && failure.class !== 'hard' && FAULTLESS_CATEGORIES.includes(failure.category);
+}
+
+/** Returns the failure of a provider event. The class that the provider reports counts where the text says nothing. */
+export function decideProviderFailure(failureClass: FailureClass, classification: FailureClassification): Failure {
+  return failureClass === 'hard' && isFaultless(classification)
+    ? classification.failure
+    : withFailureClass(failureClass, classification.failure);
+}
+
+/**
+ * Words with which a provider says that the address is on its own suppression list: Postmark, Amazon SES, SparkPost and
+ * Resend.
+ */
+const PROVIDER_LIST_PHRASES: readonly string[] = [
+  'marked as inactive',
+  'suppression list',
+  'address was suppressed',
+  'address suppressed',
+  'suppressed sending',
+];
+
+export function namesProviderList(text: string): boolean {
+  return containsPhrase(normalizeText(text.slice(0, MAX_TEXT_LENGTH)), PROVIDER_LIST_PHRASES);
+}
+
 /**
  * Converts the failure of an attempt after which the server tries again: a `hard` failure becomes `soft`, because a
  * temporary failure does not prove that the mailbox is missing.

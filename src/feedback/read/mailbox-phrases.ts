@@ -43,9 +43,10 @@ export const MAILBOX_FULL_PHRASES: readonly string[] = parsePhrases(`
   skrzynka odbiorcy jest pełna, przepełnion, schránka je plná, plná schránka, překročena kvóta, postafiók megtelt
   postaláda megtelt, posta kutusu dolu, kotası dol, kota aşıl, căsuța este plină, ящик переполнен, ящик заполнен
   переполнен, превышена квота, превышен размер почтового, превысил квот, скринька переповнена
-  メールボックスがいっぱい, メールボックスの容量, メールボックス容量, 容量を超え, 容量が超え, 容量オーバー, 容量超過
+  メールボックスがいっぱい, 受信トレイがいっぱい, 受信箱がいっぱい, 受信トレイの容量, 受信トレイに空き, メールボックスの容量, メールボックス容量, 容量を超え, 容量が超え, 容量オーバー, 容量超過
   空き容量, 邮箱已满, 邮箱空间不足, 邮箱空间已满, 信箱已满, 邮箱容量, 空间不足, 郵箱已滿, 信箱已滿, 信箱空間
   信箱容量, 메일함이 가득, 메일 용량, 용량 초과, 용량이 초과, תיבת הדואר מלאה, صندوق البريد ممتلئ, hộp thư đã đầy
+  gelen kutusu dolu, 받은편지함이 가득, 받은편지함 용량, 收件箱已满, 收件匣已滿
 `);
 
 /** Phrases in replies that report a mailbox that does not exist. */
@@ -147,4 +148,5 @@ export const MAILBOX_MISSING_PHRASES: readonly string[] = parsePhrases(`
   找不到收件人, 找不到用户, 未找到用户, 不存在, 用戶不存在, 使用者不存在, 帳號不存在, 地址錯誤, 地址错误, 查無此人
   无此用户, 沒有此用戶, 존재하지 않는, 존재하지 않습니다, 수신자를 찾을 수 없, 찾을 수 없습니다, 없는 사용자, לא קיים
   غير موجود, không tồn tại, tidak ditemukan, tidak ada
+  adres bulunamadı, 주소를 찾을 수 없, 找不到地址, 找不到该地址, 找不到此地址, 找不到這個地址, 找不到該地址
 `);

@@ -7,7 +7,7 @@ import type { Failure } from '../../model/failure.ts';
 import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import { isMessageId } from '../../model/submission.ts';
 import { type Json, toObject, toText } from '../../providers/json.ts';
-import { toTemporaryFailure, withFailureClass } from '../read/classify-failure.ts';
+import { decideProviderFailure, toTemporaryFailure, withFailureClass } from '../read/classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from '../read/codes.ts';
 import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
@@ -40,7 +40,7 @@ const MAX_ID_LENGTH = 200;
 const IGNORED_TYPES: readonly string[] = ['Send', 'Open', 'Click', 'Subscription', 'AmazonSnsSubscriptionSucceeded'];
 /** The plain text that Amazon publishes when a topic becomes the event destination of a configuration set. */
 const TOPIC_VALIDATED = 'Successfully validated SNS topic for Amazon SES';
-/** Sub-types of permanent bounces for addresses on a suppression list of the provider. */
+/** Sub-types of permanent bounces and of complaints for addresses on a suppression list of the provider. */
 const SUPPRESSED_SUB_TYPES: readonly string[] = ['Suppressed', 'OnAccountSuppressionList'];
 
 /** Reads one event from the text of an SNS message or an SQS message. */
@@ -167,7 +167,7 @@ function classifyBounce(
         !isPolicyStatus(status) &&
         !isPolicyStatus(findEnhancedStatus(diagnostic ?? ''));
   const failureClass = isMailboxMissing ? 'hard' : classification.failure.class;
-  return { permanent: true, failure: withFailureClass(failureClass, classification.failure) };
+  return { permanent: true, failure: decideProviderFailure(failureClass, classification) };
 }
 
 /** RFC 3463 section 3.8: a status code with the subject 7 concerns security or a policy. */
@@ -178,10 +178,14 @@ function isPolicyStatus(status: string | null): boolean {
 function readComplaint(complaint: Json): readonly FeedbackEvent[] {
   const feedbackType = toOneLine(toText(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
   const recipients = toObjects(complaint.complainedRecipients);
-  const details = [toText(complaint.complaintSubType), toText(complaint.userAgent)].filter((part) => part !== null);
+  const subType = toText(complaint.complaintSubType);
+  // Amazon SES did not send the message: an earlier complaint has put the address on the list of the account.
+  const isSuppressed = subType !== null && SUPPRESSED_SUB_TYPES.includes(subType);
+  const details = [subType, toText(complaint.userAgent)].filter((part) => part !== null);
   const evidence = { status: null, diagnostic: toOneLine(details.join(' ')), reportingHost: null };
   return (recipients.length === 0 ? [{}] : recipients).map((recipientObject) => {
-    return { ...toRecipientMembers(recipientObject.emailAddress, evidence), kind: 'complaint', feedbackType };
+    const members = toRecipientMembers(recipientObject.emailAddress, evidence);
+    return isSuppressed ? { ...members, kind: 'provider-suppressed' } : { ...members, kind: 'complaint', feedbackType };
   });
 }
 

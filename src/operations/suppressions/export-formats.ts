@@ -18,7 +18,8 @@ export const EXCLUSIONS = ['block', 'soft-bounce', 'reactivated', 'one-category'
 export type Exclusion = (typeof EXCLUSIONS)[number];
 
 /**
- * `by-reply`: the status code and the reply of the server in the columns `status` and `reason` determine the meaning.
+ * `by-reply`: the status code and the reply of the server in the columns `status` and `reason`, or `code` and `error`,
+ * determine the meaning.
  */
 export type RowMeaning = SuppressionReason | Exclusion | 'by-reply';
 
@@ -199,7 +200,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     address: 'address',
     times: ['createdat'],
     reason: null,
-    rules: [{ startsWith: { code: '4' }, meaning: 'soft-bounce' }, { meaning: 'bounce' }],
+    rules: [{ startsWith: { code: '4' }, meaning: 'soft-bounce' }, { meaning: 'by-reply' }],
     source: 'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/bounces',
   },
   {

@@ -106,7 +106,7 @@ function interpretExport(cell: (name: string) => string, format: ExportFormat, {
         `${quote(cell(format.reason ?? format.address))} is not a known reason in ${format.label}`,
       );
     case 'by-reply':
-      return toMeaning(classifyReply(cell('status'), cell('reason')));
+      return toMeaning(classifyReply(cell('status') || cell('code'), cell('reason') || cell('error')));
     default:
       // A format with one rule has no column with reasons.
       return toMeaning(format.rules.length === 1 && reason !== null ? reason : meaning);
@@ -145,14 +145,16 @@ function findTime(cell: (name: string) => string, columns: Columns): string {
  */
 function classifyReply(status: string, text: string): 'bounce' | 'block' | 'soft-bounce' {
   if (status.startsWith('4')) return 'soft-bounce';
-  const code = /^[45]\d\d\b/.exec(text)?.[0] ?? '550';
-  const enhanced = /^5\.\d{1,3}\.\d{1,3}$/.test(status) ? status : null;
+  const code = /^[45]\d\d\b/.exec(text)?.[0] ?? /^5\d\d$/.exec(status)?.[0] ?? '550';
+  const enhanced = /^5\.\d{1,3}\.\d{1,3}$/.test(status) ? status : (ENHANCED_CODE.exec(text)?.[1] ?? null);
   const failure = classifyOutcome(
     classify({ stage: 'rcpt', code: Number(code), enhanced, text: text.slice(0, 1_000) }),
   );
   if (failure === null || failure.class === 'hard' || failure.category === 'unknown') return 'bounce';
   return failure.class === 'soft' ? 'soft-bounce' : 'block';
 }
+
+const ENHANCED_CODE = /^(?:5\d\d[ -])?(5\.\d{1,3}\.\d{1,3})\b/;
 
 function createInvalidRow(fault: string): { readonly kind: 'invalid'; readonly fault: string } {
   return { kind: 'invalid', fault };

@@ -6,12 +6,20 @@
  */
 import { createAuthenticatorFactory, parseTextSecret } from '../authentication.ts';
 import { readBatch } from '../batch.ts';
-import type { ReadResult } from '../event.ts';
+import type { EventMeaning, ProviderListReason, ReadResult } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
 import { findField, parseForm } from '../form.ts';
-import { getMember, type Json, parseJson, toList, toObject, unwrapSingle } from '../json.ts';
+import { findRow, getMember, type Json, parseJson, toList, toObject, toText, unwrapSingle } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 import { authenticateByUrlAndForm, EVENTS_FIELD, isEndpointTest } from './signature.ts';
+
+/** The reasons of a rejection that mean an entry on the denylist of the account. */
+const LIST_REASONS: Readonly<Record<string, ProviderListReason>> = {
+  'hard-bounce': 'bounce',
+  'soft-bounce': 'bounce',
+  spam: 'complaint',
+  unsub: 'unsubscribe',
+};
 
 const readMandrillEvent = createEventReader({
   sources: {
@@ -23,7 +31,7 @@ const readMandrillEvent = createEventReader({
     at: ['ts'],
     // The reply to a bounced message is in `diag`. The reply to a deferred or delivered message is in the last element
     // of `smtp_events`.
-    diagnostic: ['msg.diag', (event) => findLastSession(event)?.diag, 'msg.bounce_description'],
+    diagnostic: ['msg.diag', (event) => findLastSession(event)?.diag, 'msg.bounce_description', 'msg.reject.reason'],
     host: [(event) => findLastSession(event)?.destination_ip],
   },
   meanings: {
@@ -31,10 +39,11 @@ const readMandrillEvent = createEventReader({
     soft_bounce: 'soft',
     spam: 'complaint',
     unsub: 'unsubscribed',
-    reject: 'provider-suppressed',
+    reject: decideRejectMeaning,
     deferral: 'deferred',
     delivered: 'delivered',
   },
+  listReason: findListReasonOfEvent,
   requiredObject: 'msg',
 });
 
@@ -52,7 +61,12 @@ export const MANDRILL_EVENTS: EventFormat = {
     { type: 'soft_bounce', meaning: 'soft', sample: 'soft-bounce.form' },
     { type: 'spam', meaning: 'complaint', sample: 'spam.form' },
     { type: 'unsub', meaning: 'unsubscribed', sample: 'unsub.form' },
-    { type: 'reject', meaning: 'provider-suppressed', sample: 'reject.form' },
+    {
+      type: 'reject, reason hard-bounce, soft-bounce, spam or unsub',
+      meaning: 'provider-suppressed',
+      sample: 'reject.form',
+    },
+    { type: 'reject, another reason', meaning: 'block', sample: 'reject-unsigned.form' },
     { type: 'deferral', meaning: 'deferred', sample: 'deferral.form' },
     { type: 'delivered', meaning: 'delivered', sample: 'delivered.form' },
     { type: 'send', meaning: 'ignored', sample: 'send.form' },
@@ -78,6 +92,15 @@ function readMandrillEvents(body: Buffer): ReadResult {
   const list = parseJson(Buffer.from(text));
   if (!Array.isArray(list)) return { kind: 'broken', reason: `the field ${EVENTS_FIELD} is not a JSON array` };
   return readBatch(list, readMandrillEvent);
+}
+
+/** A rejection for another reason, such as `unsigned` or `rule`, is a fault of the sender. */
+function decideRejectMeaning(event: Json): EventMeaning {
+  return findListReasonOfEvent(event) === undefined ? 'block' : 'provider-suppressed';
+}
+
+function findListReasonOfEvent(event: Json): ProviderListReason | undefined {
+  return findRow(LIST_REASONS, toText(toObject(getMember(getMember(event, 'msg'), 'reject'))?.reason));
 }
 
 function findLastSession(event: Json): Json | null {

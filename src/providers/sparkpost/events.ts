@@ -42,11 +42,6 @@ const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
 const ADMIN_FAILURE = '25';
 
 /**
- * Phrases in the text of a rejection. Each phrase means that the rejection concerns the sender and not the recipient.
- */
-const SENDER_FAULT_PHRASES: readonly string[] = ['sending domain', 'sending limit', 'relaying denied'];
-
-/**
  * The types of a feedback report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write `not_spam`
  * instead of `not-spam`.
  */
@@ -197,7 +192,7 @@ function decideBounceMeaning({ bounce_class: value }: Json, diagnosis: Diagnosis
 }
 
 function decideRejectionMeaning(_event: Json, diagnosis: Diagnosis): EventMeaning {
-  return containsAny(diagnosis, SENDER_FAULT_PHRASES) ? 'block' : 'provider-suppressed';
+  return containsAny(diagnosis, ['suppress', '5.1.1']) ? 'provider-suppressed' : 'block';
 }
 
 function containsAny({ diagnostic }: Diagnosis, parts: readonly string[]): boolean {

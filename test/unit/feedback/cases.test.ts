@@ -2,8 +2,15 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { classify } from '../../../src/classify/classify.ts';
+import { classifyOutcome } from '../../../src/classify/failure.ts';
+import { createEventReports } from '../../../src/feedback/provider/report.ts';
 import { readFeedbackEvents } from '../../../src/feedback/read/read-feedback-events.ts';
-import { decideFeedbackChange } from '../../../src/model/feedback.ts';
+import { readSesEvent } from '../../../src/feedback/ses/events.ts';
+import { decideFeedbackChange, type FeedbackEvent } from '../../../src/model/feedback.ts';
+import type { Stage } from '../../../src/model/outcome.ts';
+import { findProvider } from '../../../src/providers/providers.ts';
+import { ReplyParser, type ServerReply, toReply } from '../../../src/transports/smtp/protocol.ts';
 
 const FOLDER = join(import.meta.dirname, '../../corpus/cases');
 const TO = 'vera@corp.example';
@@ -24,6 +31,37 @@ const REPORTS: Readonly<Record<string, object | null>> = {
   '03-human-reply-quotes-subject.eml': null,
   '04-auto-reply-server-like-name.eml': { kind: 'history-entry', verb: 'auto-replied', suppress: null },
   '05-delay-notice-negated.eml': { kind: 'history-entry', verb: 'delay-reported', suppress: null },
+  '06-dsn-sender-does-not-exist.eml': {
+    to: 'bounced',
+    suppress: null,
+    failure: { class: 'block', category: 'policy' },
+  },
+  '09-dsn-forward-target-unknown.eml': { to: 'bounced', suppress: null },
+};
+
+/** The change that each provider event causes. */
+const EVENTS: Readonly<Record<string, object>> = {
+  '10-mailgun-permanent-blocked.json': { to: 'bounced', suppress: null, failure: { category: 'reputation' } },
+  '12-mailgun-legacy-bounced-blocked.form.json': { to: 'bounced', suppress: null, failure: { category: 'reputation' } },
+  '13-resend-permanent-blocked.json': { to: 'bounced', suppress: null, failure: { category: 'reputation' } },
+  '14-sparkpost-rejection-content.json': { to: 'bounced', suppress: null, failure: { category: 'content' } },
+  '15-mandrill-reject-unsigned.json': { to: 'bounced', suppress: null, failure: { class: 'block', category: 'auth' } },
+  '16-postmark-smtpapierror-inactive.json': { to: 'bounced', suppress: 'provider', countsForReputation: false },
+  '17-ses-complaint-on-account-list.json': { to: 'bounced', suppress: 'provider', countsForReputation: false },
+};
+
+/** The outcome of each reply and the class of its failure. */
+const REPLIES: Readonly<Record<string, { stage: Stage; outcome: object; failure: object }>> = {
+  '18-reply-to-rcpt-mailbox-disabled.txt': {
+    stage: 'rcpt',
+    outcome: { kind: 'bounced', suppress: true },
+    failure: { class: 'hard', category: 'mailbox-disabled' },
+  },
+  '19-reply-to-message-two-codes-refused.txt': {
+    stage: 'content',
+    outcome: { kind: 'bounced', suppress: false },
+    failure: { class: 'block', category: 'policy' },
+  },
 };
 
 function fill(text: string): string {
@@ -37,7 +75,7 @@ function decideReport(text: string, sender: string = '<>'): object | null {
 }
 
 test('every case has its right value', () => {
-  expect(readdirSync(FOLDER).sort()).toEqual(Object.keys(REPORTS).sort());
+  expect(readdirSync(FOLDER).sort()).toEqual(Object.keys({ ...REPORTS, ...EVENTS, ...REPLIES }).sort());
 });
 
 test.each(Object.entries(REPORTS))('%s', (name, expected) => {
@@ -47,6 +85,86 @@ test.each(Object.entries(REPORTS))('%s', (name, expected) => {
   const change = decideReport(content.slice(separator + 4), sender);
   if (expected === null) expect(change).toBeNull();
   else expect(change).toMatchObject(expected);
+});
+
+/** Reads the body of a provider event as the receiver does. */
+function readProviderEvents(name: string, text: string): readonly FeedbackEvent[] {
+  const providerName = name.split('-')[1] ?? '';
+  if (providerName === 'ses') {
+    const event = readSesEvent(text);
+    return event.kind === 'feedback' ? event.events : [];
+  }
+  const provider = findProvider(providerName);
+  if (provider === null || provider.events === null || provider.name === 'ses') throw new Error(`no events of ${name}`);
+  const { contentType, body } = createBody(name, providerName, JSON.parse(text));
+  const headers = { 'content-type': contentType };
+  const result = provider.events.read({ method: 'POST', headers, body: Buffer.from(body), url: null });
+  if (result.kind === 'broken') throw new Error(result.reason);
+  const options = { now: 0, usesReferences: false, signsKeyOnly: false };
+  return createEventReports(provider.name, result.events, options).flatMap(({ events }) => events);
+}
+
+function createBody(name: string, provider: string, content: Readonly<Record<string, string>>) {
+  const signature = { timestamp: '1795879000', token: 'token', signature: 'a' };
+  const form = 'application/x-www-form-urlencoded';
+  if (name.endsWith('.form.json'))
+    return { contentType: form, body: new URLSearchParams({ ...content, ...signature }).toString() };
+  if (provider === 'mandrill')
+    return { contentType: form, body: new URLSearchParams({ mandrill_events: JSON.stringify(content) }).toString() };
+  const body = JSON.stringify(provider === 'mailgun' ? { signature, 'event-data': content } : content);
+  return { contentType: 'application/json', body };
+}
+
+test.each(Object.entries(EVENTS))('%s', (name, expected) => {
+  const events = readProviderEvents(name, fill(readFileSync(join(FOLDER, name), 'utf8')));
+  expect(decideFeedbackChange(MESSAGE, events, true)).toMatchObject(expected);
+});
+
+test.each(Object.entries(REPLIES))('%s', (name, { stage, outcome, failure }) => {
+  const replies: ServerReply[] = [];
+  const parser = new ReplyParser((reply) => replies.push(reply));
+  expect(parser.push(Buffer.from(`${fill(readFileSync(join(FOLDER, name), 'utf8')).trimEnd()}\n`))).toBeNull();
+  const [reply] = replies;
+  if (reply === undefined) throw new Error('no reply');
+  const result = classify(toReply(stage, reply));
+  expect(result).toMatchObject(outcome);
+  expect(classifyOutcome(result)).toEqual(failure);
+});
+
+/** Faults that no address has, in the words of servers. */
+const FAULTLESS_DIAGNOSTICS = [
+  '550 5.7.1 Rejected by local policy',
+  '550 5.7.1 client host blocked using Spamhaus',
+  '554 5.6.0 message content rejected',
+  '552 5.3.4 message size exceeds the maximum size',
+  '452 4.2.2 mailbox full',
+  '550 over quota',
+  '550 5.7.26 This mail is unauthenticated',
+  '550 too many messages too quickly',
+  '550 5.1.1 Sender does not exist',
+];
+
+test.each(FAULTLESS_DIAGNOSTICS)('a hard bounce, a drop or a rejection with "%s" suppresses nobody', (diagnostic) => {
+  const diagnosis = { status: null, diagnostic, host: null };
+  for (const fact of [
+    { kind: 'bounce', failureClass: 'hard', diagnosis },
+    { kind: 'provider-suppressed', reason: 'unknown', diagnosis },
+  ] as const) {
+    const event = { type: 't', key: 'k', messageId: 'm', reference: null, recipient: TO, at: null, fact };
+    const [report] = createEventReports('mailjet', [event], { now: 0, usesReferences: false, signsKeyOnly: false });
+    expect(decideFeedbackChange(MESSAGE, report?.events ?? [], true)).toMatchObject({ to: 'bounced', suppress: null });
+  }
+});
+
+test.each([
+  ['private@corp.example', 'bounce'],
+  ['vera@mail.corp.example', 'bounce'],
+  ['private@elsewhere.example', null],
+])('a failure at %s, to which the recipient forwards, suppresses for %s', (alias, suppress) => {
+  const evidence = { status: '5.1.1', diagnostic: null, reportingHost: null };
+  const failure = { class: 'hard', category: 'mailbox-unknown' } as const;
+  const event = { kind: 'bounce', recipient: TO, alias, evidence, permanent: true, failure } as const;
+  expect(decideFeedbackChange(MESSAGE, [event])).toMatchObject({ to: 'bounced', suppress });
 });
 
 /** Subjects of messages that an answer quotes. */
@@ -102,6 +220,17 @@ test.each([
 ])('the notice "%s" reports a delay', (text) => {
   const notice = `From: <postmaster@mx.example>\nSubject: Notice\nContent-Type: text/plain; charset=utf-8\n\n${TO}: ${text}\n`;
   expect(decideReport(notice)).toMatchObject({ kind: 'history-entry', verb: 'delay-reported', suppress: null });
+});
+
+test.each([
+  ['Adres bulunamadı. İletiniz teslim edilemedi çünkü adres bulunamadı veya posta alamıyor.', 'hard'],
+  ['주소를 찾을 수 없음. 주소를 찾을 수 없거나 메일을 수신할 수 없으므로 메일이 전송되지 않았습니다.', 'hard'],
+  ['找不到地址。您的邮件未送达，因为系统找不到该地址，或者该地址无法接收邮件。', 'hard'],
+  ['找不到地址。系統找不到這個地址，因此無法傳送您的郵件。', 'hard'],
+  ['受信トレイがいっぱいのため、メールを配信できませんでした。', 'soft'],
+])('the text "%s" reports a %s failure', (text, failureClass) => {
+  const notice = `From: <mailer-daemon@googlemail.com>\nSubject: Notice\nContent-Type: text/plain; charset=utf-8\n\n${TO}: ${text}\n`;
+  expect(decideReport(notice)).toMatchObject({ failure: { class: failureClass } });
 });
 
 test('a final failure beside words of a delay is a failure', () => {

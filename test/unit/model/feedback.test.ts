@@ -73,7 +73,7 @@ test.each<[string, State, readonly FeedbackEvent[], object]>([
     [createBounce(createRecipient('rITA@EXAMPLE.com'))],
     { suppress: 'bounce' },
   ],
-  ['a forwarding address', 'delivered', [createBounce(createRecipient(RECIPIENT, OTHER))], { suppress: 'bounce' }],
+  ['a forwarding address', 'delivered', [createBounce(createRecipient(RECIPIENT, OTHER))], { suppress: null }],
   [
     'a forwarding address first',
     'delivered',

@@ -70,8 +70,9 @@ describe('the events of SparkPost', () => {
 
   it.each([
     ['550 5.7.1 recipient address was suppressed due to customer policy', 'provider-suppressed'],
-    ['MAIL REFUSED - IP (192.0.2.10) is in black list', 'provider-suppressed'],
-    [undefined, 'provider-suppressed'],
+    ['MAIL REFUSED - IP (192.0.2.10) is in black list', 'bounce'],
+    ['550 5.1.1 bad recipient', 'provider-suppressed'],
+    [undefined, 'bounce'],
     ['550 5.7.1 Unconfigured Sending Domain <example.org>', 'bounce'],
     ['550 5.7.1 Exceed Sending Limit', 'bounce'],
     ['550 5.7.1 relaying denied', 'bounce'],
