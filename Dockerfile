@@ -1,7 +1,7 @@
 # The image of Postrider: the npm package on a slim Node image. docs/install-container.md describes it.
 # Any image with Node 24.21 or later and a POSIX shell works as the base, such as a mirror of your own.
 ARG NODE_IMAGE=node:24-bookworm-slim
-# The digest pins the base image, such as `sha256:…`. Without it the tag decides.
+# The digest of the base image, which pins it. Without a digest the tag decides.
 ARG NODE_DIGEST=
 ARG BASE=${NODE_IMAGE}${NODE_DIGEST:+@}${NODE_DIGEST}
 

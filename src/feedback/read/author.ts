@@ -1,7 +1,6 @@
 /** Determines the author of a received message: a mail server, an automatic responder or a person. */
 import { decodeHeaderValue } from './decode.ts';
-import { isDeliveryStatus } from './dsn.ts';
-import { type Entity, listLeafParts } from './entity.ts';
+import { type Entity, isDeliveryStatus, listLeafParts } from './entity.ts';
 import { findFieldValue } from './fields.ts';
 import {
   AUTO_REPLY_FIELDS,

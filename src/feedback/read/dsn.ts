@@ -7,7 +7,7 @@ import type { FeedbackEvent } from '../../model/feedback.ts';
 import { type FailureClassification, toTemporaryFailure } from './classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from './codes.ts';
 import { decodeEncodedWords } from './decode.ts';
-import { type Entity, listLeafParts } from './entity.ts';
+import { type Entity, isDeliveryStatus, listLeafParts } from './entity.ts';
 import { createEvidence, parseFieldAddress, stripType } from './evidence.ts';
 import type { FailureClassifier } from './failure-classifier.ts';
 import { type Field, findFieldValue, readFieldGroups } from './fields.ts';
@@ -24,22 +24,9 @@ export interface ReportContext {
   readonly classifier: FailureClassifier;
 }
 
-/** Media types of the machine-readable part. RFC 6533 section 3 defines the second type. */
-const REPORT_TYPES: readonly string[] = [
-  'message/delivery-status',
-  'message/global-delivery-status',
-  'text/delivery-status',
-  'application/delivery-status',
-  'message/x-delivery-status',
-];
-
 /** Fields that occur once per recipient. A second occurrence begins the fields of the next recipient. */
 const SINGLE_FIELD_NAMES: readonly string[] = ['final-recipient', 'action', 'status'];
 const RECIPIENT_FIELD_NAMES: readonly string[] = [...SINGLE_FIELD_NAMES, 'original-recipient'];
-
-export function isDeliveryStatus({ type }: Entity): boolean {
-  return REPORT_TYPES.includes(type);
-}
 
 /**
  * Returns one event for each recipient of the first machine-readable part, or an empty list if the message has no such

@@ -47,6 +47,20 @@ export function readEntity(raw: Uint8Array, maxOctets: number = MAX_TEXT_LENGTH)
   return parseEntity(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1'), maxOctets);
 }
 
+/** Media types of the machine-readable part. RFC 6533 section 3 defines the second type. */
+const REPORT_TYPES: readonly string[] = [
+  'message/delivery-status',
+  'message/global-delivery-status',
+  'text/delivery-status',
+  'application/delivery-status',
+  'message/x-delivery-status',
+];
+
+/** Returns true for the machine-readable part of a delivery status notification. */
+export function isDeliveryStatus({ type }: Entity): boolean {
+  return REPORT_TYPES.includes(type);
+}
+
 /** Returns all leaves of an entity in order. */
 export function listLeafParts(entity: Entity): readonly Entity[] {
   return entity.parts.length === 0 ? [entity] : entity.parts.flatMap(listLeafParts);

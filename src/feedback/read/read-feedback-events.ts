@@ -8,15 +8,8 @@ import type { FeedbackEvent } from '../../model/feedback.ts';
 import { readArfEvents } from './arf.ts';
 import { type AuthorKind, detectAuthor, isReply } from './author.ts';
 import { decodeHeaderValue } from './decode.ts';
-import {
-  findReportingHost,
-  isDeliveryStatus,
-  MAX_EVENTS,
-  type ReportContext,
-  readDsnEvents,
-  readStatusEvents,
-} from './dsn.ts';
-import { type Entity, listLeafParts, readEntity } from './entity.ts';
+import { findReportingHost, MAX_EVENTS, type ReportContext, readDsnEvents, readStatusEvents } from './dsn.ts';
+import { type Entity, isDeliveryStatus, listLeafParts, readEntity } from './entity.ts';
 import { createEvidence } from './evidence.ts';
 import { createFailureClassifier, type FailureClassifier } from './failure-classifier.ts';
 import { findFieldValue, readFields } from './fields.ts';
