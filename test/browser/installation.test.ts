@@ -74,7 +74,7 @@ test('a token that is created with the keyboard is shown once, is valid, and is 
   await page.getByRole('cell', { name: /^deploy/ }).waitFor();
   expect(await page.content()).not.toContain(token);
   const fetchStatus = async () =>
-    (await fetch(`${service.operatorUrl}/api/v1/tokens`, { headers: { Authorization: `Bearer ${token}` } })).status;
+    (await fetch(`${service.operatorUrl}/api/v1/accounts`, { headers: { Authorization: `Bearer ${token}` } })).status;
   expect(await fetchStatus()).toBe(200);
 
   await page.getByRole('button', { name: 'Revoke deploy' }).click();

@@ -181,9 +181,9 @@ test.each([
   );
   await checkListeners(service, secure);
 
-  // Closed connections do not count towards the limit of 100 live update streams.
+  // Closed connections do not count towards the limit of 50 live update streams of an actor.
   const streams = await Promise.all(
-    Array.from({ length: 60 }, () =>
+    Array.from({ length: 40 }, () =>
       fetch(`${service.operatorUrl}/api/v1/events`, { headers: { Authorization: `Bearer ${token}` } }),
     ),
   );

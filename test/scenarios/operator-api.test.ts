@@ -180,11 +180,13 @@ test('the public listener accepts a new key until it is revoked, and a revoked t
   await expect.poll(submitStatus).toBe(401);
   expect((await callApi('GET', '/audit?limit=1')).body).toMatchObject([{ actor: 'token:ci', action: 'key.revoke' }]);
 
-  const createdToken = (await callApi<{ id: number; token: string }>('POST', '/tokens', { name: 'gone' })).body;
+  // No token makes tokens.
+  expect((await callApi('POST', '/tokens', { name: 'gone' })).status).toBe(403);
+  const createdToken = await runJsonCommand<{ id: number; token: string }>(folder, ['token', 'create', 'gone']);
   const headers = createBearerHeader(createdToken.token);
   const useToken = async () => (await sendJson(service, 'GET', '/api/v1/accounts', { headers })).status;
   expect(await useToken()).toBe(200);
-  await callApi('POST', `/tokens/${createdToken.id}/revoke`);
+  await runJsonCommand(folder, ['token', 'revoke', String(createdToken.id)]);
   expect(await useToken()).toBe(401);
 });
 
