@@ -13,7 +13,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       action: 'token.create',
       target: `ünpaid ${number}`,
       before: null,
-      after: JSON.stringify({ expiresAt: 9 }),
+      after: JSON.stringify({ scope: 'full', expiresAt: 9 }),
     });
     for (const n of [1, 2, 3]) {
       const token = { name: `ünpaid ${n}`, prefix: 'po_a', hash: createHash(String(n)), expiresAt: 9 };
