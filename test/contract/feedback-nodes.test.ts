@@ -164,3 +164,33 @@ test('an action on many messages, newest first, and events about the same messag
   }
   expect(await countDeadlocks()).toBe(0);
 });
+
+test('changes of accounts and reports that lock these accounts for their reputation do not deadlock on PostgreSQL', async () => {
+  const { nodes, firstNode, countDeadlocks } = await openPostgresNodes(2);
+  await firstNode.createAccount('second', NO_LIMITS, Date.now());
+  for (let round = 0; round < selectCaseCount(8, 15); round += 1) {
+    const messages = [1, 2].map((accountId) =>
+      Array.from({ length: MESSAGE_COUNT }, (_, n) =>
+        createMessage({ accountId, to: `r${round}.${n}@example.com`, lease: LEASE }),
+      ),
+    );
+    await firstNode.accept(messages.flat());
+    await firstNode.settle(messages.flat().map((message) => createSettlement(message)));
+    const report = (accountMessages: typeof messages) =>
+      accountMessages.flat().map(({ id }) => createReport(id, HARD_BOUNCE));
+    await Promise.all([
+      ...nodes.flatMap((node) => [
+        node.recordFeedback(report(messages)),
+        node.recordFeedback(report(messages.slice(1))),
+      ]),
+      ...nodes.flatMap((node) =>
+        ['default', 'second', 'default'].flatMap((name) => [
+          node.unlockAccount(name, Date.now()),
+          node.setAccount(name, { volume: null }, Date.now()),
+        ]),
+      ),
+    ]);
+    for (const name of ['default', 'second']) await firstNode.unlockAccount(name, Date.now());
+  }
+  expect(await countDeadlocks()).toBe(0);
+});

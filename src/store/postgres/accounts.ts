@@ -1,6 +1,7 @@
 /**
  * Stores accounts and API keys. Every change increments the revision of the directory. The lock on the row of the
- * revision serializes the changes of all nodes.
+ * revision serializes the changes of all nodes. A change of an account first locks the account, then its counts, then
+ * the revision, like a batch that changes the status of accounts (reputation.ts).
  */
 
 import type { Account, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
@@ -16,6 +17,10 @@ import { readAllWindows, readWindow, resetReputation } from './reputation.ts';
 import type { Database, Session, Statement } from './session.ts';
 
 const SELECT_BY_NAME: Statement = { name: 'account_by_name', text: `${SELECT_ACCOUNTS} WHERE a.name = $1` };
+const LOCK_BY_NAME: Statement = {
+  name: 'account_lock_by_name',
+  text: 'SELECT id FROM account WHERE name = $1 FOR NO KEY UPDATE',
+};
 const SELECT_ALL: Statement = { name: 'account_all', text: `${SELECT_ACCOUNTS} ORDER BY a.name COLLATE "C"` };
 const SELECT_ANY: Statement = { name: 'account_any', text: 'SELECT 1 AS one FROM account LIMIT 1' };
 const INSERT_ACCOUNT: Statement = {
@@ -85,22 +90,19 @@ type Operations = Pick<
 >;
 
 export function prepareAccounts(database: Database): Operations {
-  /**
-   * Changes the account with this name. Locks the row of the directory's revision, which serializes the changes of all
-   * nodes, before it compares `expected`.
-   */
+  /** Changes the account with this name. Locks its row before it compares `expected`. */
   function changeAccount(
     [actor, action]: readonly [Actor | undefined, string],
     name: string,
     expected: string | undefined,
-    write: (session: Session, account: Account, revision: number) => Promise<unknown>,
+    write: (session: Session, account: Account) => Promise<unknown>,
   ): Promise<GuardedChangeResult<Account>> {
     return database.transaction(async (transaction) => {
-      const revision = await incrementRevision(transaction);
+      await transaction.query(LOCK_BY_NAME, [name]);
       const account = await findAccount(transaction, name);
       const conflict = findChangeConflict(account, expected);
       if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
-      await write(transaction, account, revision);
+      await write(transaction, account);
       const changedAccount = (await findAccount(transaction, name)) ?? account;
       await writeChange(transaction, actor, action, name, toAuditedAccount(account), toAuditedAccount(changedAccount));
       return toDone(changedAccount);
@@ -118,9 +120,10 @@ export function prepareAccounts(database: Database): Operations {
       [actor, reason === null ? 'account.unlock' : 'account.lock'],
       name,
       expected,
-      async (session, { id, thresholds }, revision) => {
+      async (session, { id, thresholds }) => {
         // An unlock resets the reputation. Otherwise the next bounce could lock the account again.
         if (reason === null) await resetReputation(session, id);
+        const revision = await incrementRevision(session);
         await session.query(SET_LOCK, [reason, reason === null ? null : now, revision, id]);
         const data = buildAccountData(name, reason, await readWindow(session, id, now), thresholds);
         await recordResourceEvent(session, reason === null ? 'account.unlocked' : 'account.locked', id, now, data);
@@ -169,22 +172,16 @@ export function prepareAccounts(database: Database): Operations {
       });
     },
     setAccount: (name, { bounceRate, complaintRate, sesConfigurationSet, ...limits }, _now, expected, actor) =>
-      changeAccount([actor, 'account.set'], name, expected, async (session, account, revision) => {
+      changeAccount([actor, 'account.set'], name, expected, async (session, account) => {
         const newVolume = limits.volume !== undefined;
         const newRate = limits.rate !== undefined;
         const columns = toLimitColumns({ ...account.limits, ...limits });
         const rates = [bounceRate ?? null, complaintRate ?? null];
         const configurationSet = sesConfigurationSet === undefined ? account.sesConfigurationSet : sesConfigurationSet;
-        await session.query(UPDATE_LIMITS, [
-          ...columns,
-          newVolume,
-          newRate,
-          ...rates,
-          configurationSet,
-          revision,
-          account.id,
-        ]);
         if (Object.keys(limits).length > 0) await session.query(newVolume ? DELETE_USAGE : MOVE_USAGE, [account.id]);
+        const revision = await incrementRevision(session);
+        const values = [...columns, newVolume, newRate, ...rates, configurationSet, revision, account.id];
+        await session.query(UPDATE_LIMITS, values);
       }),
     async readReputation(name, now) {
       const account = await findAccount(database, name);

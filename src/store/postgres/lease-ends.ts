@@ -18,7 +18,7 @@ import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { appendEvents, type EndedMessage, endMessages, type NewEvent } from './history.ts';
 import { insertSuppressionEvents } from './outbox.ts';
-import { addReputationDelta } from './reputation.ts';
+import { addReputation } from './reputation.ts';
 import { type Database, forceDurableCommit, type Statement, type Transaction } from './session.ts';
 
 // This query needs one index lookup per lease, in order of id. The condition on the state is written so that no partial
@@ -190,8 +190,7 @@ async function settleInTransaction(
       from = to;
     }
   }
-  for (const [accountId, delta, at] of deltas.listByAccount())
-    await addReputationDelta(transaction, accountId, delta, at);
+  await addReputation(transaction, deltas);
   return results;
 }
 

@@ -34,7 +34,7 @@ import {
   readHistories,
   storeReport,
 } from './report-rows.ts';
-import { addReputationDelta, recordComplaint } from './reputation.ts';
+import { addReputation, recordComplaint } from './reputation.ts';
 import { forceDurableCommit, type Statement, type Transaction } from './session.ts';
 
 const INSERT_PENDING: Statement = {
@@ -67,8 +67,7 @@ export async function recordBatch(
     suppressingEffects,
     deltas,
   );
-  for (const [accountId, delta, at] of deltas.listByAccount())
-    await addReputationDelta(transaction, accountId, delta, at);
+  await addReputation(transaction, deltas);
   const lastDeliveries = new Map<string, RecordedReport>();
   for (const { position, effect } of pendingEffects) {
     const report = batch[position];

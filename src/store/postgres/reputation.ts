@@ -4,7 +4,7 @@
  * has its own buckets, so that nodes do not wait for each other. A batch that may change the status of an account locks
  * the row of the account, so that the evaluated sum is exact.
  */
-import { type ReputationDelta, toComplainant, type WindowCounts } from '../../model/account.ts';
+import { toComplainant, type WindowCounts } from '../../model/account.ts';
 import { buildAccountData } from '../../model/webhook-payload.ts';
 import {
   evaluateReputation,
@@ -12,12 +12,13 @@ import {
   getLastExpiredHour,
   getLastHourBeforeWindow,
   needsEvaluation,
+  type ReputationDeltas,
   toHourSinceEpoch,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { incrementRevision } from './directory.ts';
 import { recordResourceEvent } from './outbox.ts';
-import type { Session, Statement, Transaction } from './session.ts';
+import type { Row, Session, Statement, Transaction } from './session.ts';
 
 const ADD_COUNTS: Statement = {
   name: 'reputation_add',
@@ -49,13 +50,12 @@ const RECORD_COMPLAINT: Statement = {
   text: `INSERT INTO complainant AS c (account_id, recipient, at) VALUES ($1, $2, $3)
     ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE c.at <= $4 RETURNING 1 AS one`,
 };
-const READ_STATUS: Statement = {
-  name: 'reputation_status',
-  text: 'SELECT locked_at, warning FROM account WHERE id = $1',
-};
-const LOCK_ACCOUNT_ROW: Statement = {
-  name: 'reputation_lock_account',
-  text: 'SELECT name, locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = $1 FOR NO KEY UPDATE',
+/** Locks the accounts whose status the batch can change. `$2` contains the accounts to evaluate without a warning. */
+const LOCK_EVALUATED_ACCOUNTS: Statement = {
+  name: 'reputation_lock_accounts',
+  text: `SELECT id, name, bounce_rate, complaint_rate, warning FROM account
+    WHERE id = ANY($1::int[]) AND locked_at IS NULL AND (warning IS NOT NULL OR id = ANY($2::int[]))
+    ORDER BY id FOR NO KEY UPDATE`,
 };
 const MARK_ACCOUNT_LOCKED: Statement = {
   name: 'reputation_write_lock',
@@ -78,50 +78,50 @@ export async function readAllWindows(session: Session, now: number): Promise<Map
   return new Map(sumRows.map((row) => [rows.readInteger(row, 'account_id'), rows.toWindowCounts(row)]));
 }
 
-/** Adds the counts of a batch. Locks the account or sets its warning if it reaches a threshold. */
-export async function addReputationDelta(
-  transaction: Transaction,
-  accountId: number,
-  delta: ReputationDelta,
-  now: number,
-): Promise<void> {
-  const { emails, bounces, complaints } = delta;
-  const [, [status]] = await Promise.all([
-    transaction.query(ADD_COUNTS, [accountId, toHourSinceEpoch(now), transaction.slot, emails, bounces, complaints]),
-    transaction.query(READ_STATUS, [accountId]),
+/**
+ * Adds the counts of a batch. Locks each account that reaches a threshold, or sets its warning. Rows are locked in the
+ * order in which changes of accounts (accounts.ts) lock them: accounts by id, their counts, the directory's revision.
+ */
+export async function addReputation(transaction: Transaction, deltas: ReputationDeltas): Promise<void> {
+  const batch = deltas.listByAccount();
+  if (batch.length === 0) return;
+  const evaluatedIds = batch.filter(([, delta]) => needsEvaluation(delta, false)).map(([accountId]) => accountId);
+  const [lockedRows] = await Promise.all([
+    transaction.query(LOCK_EVALUATED_ACCOUNTS, [batch.map(([accountId]) => accountId), evaluatedIds]),
+    ...batch.map(([accountId, { emails, bounces, complaints }, now]) =>
+      transaction.query(ADD_COUNTS, [accountId, toHourSinceEpoch(now), transaction.slot, emails, bounces, complaints]),
+    ),
   ]);
-  if (status === undefined || status.locked_at !== null || !needsEvaluation(delta, status.warning !== null)) return;
-  const [row] = await transaction.query(LOCK_ACCOUNT_ROW, [accountId]);
-  if (row === undefined || rows.readIntegerOrNull(row, 'locked_at') !== null) return;
-  await transaction.query(DELETE_OLD_COUNTS, [accountId, getLastExpiredHour(now)]);
-  const window = await readWindow(transaction, accountId, now);
+  const times = new Map(batch.map(([accountId, , now]) => [accountId, now]));
+  const evaluations = await Promise.all(
+    lockedRows.map((row) => evaluateAccount(transaction, row, times.get(rows.readInteger(row, 'id')) ?? 0)),
+  );
+  const changes = evaluations.flatMap(({ decision, ...evaluation }) =>
+    decision.kind === 'none' ? [] : [{ decision, ...evaluation }],
+  );
+  if (changes.length === 0) return;
+  const revision = await incrementRevision(transaction);
+  for (const { accountId, now, decision, describe } of changes)
+    if (decision.kind === 'lock') {
+      await transaction.query(MARK_ACCOUNT_LOCKED, [decision.reason, now, revision, accountId]);
+      await recordResourceEvent(transaction, 'account.locked', accountId, now, describe(decision.reason));
+    } else {
+      const { warning } = decision;
+      await transaction.query(WRITE_WARNING, [warning, revision, accountId]);
+      if (warning !== null) await recordResourceEvent(transaction, 'account.warned', accountId, now, describe(warning));
+    }
+}
+
+/** Evaluates a locked account. `describe` builds the data of its event. */
+async function evaluateAccount(transaction: Transaction, row: Row, now: number) {
+  const accountId = rows.readInteger(row, 'id');
+  const [, window] = await Promise.all([
+    transaction.query(DELETE_OLD_COUNTS, [accountId, getLastExpiredHour(now)]),
+    readWindow(transaction, accountId, now),
+  ]);
   const thresholds = rows.toThresholds(row);
-  const decision = evaluateReputation(window, thresholds, row.warning !== null);
-  const recordAccountEvent = (type: 'account.locked' | 'account.warned', reason: string) =>
-    recordResourceEvent(
-      transaction,
-      type,
-      accountId,
-      now,
-      buildAccountData(rows.readText(row, 'name'), reason, window, thresholds),
-    );
-  switch (decision.kind) {
-    case 'lock':
-      await transaction.query(MARK_ACCOUNT_LOCKED, [
-        decision.reason,
-        now,
-        await incrementRevision(transaction),
-        accountId,
-      ]);
-      await recordAccountEvent('account.locked', decision.reason);
-      return;
-    case 'warn':
-      await transaction.query(WRITE_WARNING, [decision.warning, await incrementRevision(transaction), accountId]);
-      if (decision.warning !== null) await recordAccountEvent('account.warned', decision.warning);
-      return;
-    case 'none':
-      return;
-  }
+  const describe = (reason: string) => buildAccountData(rows.readText(row, 'name'), reason, window, thresholds);
+  return { accountId, now, decision: evaluateReputation(window, thresholds, row.warning !== null), describe };
 }
 
 /**
