@@ -13,8 +13,9 @@ import type { Settings } from '../src/config/settings.ts';
 import { loadWebhookKey } from '../src/domains/setup.ts';
 import { createMessageIdGenerator } from '../src/model/submission.ts';
 import { DEFAULT_WEBHOOK_EVENT_TYPES, type NewWebhook } from '../src/model/webhook.ts';
-import { sealSigningSecret } from '../src/webhooks/sealing.ts';
+import { sealSigningSecret, sealTargetUrl } from '../src/webhooks/sealing.ts';
 import { createSigningSecret } from '../src/webhooks/signature.ts';
+import { maskTargetPath } from '../src/webhooks/target.ts';
 import { HOUR_MS, MINUTE_MS } from './accounts.ts';
 import type { OperatorAction } from './operators.ts';
 
@@ -71,7 +72,7 @@ interface WebhookActionContext {
 export function createWebhookActions({ settings, receiverUrl, now }: WebhookActionContext): readonly OperatorAction[] {
   const createEndpoint = (
     ageMs: number,
-    webhook: Omit<NewWebhook, 'url' | 'sealed'> & { readonly path: string },
+    webhook: Omit<NewWebhook, 'url' | 'sealedUrl' | 'sealed'> & { readonly path: string },
     testAgesMs: readonly number[],
   ): readonly OperatorAction[] => {
     const { path, ...members } = webhook;
@@ -80,11 +81,11 @@ export function createWebhookActions({ settings, receiverUrl, now }: WebhookActi
       at: now - ageMs,
       actor: 'page',
       async run(store, at) {
-        const sealedSecret = sealSigningSecret(loadWebhookKey(settings), createSigningSecret(randomBytes));
-        const result = await store.createWebhook(
-          { ...members, url: `${receiverUrl}${path}`, sealed: sealedSecret },
-          at,
-        );
+        const key = loadWebhookKey(settings);
+        const sealed = sealSigningSecret(key, createSigningSecret(randomBytes));
+        const url = new URL(`${receiverUrl}${path}`);
+        const urls = { url: maskTargetPath(url), sealedUrl: sealTargetUrl(key, url.href) };
+        const result = await store.createWebhook({ ...members, ...urls, sealed }, at);
         if (result.kind !== 'done') throw new Error(`the demo cannot create the endpoint ${path}: ${result.kind}`);
         createdId = result.value.id;
       },

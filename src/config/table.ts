@@ -394,7 +394,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_SECRET',
     { default: null, example: EXAMPLE_SECRET, secrecy: 'whole' },
     createValueKind('hexadecimal text', parseSecretText, '64 digits'),
-    'The secret of the installation, the same on every node. The secret encrypts private keys and the signing secrets of webhooks at rest, and signs return paths and operator sessions. If unset, the first start creates the file `secret` beside the embedded database, or with PostgreSQL in the folder `data` of the working directory.',
+    'The secret of the installation, the same on every node. The secret encrypts private keys, and the signing secrets and URLs of webhooks, at rest, and signs return paths and operator sessions. If unset, the first start creates the file `secret` beside the embedded database, or with PostgreSQL in the folder `data` of the working directory.',
   ),
   dns: createSpec(
     'POSTRIDER_DNS',

@@ -111,7 +111,10 @@ export function parseWebhookId(text: string): number | null {
 /** An endpoint. It contains no secret. */
 export interface Webhook {
   readonly id: number;
+  /** The URL, whose path and query are masked, because they may contain a secret. */
   readonly url: string;
+  /** The encrypted URL. */
+  readonly sealedUrl: string;
   /** The account whose events the endpoint receives; null if it receives the events of every account. */
   readonly accountId: number | null;
   /** The name of the account whose events the endpoint receives, or null. */
@@ -137,7 +140,9 @@ export interface Webhook {
 
 /** An endpoint to be stored. */
 export interface NewWebhook {
+  /** The masked URL. */
   readonly url: string;
+  readonly sealedUrl: string;
   /** The name of the account; null if the endpoint receives the events of every account. */
   readonly account: string | null;
   readonly name: string | null;
@@ -147,7 +152,7 @@ export interface NewWebhook {
 }
 
 /** The members of an endpoint that an operator can change. An absent member stays unchanged. */
-export type WebhookChange = Partial<Pick<Webhook, 'url' | 'name' | 'events'>>;
+export type WebhookChange = Partial<Pick<Webhook, 'url' | 'sealedUrl' | 'name' | 'events'>>;
 
 /** The result of creating an endpoint. */
 export type CreateWebhookResult =
@@ -240,9 +245,9 @@ export interface LeasedDelivery {
   readonly owner: string;
   /** The number of the lease, which increases with each claim of the delivery. */
   readonly lease: number;
-  /** The URL and the secrets of the endpoint at the time of the claim. */
-  readonly url: string;
-  /** The encrypted secrets: the current secret and, until its grace period ends, the previous secret. */
+  /** The encrypted URL of the endpoint at the time of the claim. */
+  readonly sealedUrl: string;
+  /** The encrypted secrets at that time: the current secret and, until its grace period ends, the previous secret. */
   readonly sealed: readonly string[];
   /** The number of this attempt in the schedule, 1 for the first. A replay starts at 1 again. */
   readonly attempt: number;

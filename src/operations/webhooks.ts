@@ -16,9 +16,10 @@ import {
   type WebhookEventType,
   type WebhookStatistics,
 } from '../model/webhook.ts';
-import { sealSigningSecret } from '../webhooks/sealing.ts';
+import { MASK } from '../printing/escape.ts';
+import { openTargetUrl, sealSigningSecret, sealTargetUrl } from '../webhooks/sealing.ts';
 import { createSigningSecret } from '../webhooks/signature.ts';
-import { maskTargetUrl, parseTargetUrl, resolveTarget } from '../webhooks/target.ts';
+import { maskTargetPath, maskTargetUrl, parseTargetUrl, resolveTarget } from '../webhooks/target.ts';
 import type { OperationContext } from './context.ts';
 import {
   createAccountNotFound,
@@ -85,7 +86,7 @@ export const createWebhook = defineOperation({
     if (!url.ok) return url;
     const secret = createSigningSecret(random);
     const sealedSecret = sealSigningSecret(loadWebhookKey(settings), secret);
-    const webhook = { url: url.value, account, name: name.value, events: events.value, sealed: sealedSecret };
+    const webhook = { ...url.value, account, name: name.value, events: events.value, sealed: sealedSecret };
     const result = await store.createWebhook(webhook, clock.now());
     switch (result.kind) {
       case 'done':
@@ -106,7 +107,7 @@ export const createWebhook = defineOperation({
 export const listWebhooks = defineOperation({
   name: 'webhook.list',
   id: 'listWebhooks',
-  summary: 'List the endpoints for webhooks',
+  summary: 'List the endpoints for webhooks, with the paths and queries of their URLs masked',
   makesChange: false,
   role: 'viewer',
   readsContent: false,
@@ -143,18 +144,21 @@ export const showWebhookStatistics = defineOperation({
 export const showWebhook = defineOperation({
   name: 'webhook.show',
   id: 'showWebhook',
-  summary: 'Show an endpoint for webhooks',
+  summary: 'Show an endpoint for webhooks; a token without the scope `full` sees the path and query of its URL masked',
   makesChange: false,
   role: 'viewer',
   readsContent: false,
   input: Type.Object({ id: WebhookId }),
   result: WebhookEntry,
   errors: ['not-found'],
-  async run({ id: text }, { store, clock }) {
+  async run({ id: text }, { store, clock, scope, settings }) {
     const id = parseId(text);
     if (!id.ok) return id;
     const webhook = await store.findWebhook(id.value);
-    return webhook === null ? createWebhookNotFound(id.value) : ok(toWebhookEntry(webhook, clock.now()));
+    if (webhook === null) return createWebhookNotFound(id.value);
+    const entry = toWebhookEntry(webhook, clock.now());
+    const seesUrl = scope === 'all' || scope === 'full';
+    return ok(seesUrl ? { ...entry, url: openTargetUrl(loadWebhookKey(settings), webhook.sealedUrl) } : entry);
   },
 });
 
@@ -191,7 +195,7 @@ export const updateWebhook = defineOperation({
     if (!url.ok) return url;
     return changeWebhook(id.value, context, ({ store }) =>
       store.updateWebhook(id.value, {
-        ...(url.value === null ? {} : { url: url.value }),
+        ...url.value,
         ...(events.value === null ? {} : { events: events.value }),
         ...(nameText === undefined ? {} : { name: name.value }),
       }),
@@ -293,14 +297,23 @@ export const rotateWebhook = defineOperation({
   },
 });
 
-/** Checks the URL of an endpoint, and that its host resolves to permitted addresses. Returns the normalized URL. */
-async function checkUrl(text: string, { settings }: Pick<OperationContext, 'settings'>): Promise<Result<string>> {
+/**
+ * Checks the URL of an endpoint, and that its host resolves to permitted addresses. Returns the normalized URL, masked
+ * and encrypted.
+ */
+async function checkUrl(
+  text: string,
+  { settings }: Pick<OperationContext, 'settings'>,
+): Promise<Result<Pick<Webhook, 'url' | 'sealedUrl'>>> {
+  if (text.includes(MASK))
+    return createInvalid('url', 'the URL is masked; give the whole URL, which `postrider webhook show ID` prints');
   const { webhookTargets: targets, dns } = settings;
   const url = parseTargetUrl(text, targets);
   // The error is a conflict and not an invalid input, because the settings of the installation do not permit the URL.
   if (!url.ok) return createConflict('url', `the URL ${quote(maskTargetUrl(text))} ${url.fault}`);
   const addresses = await resolveTarget(url.value, targets, createHostLookup(dns, targets === 'any'));
-  if (addresses.ok) return ok(url.value.href);
+  if (addresses.ok)
+    return ok({ url: maskTargetPath(url.value), sealedUrl: sealTargetUrl(loadWebhookKey(settings), url.value.href) });
   const message = `the URL ${quote(maskTargetUrl(text))} ${addresses.fault}`;
   return addresses.code === 'dns-failed' ? createUnavailable(message) : createConflict('url', message);
 }

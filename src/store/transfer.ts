@@ -125,7 +125,7 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     name: 'webhook',
     keyColumns: ['id'],
     columns: [
-      ...['id', 'url', 'account_id', 'name', 'events', 'sealed', 'previous_sealed', 'previous_until'],
+      ...['id', 'url', 'sealed_url', 'account_id', 'name', 'events', 'sealed', 'previous_sealed', 'previous_until'],
       ...['disabled_reason', 'disabled_at', 'failing_since', 'last_success_at', 'created_at', 'removed'],
     ],
     booleanColumns: ['removed'],

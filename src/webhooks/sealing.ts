@@ -1,5 +1,6 @@
 /**
- * Encrypts the signing secrets of endpoints at rest, with a key that is derived from the secret of the installation.
+ * Encrypts the signing secrets and the URLs of endpoints at rest, with a key that is derived from the secret of the
+ * installation.
  */
 import type { KeyObject } from 'node:crypto';
 import { seal, unseal } from '../domains/secret.ts';
@@ -10,6 +11,7 @@ const MAX_CACHED_KEYS = 1_024;
 
 /** Identifies the encrypted data. The error of a secret that cannot be decrypted contains this text. */
 const ASSOCIATED_DATA = 'the signing secret of a webhook';
+const URL_ASSOCIATED_DATA = 'the URL of a webhook';
 
 /** Encrypts a signing secret. `key` is the result of `loadWebhookKey` (domains/setup.ts). */
 export function sealSigningSecret(key: Buffer, secret: string): string {
@@ -22,6 +24,16 @@ export function sealSigningSecret(key: Buffer, secret: string): string {
  */
 export function openSigningSecret(key: Buffer, sealed: string): string {
   return unseal(key, sealed, ASSOCIATED_DATA).toString('utf8');
+}
+
+/** Encrypts the URL of an endpoint. */
+export function sealTargetUrl(key: Buffer, url: string): string {
+  return seal(key, Buffer.from(url, 'utf8'), URL_ASSOCIATED_DATA);
+}
+
+/** Decrypts the URL of an endpoint. Throws a SecretError like `openSigningSecret`. */
+export function openTargetUrl(key: Buffer, sealedUrl: string): string {
+  return unseal(key, sealedUrl, URL_ASSOCIATED_DATA).toString('utf8');
 }
 
 /**

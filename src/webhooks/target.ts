@@ -88,6 +88,11 @@ export function parseTargetUrl(text: string, targets: WebhookTargets): CheckResu
   return fault === null ? { ok: true, value: url } : { ok: false, ...fault };
 }
 
+/** Returns the URL with its path and query masked, because they may contain a secret of the receiver. */
+export function maskTargetPath({ href, origin, pathname, search }: URL): string {
+  return pathname === '/' && search === '' ? href : `${origin}/${MASK}`;
+}
+
 /**
  * Returns the URL for an error message. The URL is unchanged, except that the credentials and the query are masked. A
  * text that is not a URL is masked up to its last `@`, because its credentials cannot be recognized.

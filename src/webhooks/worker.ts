@@ -55,7 +55,7 @@ const STATUS_GONE = 410;
 const INSTALLATION_FAULTS = {
   'build a webhook': 'the body cannot be built from the stored event; report the cause shown in the log as a bug',
   'sign a webhook':
-    'the webhook cannot be signed; restore POSTRIDER_SECRET, or rotate the signing secret of the endpoint',
+    'the webhook cannot be signed; restore POSTRIDER_SECRET, or rotate the signing secret of the endpoint and give its URL again',
   'send a webhook': 'the request cannot be made; report the cause shown in the log as a bug',
 } as const;
 
@@ -85,6 +85,7 @@ export interface WebhookWorkerParts {
    * changed.
    */
   readonly openSecret: (sealed: string) => KeyObject;
+  readonly openUrl: (sealedUrl: string) => string;
   readonly publish: PublishOf<
     | 'webhook.attempt_succeeded'
     | 'webhook.attempt_failed'
@@ -111,8 +112,20 @@ export interface WebhookWorker {
 
 /** Starts the worker. */
 export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
-  const { node, clock, random, createSeed, store, settle, attempt, pace, openSecret, publish, getRetentionStart } =
-    parts;
+  const {
+    node,
+    clock,
+    random,
+    createSeed,
+    store,
+    settle,
+    attempt,
+    pace,
+    openSecret,
+    openUrl,
+    publish,
+    getRetentionStart,
+  } = parts;
   /** The leased deliveries of this node, from the claim until the result is recorded. */
   const deliveriesInProgress = new Map<string, LeasedDelivery>();
   const slots = createSlots(clock.monotonic);
@@ -326,13 +339,14 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     return openedKeys;
   }
 
-  async function attemptOnce({ id, url, sealed, event }: LeasedDelivery, at: number): Promise<AttemptOutcome> {
+  async function attemptOnce({ id, sealedUrl, sealed, event }: LeasedDelivery, at: number): Promise<AttemptOutcome> {
     if (event.kind === 'missing') return createInstallationFault('the message of the event is no longer stored');
     let operation: keyof typeof INSTALLATION_FAULTS = 'build a webhook';
     try {
       const body = Buffer.from(buildBody(event));
       operation = 'sign a webhook';
       const headers = { ...signWebhook(id, at, body, openSecrets(sealed)) };
+      const url = openUrl(sealedUrl);
       operation = 'send a webhook';
       return { ...(await attempt({ url, headers, body })), isInstallationFault: false };
     } catch (error) {

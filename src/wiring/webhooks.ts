@@ -10,7 +10,7 @@ import { createGroupCommit } from '../store/commits.ts';
 import type { WebhookStore, WebhookWorkerStore } from '../store/webhook-store.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
 import { createWebhookPace } from '../webhooks/pace.ts';
-import { createSigningKeyCache } from '../webhooks/sealing.ts';
+import { createSigningKeyCache, openTargetUrl } from '../webhooks/sealing.ts';
 import { startWebhookWorker } from '../webhooks/worker.ts';
 import type { ClusterNode } from './node.ts';
 
@@ -57,6 +57,12 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     utilization = performance.eventLoopUtilization();
     return performance.eventLoopUtilization(utilization, previousUtilization).utilization;
   });
+  let key: Buffer | null = null;
+  // The key is derived at the first use, so that an installation without endpoints needs no secret.
+  const getKey = () => {
+    key ??= loadWebhookKey(settings);
+    return key;
+  };
   const worker = startWebhookWorker({
     node: node.name,
     clock,
@@ -67,8 +73,8 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     settle: settleCommits.submit,
     attempt: client.attempt,
     pace,
-    // The key is derived at the first use, so that an installation without endpoints needs no secret.
-    openSecret: createSigningKeyCache(() => loadWebhookKey(settings)),
+    openSecret: createSigningKeyCache(getKey),
+    openUrl: (sealedUrl) => openTargetUrl(getKey(), sealedUrl),
     publish,
   });
   stack.defer(() => worker.drain(Math.min(MAX_DRAIN_MS, drainMs)));

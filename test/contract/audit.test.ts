@@ -27,7 +27,7 @@ const createStep = (change: Partial<ImportStep> = {}): ImportStep => ({
 const createManualEntry = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
 
 const NEW_WEBHOOK: NewWebhook = {
-  ...{ url: 'https://hooks.example.com/', account: null, name: null },
+  ...{ url: 'https://hooks.example.com/', sealedUrl: createSecret('9').hash, account: null, name: null },
   ...{ events: ['message.bounced'], sealed: createSecret('9').hash },
 };
 

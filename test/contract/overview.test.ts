@@ -206,7 +206,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('acme', NO_LIMITS, NOW);
     const createWebhook = async (path: string) => {
       const url = `https://hooks.example.com/${path}`;
-      const endpoint = { url, account: 'acme', name: null, events: WEBHOOK_EVENT_TYPES, sealed: 'sealed' };
+      const endpoint = {
+        url,
+        sealedUrl: url,
+        account: 'acme',
+        name: null,
+        events: WEBHOOK_EVENT_TYPES,
+        sealed: 'sealed',
+      };
       return expectDone(await store.createWebhook(endpoint, NOW));
     };
     const [gone, removed, stopped, healthy] = [

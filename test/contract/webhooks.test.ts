@@ -28,7 +28,14 @@ const EVENT_VERBS: readonly string[] = WEBHOOK_EVENT_TYPES.filter((type) => type
 
 const createSeed = () => randomBytes(8).toString('hex');
 const createEndpoint = (members: Partial<NewWebhook> = {}): NewWebhook => ({
-  ...{ url: 'https://hooks.example.com/', account: null, name: null, events: WEBHOOK_EVENT_TYPES, sealed: 'sealed-1' },
+  ...{
+    url: 'https://hooks.example.com/',
+    sealedUrl: 'sealed-url',
+    account: null,
+    name: null,
+    events: WEBHOOK_EVENT_TYPES,
+    sealed: 'sealed-1',
+  },
   ...members,
 });
 
@@ -372,7 +379,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const now = Date.now();
     const [firstLease] = await claimAllDeliveries(store, now);
     expect(firstLease).toMatchObject({
-      url: 'https://hooks.example.com/',
+      sealedUrl: 'sealed-url',
       sealed: ['sealed-1'],
       attempt: 1,
       owner: 'node-a',

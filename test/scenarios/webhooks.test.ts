@@ -138,7 +138,7 @@ test('commands print the time until which the old secret signs, a refused URL wi
   }
 });
 
-test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with an error that names the remedy, and can be replayed after a rotation of the signing secret', async () => {
+test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with an error that names the remedy, and can be replayed after a rotation of the signing secret and an update of the URL', async () => {
   const receiver = await startReceiver();
   const lostSecretFolder = rig.createFolder();
   const settings = { ...SETTINGS, POSTRIDER_SECRET: 'cd'.repeat(32) };
@@ -153,9 +153,10 @@ test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with 
   const listDeliveries = () =>
     runWithLostSecret<(Delivery & { readonly attempts: readonly { error: string }[] })[]>('webhook', 'deliveries', id);
   await expect.poll(async () => (await listDeliveries())[0]?.status).toBe('failed');
-  expect((await listDeliveries())[0]?.attempts[0]?.error).toMatch(/restore POSTRIDER_SECRET, or rotate/);
+  expect((await listDeliveries())[0]?.attempts[0]?.error).toMatch(/restore POSTRIDER_SECRET, or rotate .* give its URL again/);
   expect(receiver.receivedWebhooks).toEqual([]);
   const { secret } = await runWithLostSecret<{ secret: string }>('webhook', 'rotate', id);
+  await runWithLostSecret('webhook', 'update', id, '--url', receiver.url);
   await runWithLostSecret('webhook', 'replay', id);
   await expect.poll(() => receiver.receivedWebhooks.length).toBe(1);
   const [received] = receiver.receivedWebhooks;

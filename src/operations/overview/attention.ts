@@ -16,7 +16,6 @@ import {
 } from '../../model/overview.ts';
 import { requiresAuthenticatedSender } from '../../model/submission.ts';
 import { formatWebhookId, type Webhook } from '../../model/webhook.ts';
-import { maskUrl } from '../../printing/escape.ts';
 import { formatSpan, formatTime, shortenText } from '../../printing/text.ts';
 import { sumTraffic } from './figures.ts';
 import { getTransportName } from './health.ts';
@@ -365,7 +364,7 @@ function describeDisabledWebhook({ id, url, disabled }: Webhook): AttentionItem 
   const consequence = 'its events are not sent and are purged after 30 days';
   return createFailure(
     ['webhook-disabled', webhookId],
-    `Endpoint ${webhookId} (${shortenText(maskUrl(url), MAX_URL_LENGTH)}) was disabled${disabledAtText}, because ${cause}: ${consequence}`,
+    `Endpoint ${webhookId} (${shortenText(url, MAX_URL_LENGTH)}) was disabled${disabledAtText}, because ${cause}: ${consequence}`,
     `Correct the receiver, then run \`postrider webhook enable ${webhookId}\`; or run \`postrider webhook disable ${webhookId}\` or \`postrider webhook delete ${webhookId}\``,
     `/webhooks/${webhookId}`,
   );

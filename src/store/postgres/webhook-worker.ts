@@ -102,7 +102,7 @@ const LEASE_DELIVERIES: Statement = {
       WHERE d.ctid = ANY(ARRAY(SELECT row FROM due)) RETURNING d.*
     )
     SELECT l.id, l.webhook_id, l.type, l.message_id, l.sequence, l.state, l.suppressed, l.at, l.data, l.lease, l.attempt,
-      w.url, w.sealed, w.previous_sealed, w.previous_until,
+      w.sealed_url, w.sealed, w.previous_sealed, w.previous_until,
       m.key_id, m.accepted_at, m."to", m."from", m.subject, a.name AS account,
       e.at AS entry_at, e.verb, e.by, e.detail, e.failure, e.attempt AS entry_attempt
     FROM leased l JOIN webhook w ON w.id = l.webhook_id
@@ -292,7 +292,7 @@ function toLeasedDelivery(row: Row, owner: string, now: number): LeasedDelivery 
     webhookId: rows.readInteger(row, 'webhook_id'),
     owner,
     lease: rows.readInteger(row, 'lease'),
-    url: rows.readText(row, 'url'),
+    sealedUrl: rows.readText(row, 'sealed_url'),
     sealed: [rows.readText(row, 'sealed'), ...(isPreviousValid ? [previousSecret] : [])],
     attempt: rows.readInteger(row, 'attempt') + 1,
     event: readEvent(row),

@@ -21,7 +21,7 @@ import { waitForEarlierTransactions } from './outbox.ts';
 import type { Database, Row, Session, Statement, Transaction } from './session.ts';
 
 /** The first schema version whose nodes record events. */
-const MIN_SCHEMA_VERSION = 17;
+const MIN_SCHEMA_VERSION = 25;
 
 /** Selects endpoints as `w`, with the names of their accounts. */
 export const SELECT_WEBHOOKS =
@@ -68,12 +68,12 @@ const COUNT_WEBHOOKS: Statement = {
 };
 const INSERT_WEBHOOK: Statement = {
   name: 'webhook_insert',
-  text: `INSERT INTO webhook (url, account_id, name, events, sealed, created_at, start)
-    VALUES ($1, $2, $3, $4, $5, $6, pg_snapshot_xmin(pg_current_snapshot())::text::bigint) RETURNING id`,
+  text: `INSERT INTO webhook (url, sealed_url, account_id, name, events, sealed, created_at, start)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, pg_snapshot_xmin(pg_current_snapshot())::text::bigint) RETURNING id`,
 };
 const UPDATE_WEBHOOK: Statement = {
   name: 'webhook_update',
-  text: 'UPDATE webhook SET url = $2, name = $3, events = $4 WHERE id = $1',
+  text: 'UPDATE webhook SET url = $2, sealed_url = $3, name = $4, events = $5 WHERE id = $1',
 };
 const ENABLE_WEBHOOK: Statement = {
   name: 'webhook_enable',
@@ -91,7 +91,7 @@ const ROTATE_SECRET: Statement = {
 };
 const MARK_WEBHOOK_REMOVED: Statement = {
   name: 'webhook_mark_removed',
-  text: `UPDATE webhook SET removed = true, url = '', events = 0, sealed = '', previous_sealed = NULL WHERE id = $1`,
+  text: `UPDATE webhook SET removed = true, url = '', sealed_url = '', events = 0, sealed = '', previous_sealed = NULL WHERE id = $1`,
 };
 
 const INSERT_TEST_DELIVERY: Statement = {
@@ -218,7 +218,7 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
   }
 
   return {
-    async createWebhook({ url, account, name, events, sealed }, now, actor) {
+    async createWebhook({ url, sealedUrl, account, name, events, sealed }, now, actor) {
       const result = await database.transaction(async (transaction) => {
         await transaction.query(LOCK_TYPES, []);
         const nodes = await transaction.query(SELECT_NODES, [serverTime()]);
@@ -234,7 +234,7 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         const [count = {}] = await transaction.query(COUNT_WEBHOOKS, []);
         if (rows.readInteger(count, 'n') >= MAX_WEBHOOKS) return { kind: 'too-many' } as const;
         const accountId = accountRow === undefined ? null : rows.readInteger(accountRow, 'id');
-        const values = [url, accountId, name, toEventMask(events), sealed, now];
+        const values = [url, sealedUrl, accountId, name, toEventMask(events), sealed, now];
         const [inserted = {}] = await transaction.query(INSERT_WEBHOOK, values);
         await writeSubscribedTypes(transaction);
         const createdWebhook = await findWebhook(transaction, rows.readInteger(inserted, 'id'));
@@ -254,8 +254,8 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
     findWebhook: (id) => findWebhook(database, id),
     updateWebhook: (id, changes, actor) =>
       changeSubscription(id, 'webhook.update', actor, (transaction, before) => {
-        const { url, name, events } = { ...before, ...changes };
-        return transaction.query(UPDATE_WEBHOOK, [id, url, name, toEventMask(events)]);
+        const { url, sealedUrl, name, events } = { ...before, ...changes };
+        return transaction.query(UPDATE_WEBHOOK, [id, url, sealedUrl, name, toEventMask(events)]);
       }),
     enableWebhook: (id, actor) =>
       changeWebhook(id, 'webhook.enable', actor, (transaction) => transaction.query(ENABLE_WEBHOOK, [id])),

@@ -160,6 +160,7 @@ export function toWebhook(row: rows.Row): Webhook {
   return {
     id: rows.readInteger(row, 'id'),
     url: rows.readText(row, 'url'),
+    sealedUrl: rows.readText(row, 'sealed_url'),
     accountId: rows.readIntegerOrNull(row, 'account_id'),
     account: rows.readTextOrNull(row, 'account'),
     name: rows.readTextOrNull(row, 'name'),

@@ -63,12 +63,12 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   const selectLiveNodes = database.prepare('SELECT name, version, records_events FROM node WHERE alive_until > ?');
   const countWebhooks = database.prepare('SELECT count(*) AS n FROM webhook WHERE removed = 0');
   const insertWebhook = database.prepare(
-    `INSERT INTO webhook (url, account_id, name, events, sealed, created_at, start)
-     VALUES (?, ?, ?, ?, ?, ?, coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'outbox'), 0))`,
+    `INSERT INTO webhook (url, sealed_url, account_id, name, events, sealed, created_at, start)
+     VALUES (?, ?, ?, ?, ?, ?, ?, coalesce((SELECT seq + 1 FROM sqlite_sequence WHERE name = 'outbox'), 0))`,
   );
   const selectAll = database.prepare(`${SELECT_WEBHOOKS} WHERE w.removed = 0 ORDER BY w.id`);
   const selectById = database.prepare(`${SELECT_WEBHOOKS} WHERE w.id = ? AND w.removed = 0`);
-  const updateById = database.prepare('UPDATE webhook SET url = ?, name = ?, events = ? WHERE id = ?');
+  const updateById = database.prepare('UPDATE webhook SET url = ?, sealed_url = ?, name = ?, events = ? WHERE id = ?');
   const enableById = database.prepare(
     'UPDATE webhook SET disabled_reason = NULL, disabled_at = NULL, failing_since = NULL WHERE id = ?',
   );
@@ -77,7 +77,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     'UPDATE webhook SET previous_sealed = sealed, previous_until = ?, sealed = ? WHERE id = ?',
   );
   const markWebhookRemoved = database.prepare(
-    `UPDATE webhook SET removed = 1, url = '', events = 0, sealed = '', previous_sealed = NULL WHERE id = ?`,
+    `UPDATE webhook SET removed = 1, url = '', sealed_url = '', events = 0, sealed = '', previous_sealed = NULL WHERE id = ?`,
   );
   const writeTypes = database.prepare('UPDATE webhook_subscription SET events = ?');
   const selectTypes = database.prepare('SELECT DISTINCT events FROM webhook WHERE removed = 0');
@@ -264,7 +264,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       return {
         ...{ id, webhookId, owner, sealed },
         lease: rows.readInteger(row, 'lease') + 1,
-        url: rows.readText(webhook, 'url'),
+        sealedUrl: rows.readText(webhook, 'sealed_url'),
         attempt: rows.readInteger(row, 'attempt') + 1,
         event: readEvent(row),
       };
@@ -298,7 +298,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
 
   return {
     createWebhook(webhook: NewWebhook, now: number, actor?: Actor): CreateWebhookResult {
-      const { url, account, name, events, sealed } = webhook;
+      const { url, sealedUrl, account, name, events, sealed } = webhook;
       const earlierNode = selectLiveNodes
         .all(now)
         .find((row) => !rows.readBoolean(row, 'records_events') || !recordsEvents(rows.readText(row, 'version')));
@@ -312,7 +312,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       if (account !== null && accountRow === undefined) return { kind: 'missing' };
       if (rows.readInteger(countWebhooks.get() ?? {}, 'n') >= MAX_WEBHOOKS) return { kind: 'too-many' };
       const accountId = accountRow === undefined ? null : rows.readInteger(accountRow, 'id');
-      const { lastInsertRowid } = insertWebhook.run(url, accountId, name, toEventMask(events), sealed, now);
+      const { lastInsertRowid } = insertWebhook.run(url, sealedUrl, accountId, name, toEventMask(events), sealed, now);
       updateTypes();
       const createdWebhook = findWebhook(Number(lastInsertRowid));
       if (createdWebhook === null) return { kind: 'missing' };
@@ -329,8 +329,8 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     findWebhook,
     updateWebhook(id: number, changes: WebhookChange, actor?: Actor): ChangeResult<Webhook> {
       return changeWebhook(id, 'webhook.update', actor, (before) => {
-        const { url, name, events } = { ...before, ...changes };
-        updateById.run(url, name, toEventMask(events), id);
+        const { url, sealedUrl, name, events } = { ...before, ...changes };
+        updateById.run(url, sealedUrl, name, toEventMask(events), id);
         updateTypes();
       });
     },

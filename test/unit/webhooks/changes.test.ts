@@ -1,20 +1,31 @@
 /**
  * Tests that a change of an endpoint applies, on every node, to every attempt that begins after the operation has
- * returned: the operation waits for the leases of earlier claims.
+ * returned: the operation waits for the leases of earlier claims. Tests who sees the URL.
  */
 import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { loadSettings } from '../../../src/config/load.ts';
+import type { Scope } from '../../../src/model/access.ts';
 import { DELIVERY_LEASE_MS, formatWebhookId, MAX_START_DELAY_MS } from '../../../src/model/webhook.ts';
 import { perform } from '../../../src/operations/operation.ts';
-import { deleteWebhook, disableWebhook, rotateWebhook, updateWebhook } from '../../../src/operations/webhooks.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  disableWebhook,
+  listWebhooks,
+  rotateWebhook,
+  showWebhook,
+  updateWebhook,
+} from '../../../src/operations/webhooks.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
+import { createOperationRig } from '../operations/operation-rig.ts';
 
 const OLD_URL = 'https://192.31.196.7/old';
 const NEW_URL = 'https://192.31.196.7/new';
@@ -31,7 +42,7 @@ async function openTestStore(): Promise<Store> {
 
 const context = (store: Store) => ({
   ...{ store, clock: systemClock, random: randomBytes, settings: SETTINGS },
-  ...{ actor: 'cli:test', status: null, publish: () => undefined },
+  ...{ actor: 'cli:test', scope: 'all', status: null, publish: () => undefined },
 });
 
 test.each([
@@ -45,6 +56,7 @@ test.each([
     const store = await openTestStore();
     const endpoint = {
       url: OLD_URL,
+      sealedUrl: OLD_URL,
       account: null,
       name: null,
       events: ['message.accepted'],
@@ -98,3 +110,27 @@ test.each([
     }
   },
 );
+
+test('the path and the query of a URL are masked in lists, results, the audit log and for tokens without the scope full, and encrypted in the store', async () => {
+  const rig = await createOperationRig();
+  const url = 'https://192.31.196.7/hooks/secret-word?token=secret-word';
+  const maskedUrl = 'https://192.31.196.7/********';
+  const { id } = await rig.performSuccessfully(createWebhook, { url });
+  const updated = await rig.performSuccessfully(updateWebhook, { id, url: `${url}2`, name: 'shop' });
+  const [listed] = await rig.performSuccessfully(listWebhooks, {});
+  const showAs = async (scope: Scope) => {
+    const result = await perform(showWebhook, { id }, { ...rig.context, scope });
+    return result.ok ? result.value.url : result.error;
+  };
+  expect([updated.url, listed?.url, await showAs('read'), await showAs('content')]).toEqual(Array(4).fill(maskedUrl));
+  expect([await showAs('all'), await showAs('full')]).toEqual([`${url}2`, `${url}2`]);
+  for (const masked of [maskedUrl, 'https://192.31.196.7/other?token=********'])
+    expect(await rig.perform(updateWebhook, { id, url: masked })).toMatchObject({
+      error: { code: 'invalid', message: expect.stringContaining('give the whole URL') },
+    });
+  await rig.performSuccessfully(deleteWebhook, { id });
+  const [entries, files] = [await await rig.store.listAudit(null, 10), readdirSync(rig.folder)];
+  expect(JSON.stringify(entries)).toContain(maskedUrl);
+  const content = files.map((name) => readFileSync(join(rig.folder, name), 'latin1')).join();
+  expect(JSON.stringify(entries) + content).not.toContain('secret-word');
+});

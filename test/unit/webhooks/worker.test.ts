@@ -85,7 +85,7 @@ function createRig(
       id,
       webhookId,
       ...lease,
-      url: `https://${webhookId}.test/`,
+      sealedUrl: `https://${webhookId}.test/`,
       sealed: [SECRET],
       event: EVENT,
       ...members,
@@ -145,6 +145,7 @@ function createRig(
         settlements.push(settlement);
         return result;
       },
+      openUrl: (sealedUrl) => sealedUrl,
       async attempt(request) {
         requests.push(request);
         return options.attempt?.(request) ?? respondWith(200);
@@ -195,7 +196,7 @@ describe('the worker', () => {
         respondWith(url.endsWith('/busy') ? 503 : 500, url.endsWith('/busy') ? 600_000 : null),
     });
     rig.addDelivery(1);
-    rig.addDelivery(2, { url: 'https://2.test/busy' });
+    rig.addDelivery(2, { sealedUrl: 'https://2.test/busy' });
     rig.addDelivery(3, { attempt: 10 });
     const worker = rig.start();
     await rig.clock.advance(0);
