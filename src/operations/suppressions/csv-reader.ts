@@ -9,6 +9,7 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type Parser, parse } from 'csv-parse';
 import { quote } from '../../config/units.ts';
+import { unescapeCsvText } from '../../printing/csv.ts';
 import { FORMAT_NAMES, normalizeName } from './export-formats.ts';
 import { type Columns, findColumns, interpretRow, type ListRow, type RowOptions } from './list-row.ts';
 import { countLines, ListFault } from './list-text.ts';
@@ -95,7 +96,7 @@ export async function* readCsv(
     const startLine = line + (empty_lines - emptyLines);
     emptyLines = empty_lines;
     line = lines + 1;
-    const cells = row.record.map((cell) => cell.trim());
+    const cells = row.record.map((cell) => unescapeCsvText(cell.trim()));
     if (header === null) {
       const parsedHeader = parseHeader(cells);
       header = parsedHeader ?? { columns: DEFAULT_COLUMNS, names: DEFAULT_NAMES };

@@ -1,4 +1,5 @@
-/** Writes suppression lists as CSV (RFC 4180). Pure. */
+/** Writes suppression lists as CSV. Pure. */
+import { formatCsvCell } from '../../printing/csv.ts';
 import type { SuppressionEntry } from './schemas.ts';
 
 export const CSV_HEADER = 'address,reason,at,source\n';
@@ -8,11 +9,5 @@ export const CSV_HEADER = 'address,reason,at,source\n';
  * read lines, such as `grep`, need.
  */
 export function formatCsvRow({ address, reason, at, source }: SuppressionEntry): string {
-  return `${formatCsvCell(address)},${reason},${at},${source ?? ''}\n`;
-}
-
-/** Quotes a cell if necessary (RFC 4180 section 2, rules 5 to 7). */
-function formatCsvCell(text: string): string {
-  const isPlain = !(text.includes(',') || text.includes('"') || text.includes('\n') || text.includes('\r'));
-  return isPlain ? text : `"${text.replaceAll('"', '""')}"`;
+  return `${formatCsvCell(address)},${reason},${at},${formatCsvCell(source ?? '')}\n`;
 }

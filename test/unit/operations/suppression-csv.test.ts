@@ -155,6 +155,13 @@ describe('the memory and the time for reading a hostile file are limited', () =>
   });
 });
 
+it('an address that begins like a formula is exported with an apostrophe, and imported with or without it', async () => {
+  const entry = { address: '+ada@example.com', reason: 'manual', source: null, at: NOW } as const;
+  expect(formatCsvRow(toSuppressionEntry(entry))).toMatch(/^'\+ada@example\.com,/);
+  const bytes = Buffer.from("'+ada@example.com\n+bob@example.com\n");
+  expect((await readRows(bytes)).map((row) => (row as string[])[0])).toEqual(['+ada@example.com', '+bob@example.com']);
+});
+
 it('the export of any list is read back unchanged', async () => {
   const address = fc
     .tuple(fc.string({ minLength: 1, maxLength: 12 }), fc.boolean())
