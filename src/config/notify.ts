@@ -1,5 +1,5 @@
 /** Parses the settings of notifications to operators, and checks the settings that depend on one another. */
-import { parseAddress } from '../model/address.ts';
+import { parseAddress, parseSenderAddress } from '../model/address.ts';
 import type { NotificationTarget } from '../model/notification.ts';
 import { MASK } from '../printing/escape.ts';
 import { isSigningSecret } from '../webhooks/signature.ts';
@@ -52,8 +52,8 @@ function maskTarget(text: string): string {
 function parseTarget(text: string): ParseResult<NotificationTarget> {
   if (text === '') return createFault('the list contains an empty target; remove a comma');
   if (text.toLowerCase().startsWith(MAIL_SCHEME)) {
-    const address = parseMailAddress(text.slice(MAIL_SCHEME.length));
-    return address === null
+    const address = text.slice(MAIL_SCHEME.length);
+    return parseAddress(address) === null
       ? createFault(`${quote(text)} is not an address such as mailto:ops@example.com`)
       : createParseResult({ kind: 'mail', text: `${MAIL_SCHEME}${address}`, address });
   }
@@ -69,14 +69,9 @@ function parseTarget(text: string): ParseResult<NotificationTarget> {
 
 /** Parses POSTRIDER_NOTIFY_FROM. */
 export function parseNotifyFrom(text: string): ParseResult<string> {
-  const address = parseMailAddress(text);
-  return address === null
+  return parseSenderAddress(text) === null
     ? createFault(`${quote(text)} is not an address such as postrider@example.com`)
-    : createParseResult(address);
-}
-
-function parseMailAddress(text: string): string | null {
-  return parseAddress(text) === null ? null : text;
+    : createParseResult(text);
 }
 
 /** Parses POSTRIDER_NOTIFY_SECRET. The error contains no part of the secret. */

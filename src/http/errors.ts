@@ -89,7 +89,8 @@ export const ERRORS = {
     status: 400,
     message: 'Invalid email address: …',
     headers: [],
-    condition: '`to` or `from` is not a bare address such as name@example.com, or contains NUL',
+    condition:
+      '`to` or `from` is not a bare address such as name@example.com, or contains NUL, or the quoted local part of `from` contains `@`, `<`, `>`, `,` or `=?`',
     remedy: 'send a bare address without a display name',
     example: 'to',
   },

@@ -64,6 +64,16 @@ export function parseAddress(text: string): Address | null {
   return { localPart, domain, isAscii };
 }
 
+/** Mail programs read one of these in a quoted local part of `From` as another address or as an encoded word. */
+const MISREAD_IN_SENDER = /[@<>,]|=\?/;
+
+/** Parses the address of a sender. Returns null also if mail programs misread its quoted local part. */
+export function parseSenderAddress(text: string): Address | null {
+  const address = parseAddress(text);
+  const isMisread = address?.localPart.startsWith('"') === true && MISREAD_IN_SENDER.test(address.localPart);
+  return isMisread ? null : address;
+}
+
 /** Returns the index of the `@` after a Dot-string (RFC 5321 section 4.1.2), or -1. */
 function findDotAtomEnd(text: string): number {
   let isAfterDot = true;

@@ -5,7 +5,7 @@
  * The validation reports missing fields first, then wrong types, then invalid content. It never throws for any JSON
  * value.
  */
-import { type Address, parseAddress, toCanonicalAddress } from './address.ts';
+import { type Address, parseAddress, parseSenderAddress, toCanonicalAddress } from './address.ts';
 
 /** The fields of a valid request, and values that are derived from them. */
 interface ValidSubmission {
@@ -62,7 +62,7 @@ export function validateSubmission(body: unknown): ValidationResult {
     findForbiddenCharacter('message', message);
   if (refusal !== null) return createRefusal(refusal);
   const toAddress = parseAddress(to);
-  const fromAddress = parseAddress(from);
+  const fromAddress = parseSenderAddress(from);
   if (toAddress === null || fromAddress === null) {
     const fields = [...(toAddress === null ? ['to'] : []), ...(fromAddress === null ? ['from'] : [])];
     return createRefusal({ code: 'invalid-address', fields });

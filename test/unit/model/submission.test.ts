@@ -109,6 +109,16 @@ describe('admission', () => {
     }
   });
 
+  it('refuses a sender whose quoted local part mail programs misread, but accepts such a recipient', () => {
+    for (const localPart of ['a@b', 'a\\@b', '<a', 'a>', 'a,b', '=?utf-8?q?a?=']) {
+      const address = `"${localPart}"@b.example`;
+      expect(getRefusal({ ...validBody, from: address })).toEqual({ code: 'invalid-address', fields: ['from'] });
+      expect(validateSubmission({ ...validBody, to: address }).kind).toBe('valid');
+    }
+    for (const from of ['"ada lovelace"@b.example', '=?a?=@b.example'])
+      expect(validateSubmission({ ...validBody, from }).kind).toBe('valid');
+  });
+
   it('refuses line breaks and control characters except tab in the subject', () => {
     const lineBreakRefusal = { code: 'invalid-field', field: 'subject', fault: 'line breaks are not allowed' };
     for (const subject of ['a\r\nBcc: x@y.zz', '\n', 'a\r', '\x07\n'])
