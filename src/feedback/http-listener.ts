@@ -26,6 +26,9 @@ import {
 /** The maximum time for which a shutdown waits for requests in progress. */
 const MAX_CLOSE_MS = 10_000;
 
+/** The response does not name the configured providers, because anyone can request it. */
+export const NOT_FOUND: HttpResponse = { status: 404, message: 'not found' };
+
 /** Receives one request. Resolves to the response, or to null if the client has disconnected. */
 export type EventRoute = (request: IncomingMessage, bodyReader: BodyReader) => Promise<HttpResponse | null>;
 
@@ -38,11 +41,6 @@ export interface EventListenerParts {
   readonly certificate: CertificatePair | null;
   /** The receivers by path, for example `/events/postmark`. */
   readonly routes: ReadonlyMap<string, EventRoute>;
-  /**
-   * Receivers that exist only so that a provider can test a URL. The 404 response does not list their paths. Default:
-   * none.
-   */
-  readonly testRoutes?: ReadonlyMap<string, EventRoute>;
   readonly publish: PublishOf<'report.refused'>;
   readonly onError: (operation: string, error: unknown) => void;
   /** Default: `REQUEST_TIME_LIMITS`. */
@@ -83,11 +81,8 @@ export function createEventListener(parts: EventListenerParts): EventListener {
 
   async function answer(request: IncomingMessage): Promise<HttpResponse | null> {
     const path = (request.url ?? '').split('?')[0] ?? '';
-    const route = routes.get(path) ?? parts.testRoutes?.get(path);
-    const result =
-      route === undefined
-        ? { status: 404, message: `not found; the endpoints are ${[...routes.keys()].join(', ')}` }
-        : await route(request, bodyReader);
+    const route = routes.get(path);
+    const result = route === undefined ? NOT_FOUND : await route(request, bodyReader);
     if (result?.status === 404 && path.startsWith('/events/'))
       publish({ type: 'report.refused', at: clock.now(), reason: UNKNOWN_PATH_REASON });
     return result;

@@ -9,7 +9,7 @@
  * limited.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { toPeerNetwork } from '../model/address.ts';
+import { FailureCounts } from '../http/failure-counts.ts';
 
 /**
  * `delayMs` is the delay of the response, which limits guesses from many addresses. It is 0 for a request without a
@@ -21,11 +21,6 @@ export type AccessDecision =
   | { readonly kind: 'challenge'; readonly delayMs: number }
   | { readonly kind: 'limited'; readonly retryAfterMs: number }
   | { readonly kind: 'host-not-allowed' };
-
-/** A peer is refused after this number of wrong passwords or tokens within one window. */
-export const MAX_FAILURES = 10;
-const WINDOW_MS = 60_000;
-const MAX_PEERS = 10_000;
 
 /**
  * Responses are delayed only after this number of wrong passwords of all peers together, so that a few typing errors
@@ -65,7 +60,7 @@ export class AccessControl {
     // The comparison requires equal lengths, so digests are compared.
     if (timingSafeEqual(hash('sha256', password, 'buffer'), this.#passwordDigest)) return { kind: 'granted', delayMs };
     // The failure is counted before the delay, so the limit also applies to concurrent attempts.
-    this.#wrongPasswords.add(address, now);
+    this.#wrongPasswords.count(address, now);
     this.#allWrongPasswords.add(now);
     return { kind: 'challenge', delayMs };
   }
@@ -75,59 +70,12 @@ export class AccessControl {
    * are not refused.
    */
   countWrongToken(address: string, now: number): number {
-    const waitMs = this.#wrongTokens.getWaitMs(address, now);
-    if (waitMs === 0) this.#wrongTokens.add(address, now);
-    return waitMs;
+    return this.#wrongTokens.count(address, now);
   }
 
   #delayMs(now: number): number {
     const excessCount = Math.max(0, this.#allWrongPasswords.getValueAt(now) - MAX_FAILURES_WITHOUT_DELAY);
     return Math.min(MAX_DELAY_MS, Math.ceil(excessCount) * DELAY_STEP_MS);
-  }
-}
-
-interface FailureWindow {
-  count: number;
-  readonly startedAt: number;
-}
-
-/**
- * Counts failures by peer, in windows that start with the first failure. If the maximum number of peers is reached, the
- * oldest window is removed.
- */
-class FailureCounts {
-  readonly #windows = new Map<string, FailureWindow>();
-
-  /** Returns the time in milliseconds for which a peer is refused, or 0 if the peer is not refused. */
-  getWaitMs(address: string, now: number): number {
-    const window = this.#findCurrentWindow(toPeerNetwork(address), now);
-    return window !== undefined && window.count >= MAX_FAILURES ? window.startedAt + WINDOW_MS - now : 0;
-  }
-
-  add(address: string, now: number): void {
-    const peer = toPeerNetwork(address);
-    const window = this.#findCurrentWindow(peer, now);
-    if (window === undefined) this.#startWindow(peer, now);
-    else window.count += 1;
-  }
-
-  #findCurrentWindow(peer: string, now: number): FailureWindow | undefined {
-    const window = this.#windows.get(peer);
-    if (window === undefined) return undefined;
-    if (now >= window.startedAt && now - window.startedAt < WINDOW_MS) return window;
-    this.#windows.delete(peer);
-    return undefined;
-  }
-
-  #startWindow(peer: string, now: number): void {
-    if (this.#windows.size >= MAX_PEERS) {
-      // A map iterates in insertion order, so the first entry is the oldest entry.
-      for (const oldestPeer of this.#windows.keys()) {
-        this.#windows.delete(oldestPeer);
-        break;
-      }
-    }
-    this.#windows.set(peer, { count: 1, startedAt: now });
   }
 }
 

@@ -9,8 +9,9 @@ import { createFeedbackIntake } from '../feedback/intake.ts';
 import { startPendingReports } from '../feedback/pending-reports.ts';
 import { bind } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
+import { FailureCounts } from '../http/failure-counts.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
-import { createTrustedProxies } from '../http/trusted-proxies.ts';
+import { createTrustedProxies, getClientAddress } from '../http/trusted-proxies.ts';
 import type { Publish } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
 import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
@@ -133,8 +134,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       connections,
       clock,
       certificate: tls === null ? null : readCertificate(tls),
-      routes,
-      testRoutes: await createTestRoutes(),
+      routes: new Map([...routes, ...(await createTestRoutes())]),
       publish,
       onError: reportFailure,
     });
@@ -184,6 +184,11 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       import('../feedback/provider/body-reader.ts'),
       import('../feedback/provider/packed-intake.ts'),
     ]);
+    const failures = new FailureCounts();
+    const proxies = createTrustedProxies(
+      settings.trustedProxies,
+      settings.feedbackHttpListen !== null && isUnixSocket(settings.feedbackHttpListen),
+    );
     const bodyReader = createBodyReader({ clock, prepareThread: setThreadFlags, onError: reportFailure });
     stack.defer(() => bodyReader.close());
     const { recordParts } = createPackedIntake({
@@ -205,6 +210,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
         url: getPublicUrl(path),
         usesReferences: relay !== null && relay.findReference !== null,
         connections,
+        countFailure: (request) => failures.count(getClientAddress(request, proxies), clock.now()) > 0,
         clock,
         bodyReader,
         recordReport: intake.recordReport,
@@ -217,17 +223,15 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   }
 
   /** Creates the routes that answer the URL tests of providers whose secret is not set. */
-  async function createTestRoutes(): Promise<ReadonlyMap<string, EventRoute>> {
+  async function createTestRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
     const { createTestRoute } = await import('../feedback/provider/receiver.ts');
-    return new Map(
-      PROVIDERS.flatMap(({ name, events }): (readonly [string, EventRoute])[] => {
-        if (name === 'ses' || events?.isEndpointTest === undefined || settings.eventSecrets[name] !== undefined)
-          return [];
-        const path = getEventsPath(name);
-        const { isEndpointTest } = events;
-        return [[path, createTestRoute({ provider: name, isEndpointTest, url: getPublicUrl(path) })]];
-      }),
-    );
+    return PROVIDERS.flatMap(({ name, events }): (readonly [string, EventRoute])[] => {
+      if (name === 'ses' || events?.isEndpointTest === undefined || settings.eventSecrets[name] !== undefined)
+        return [];
+      const path = getEventsPath(name);
+      const { isEndpointTest } = events;
+      return [[path, createTestRoute({ provider: name, isEndpointTest, url: getPublicUrl(path) })]];
+    });
   }
 
   function getPublicUrl(path: string): string | null {

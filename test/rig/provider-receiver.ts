@@ -13,6 +13,7 @@ import { type BodyReader, createBodyReader } from '../../src/feedback/provider/b
 import { createPackedIntake } from '../../src/feedback/provider/packed-intake.ts';
 import { createProviderRoute } from '../../src/feedback/provider/receiver.ts';
 import { bind } from '../../src/http/bind.ts';
+import { FailureCounts } from '../../src/http/failure-counts.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
 import { unpackReports } from '../../src/model/packed-reports.ts';
 import type { EventFormat, EventProviderName } from '../../src/providers/provider.ts';
@@ -84,6 +85,7 @@ export async function startReceiver(
   });
   const connections = createConnections();
   const bodyReader = createBodyReader({ clock: systemClock, prepareThread: () => undefined, onError });
+  const failures = new FailureCounts();
   const path = `/events/${name}`;
   const publicUrl = `https://events.example.org${path}`;
   const route: EventRoute = createProviderRoute({
@@ -94,6 +96,7 @@ export async function startReceiver(
     url: publicUrl,
     usesReferences: definition.relay?.findReference != null,
     connections,
+    countFailure: ({ socket }) => failures.count(socket.remoteAddress ?? '', systemClock.now()) > 0,
     clock: systemClock,
     bodyReader: readBody === undefined ? bodyReader : { read: readBody },
     recordReport: intake.recordReport,

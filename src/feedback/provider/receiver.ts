@@ -4,11 +4,11 @@
  * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
  * committed all events that match a message. An event that was already received, in the same request or in an earlier
  * request, changes nothing. If the store fails or a body is not read, the status of the response makes the provider
- * send the request again. A body larger than `MAX_INLINE_BYTES` is read on a separate thread, and its reports are
+ * send the request again. After ten requests within one minute that are not authenticated, further ones of the peer get
+ * 429. A body larger than `MAX_INLINE_BYTES` is read on a separate thread, and its reports are
  * recorded in parts.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Socket } from 'node:net';
 import type { Clock } from '../../clock.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
@@ -17,7 +17,7 @@ import { BROKEN_HTTP_REASON } from '../../model/node.ts';
 import type { Authenticate } from '../../providers/authentication.ts';
 import type { ProviderRequest } from '../../providers/event.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
-import type { EventRoute } from '../http-listener.ts';
+import { type EventRoute, NOT_FOUND } from '../http-listener.ts';
 import type { HttpResponse, BodyReader as RequestReader } from '../http-server.ts';
 import type { RecordResult } from '../intake.ts';
 import { type BodyContext, type PackedBody, readBody } from './body.ts';
@@ -46,6 +46,8 @@ export interface ProviderReceiverParts {
   /** True if an event can identify its message by the provider's id of the message. */
   readonly usesReferences: boolean;
   readonly connections: Pick<HttpConnections, 'markAuthenticated'>;
+  /** Counts a request that is not authenticated. Returns true if its peer has sent too many of them. */
+  readonly countFailure: (request: IncomingMessage) => boolean;
   readonly clock: Clock;
   /** Reads the bodies larger than `MAX_INLINE_BYTES`. */
   readonly bodyReader: Pick<BodyReader, 'read'>;
@@ -75,7 +77,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   async function receive(request: IncomingMessage, bodies: RequestReader): Promise<HttpResponse | null> {
     const headRequest = { method: 'POST', headers: readHeaders(request), body: NO_BODY, url } as const;
     if (format.authenticatesByHeader) {
-      const refusal = checkAuthentication(headRequest);
+      const refusal = checkAuthentication(request, headRequest);
       if (refusal !== null) return refusal;
       connections.markAuthenticated(request.socket);
     }
@@ -98,18 +100,32 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
         if (format.isEndpointTest?.(completeRequest) === true) return TEST_RESPONSE;
         const isReadInline = body.bytes.length <= MAX_INLINE_BYTES;
         if (!isReadInline && format.parsesBodyToAuthenticate === true)
-          return readBodyOnThread(completeRequest, request.socket, parts.getSecrets());
-        const refusal = format.authenticatesByHeader ? null : checkAuthentication(completeRequest);
+          return readBodyOnThread(completeRequest, request, parts.getSecrets());
+        const refusal = format.authenticatesByHeader ? null : checkAuthentication(request, completeRequest);
         if (refusal !== null) return refusal;
         connections.markAuthenticated(request.socket);
-        return isReadInline ? readBodyInline(completeRequest) : readBodyOnThread(completeRequest, request.socket, null);
+        return isReadInline ? readBodyInline(completeRequest) : readBodyOnThread(completeRequest, request, null);
       }
     }
   }
 
-  function checkAuthentication(request: ProviderRequest): HttpResponse | null {
+  function checkAuthentication(incoming: IncomingMessage, request: ProviderRequest): HttpResponse | null {
     const authentication = authenticate(request, clock.now());
-    return authentication.kind === 'refused' ? refuse('unauthenticated', 401, authentication.reason) : null;
+    return authentication.kind === 'refused' ? refuseUnauthenticated(incoming, authentication.reason) : null;
+  }
+
+  /**
+   * The limit applies only after a failed check, because behind a proxy the provider has the address of whoever
+   * guesses.
+   */
+  function refuseUnauthenticated(incoming: IncomingMessage, reason: string): HttpResponse {
+    return parts.countFailure(incoming)
+      ? refuse(
+          'unauthenticated',
+          429,
+          'too many requests are not authenticated; correct the secret, then wait a minute',
+        )
+      : refuse('unauthenticated', 401, reason);
   }
 
   async function readBodyInline(request: ProviderRequest): Promise<HttpResponse> {
@@ -121,7 +137,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   /** Reads the body on a thread. If `secrets` is not null, the thread authenticates the request first. */
   async function readBodyOnThread(
     request: ProviderRequest,
-    socket: Socket,
+    incoming: IncomingMessage,
     secrets: readonly string[] | null,
   ): Promise<HttpResponse> {
     // A read rejects if its thread cannot be started. In this case the body was not read, and the provider must send it
@@ -142,15 +158,15 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
           'reading the body exceeded the time limit or the memory limit; send the events again',
         );
       case 'read':
-        return recordPacked(result.value, socket, context.now);
+        return recordPacked(result.value, incoming, context.now);
     }
   }
 
-  async function recordPacked(body: PackedBody, socket: Socket, at: number): Promise<HttpResponse> {
-    if (body.kind === 'reports' || body.kind === 'broken') connections.markAuthenticated(socket);
+  async function recordPacked(body: PackedBody, incoming: IncomingMessage, at: number): Promise<HttpResponse> {
+    if (body.kind === 'reports' || body.kind === 'broken') connections.markAuthenticated(incoming.socket);
     switch (body.kind) {
       case 'unauthenticated':
-        return refuse('unauthenticated', 401, body.reason);
+        return refuseUnauthenticated(incoming, body.reason);
       case 'broken':
         return refuse('broken', 400, body.reason);
       case 'failed':
@@ -233,19 +249,15 @@ export interface TestRouteParts {
  * GET, to HEAD and to the test of the URL is 200. The response to every other request is 404. Nothing is recorded.
  */
 export function createTestRoute({ provider, isEndpointTest, url }: TestRouteParts): EventRoute {
-  const notFound: HttpResponse = {
-    status: 404,
-    message: `not found; set POSTRIDER_EVENTS_${provider.toUpperCase()} to receive the events of ${provider}`,
-  };
   return async (request, bodies) => {
     if (request.method === 'GET' || request.method === 'HEAD') return createGetResponse(provider);
-    if (request.method !== 'POST') return notFound;
+    if (request.method !== 'POST') return NOT_FOUND;
     const body = await bodies.read(request, MAX_TEST_BYTES);
     if (body.kind === 'aborted') return null;
-    if (body.kind !== 'complete') return notFound;
+    if (body.kind !== 'complete') return NOT_FOUND;
     return isEndpointTest({ method: 'POST', headers: readHeaders(request), body: body.bytes, url })
       ? TEST_RESPONSE
-      : notFound;
+      : NOT_FOUND;
   };
 }
 

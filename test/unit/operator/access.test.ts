@@ -1,6 +1,7 @@
 /** Tests of the limits for wrong passwords: a refusal for each peer with too many, and a delay for all peers. */
 import { expect, test } from 'vitest';
-import { AccessControl, MAX_DELAY_MS, MAX_FAILURES } from '../../../src/operator/access.ts';
+import { MAX_FAILURES } from '../../../src/http/failure-counts.ts';
+import { AccessControl, MAX_DELAY_MS } from '../../../src/operator/access.ts';
 
 const createBasicHeader = (password: string) => `Basic ${Buffer.from(`any:${password}`).toString('base64')}`;
 const createCheck = (access: AccessControl) => (address: string, password: string, now: number) =>

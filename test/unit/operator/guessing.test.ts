@@ -2,11 +2,11 @@
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
+import { MAX_FAILURES } from '../../../src/http/failure-counts.ts';
 import { MIN_QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
 import { TOKEN_SCOPES } from '../../../src/model/access.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
 import { generateToken, hashToken } from '../../../src/model/credentials.ts';
-import { MAX_FAILURES } from '../../../src/operator/access.ts';
 import { createApiDocument } from '../../../src/operator/api-document.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { signIn as beginSession } from '../../rig/session.ts';

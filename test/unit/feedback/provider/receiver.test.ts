@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { BodyReader } from '../../../../src/feedback/provider/body-reader.ts';
+import { MAX_FAILURES } from '../../../../src/http/failure-counts.ts';
 import type { ReadResult } from '../../../../src/providers/event.ts';
 import type { EventFormat, EventProviderName } from '../../../../src/providers/provider.ts';
 import { PROVIDERS } from '../../../../src/providers/providers.ts';
@@ -250,6 +251,24 @@ test.each([
     expect(await post(largeBody)).toBe(200);
     expect(await readVerbs()).toEqual(BOUNCED_VERBS);
     expect(receiver.faults).toEqual([]);
+  },
+);
+
+test.each(['postmark', 'sendgrid', 'mailgun', 'mandrill'] as const)(
+  'an address that sends wrong passwords or signatures of %s gets 429, and a right one is accepted even then',
+  async (name) => {
+    const { row, body, post, readVerbs, receiver } = await createRig(name);
+    const bodies = name === 'mandrill' ? [body, Buffer.from(`mandrill_events=${'+'.repeat(PADDING_BYTES)}`)] : [body];
+    const forgedRequests = bodies.map((forged) => row.createSender().createRequest(forged, receiver.publicUrl));
+    const statuses: number[] = [];
+    for (let count = 0; count < MAX_FAILURES; count += 1)
+      for (const request of forgedRequests) statuses.push((await postEvents(receiver, request)).status);
+    for (const request of forgedRequests) statuses.push((await postEvents(receiver, request)).status);
+    expect(statuses.slice(0, MAX_FAILURES)).toEqual(Array(MAX_FAILURES).fill(401));
+    expect(new Set(statuses.slice(MAX_FAILURES))).toEqual(new Set([429]));
+    expect(new Set(receiver.listRefusals())).toEqual(new Set([`${name}-unauthenticated`]));
+    expect(await post(body)).toBe(200);
+    expect(await readVerbs()).toEqual(BOUNCED_VERBS);
   },
 );
 
