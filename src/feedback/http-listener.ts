@@ -10,6 +10,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../clock.ts';
 import type { BindServer } from '../http/bind.ts';
 import type { HttpConnections } from '../http/connections.ts';
+import { hasFaultyFraming } from '../http/framing.ts';
 import type { PublishOf } from '../model/events.ts';
 import { type HttpListen, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
 import { BROKEN_HTTP_REASON, UNKNOWN_PATH_REASON } from '../model/node.ts';
@@ -61,6 +62,11 @@ export function createEventListener(parts: EventListenerParts): EventListener {
   const { clock, connections, certificate, routes, publish, onError } = parts;
   const bodyReader = createBodyReader(clock, parts.timeLimits?.bodyTimeout);
   const handleRequest = (request: IncomingMessage, response: ServerResponse): void => {
+    if (hasFaultyFraming(request)) {
+      onBrokenRequest();
+      sendResponse(response, { status: 400, message: 'the request is not valid HTTP' });
+      return;
+    }
     void answer(request)
       .catch((error: unknown): HttpResponse => {
         onError('provider events', error);

@@ -15,6 +15,7 @@ import { bind } from './bind.ts';
 import { RequestLimiter } from './capacity.ts';
 import { Connections, createPeerShareExemption, type HttpConnections } from './connections.ts';
 import { createErrorBody, type ErrorCode, getErrorEntry } from './errors.ts';
+import { hasFaultyFraming } from './framing.ts';
 import { LISTENER_LIMITS, type Listener, type ListenerLimits, type ListenerOptions } from './listener-options.ts';
 import { countHeader, getPath, ResponseWriter, toOriginForm } from './protocol.ts';
 import { createSendMail } from './send-mail.ts';
@@ -199,6 +200,11 @@ function createHttpServer(parts: ServerParts): Server {
     if (hostHeaderCount > 1 || (hostHeaderCount === 0 && req.httpVersionMinor >= 1)) {
       responseWriter.sendError(req, res, 'invalid-host', null, {});
       onRefused('invalid-host');
+      return;
+    }
+    if (hasFaultyFraming(req)) {
+      responseWriter.sendError(req, res, 'malformed-request', null, {});
+      onRefused('malformed-request');
       return;
     }
     if (req.url !== undefined) req.url = toOriginForm(req.url);

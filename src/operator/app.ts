@@ -8,6 +8,7 @@
 
 import type { IncomingMessage, Server } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
+import { hasFaultyFraming } from '../http/framing.ts';
 import { createTrustedProxies, getClientAddress } from '../http/trusted-proxies.ts';
 import { isUnixSocket } from '../model/listen-address.ts';
 import { escapeJson } from '../printing/escape.ts';
@@ -63,6 +64,10 @@ export async function createApp(
     const hostCount = countHostHeaders(request.raw);
     if (hostCount > 1 || (hostCount === 0 && request.raw.httpVersionMinor >= 1)) {
       sendStatusError(reply, 400, 'Exactly one Host header is required');
+      return;
+    }
+    if (hasFaultyFraming(request.raw)) {
+      sendStatusError(reply.header('Connection', 'close'), 400, 'Malformed HTTP request');
       return;
     }
     // The API authenticates and authorizes its requests.

@@ -57,6 +57,7 @@ describe('a malformed request', () => {
     ['a space in the method', createRawRequest(body).replace('POST', 'PO ST')],
     ['two different values of Content-Length', createRawRequest(body, ['Content-Length: 3'])],
     ['Content-Length and Transfer-Encoding', createRawRequest(body, ['Transfer-Encoding: chunked'])],
+    ['Transfer-Encoding in HTTP/1.0', 'POST /api/v1/send-mail HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n'],
     ['a bare line feed in the headers', 'POST /api/v1/send-mail HTTP/1.1\nHost: a\n\n'],
     ['a folded header', createRawRequest(body, ['X-A: b\r\n c'])],
     ['a NUL in a header', createRawRequest(body, ['X-A: b\0c'])],

@@ -93,6 +93,12 @@ describe('pages', () => {
       400,
       'Exactly one Host header is required',
     ],
+    [
+      'Transfer-Encoding in HTTP/1.0',
+      'GET / HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      400,
+      'Malformed HTTP request',
+    ],
     ['a request without a Host header', 'GET / HTTP/1.1\r\n\r\n', 400, 'Exactly one Host header is required'],
     [
       'a request with large headers',

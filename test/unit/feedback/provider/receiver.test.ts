@@ -272,6 +272,16 @@ test.each(['postmark', 'sendgrid', 'mailgun', 'mandrill'] as const)(
   },
 );
 
+test('an event in HTTP/1.0 with Transfer-Encoding is refused, because its framing is faulty', async () => {
+  const { receiver, readVerbs } = await createRig('postmark');
+  const { socket, readReceived, closePromise } = openConnection(receiver);
+  socket.write('POST /events/postmark HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n');
+  await closePromise;
+  expect(readReceived()).toMatch(/^HTTP\/1\.1 400 /);
+  expect(receiver.listRefusals()).toEqual(['http-broken']);
+  expect(await readVerbs()).toEqual(DELIVERED_VERBS);
+});
+
 test('the token of a Mailgun request is valid for this request only, whatever its event is about', async () => {
   const { row, sender, receiver, recipient, id, body: bounceBody, readVerbs } = await createRig('mailgun');
   const bodies = [
