@@ -271,7 +271,7 @@ function createEventSecretsSpec({ name, title, events }: Provider): SettingSpec<
     `POSTRIDER_EVENTS_${name.toUpperCase()}`,
     { default: null, example: events?.secretExample ?? '', secrecy: 'whole' },
     createValueKind('comma list', parse, secretForm),
-    `Secrets with which ${title} authenticates the events that it sends to the path \`/events/${name}\` of \`POSTRIDER_FEEDBACK_HTTP_LISTEN\`. Give several secrets during a rotation, or one for each account at the provider. ${unsetText}`,
+    `Secrets of the events that ${title} sends to \`/events/${name}\`, several during a rotation or for several accounts at the provider. ${unsetText}`,
   );
 }
 

@@ -33,10 +33,10 @@ function formatSettings(): string {
 }
 
 const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secrecy']]: string } = {
-  no: 'no',
-  password: 'the password in the URL; `…_FILE` is also accepted',
-  urls: 'the paths and queries of the URLs; `…_FILE` is also accepted',
-  whole: 'yes; `…_FILE` is also accepted',
+  no: '',
+  password: 'the password in the URL',
+  urls: 'the paths and queries of the URLs',
+  whole: 'yes',
 };
 
 function formatDefault(spec: SettingSpec<unknown>): string {
@@ -47,9 +47,7 @@ function formatSection(spec: SettingSpec<unknown>): string {
   return [
     `### ${spec.name}\n`,
     `${spec.meaning}\n`,
-    '| default | type | range | secret |',
-    '|---|---|---|---|',
-    `| ${formatDefault(spec)} | ${spec.type} | ${spec.range ?? '–'} | ${SECRET_COLUMN[spec.secrecy]} |\n`,
+    `Type: ${spec.type}${spec.range === null ? '' : `, ${spec.range}`}.\n`,
     `    ${spec.name}=${spec.example}\n`,
   ].join('\n');
 }
