@@ -1,10 +1,9 @@
 /**
  * Tests webhooks with a running service: signed events in the order of the history, replay after a failure, and the
- * example receivers in docs/webhooks.md.
+ * example receivers of docs/examples.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -168,9 +167,7 @@ describe.each([
   ['receive.mjs', process.execPath],
   ['receive.py', 'python3'],
 ])('%s', (file, program) => {
-  test('is part of docs/webhooks.md, and verifies and prints events', async ({ skip }) => {
-    const text = readFileSync(join(ROOT, 'docs/examples', file), 'utf8');
-    expect(readFileSync(join(ROOT, 'docs/webhooks.md'), 'utf8')).toContain(text);
+  test('verifies and prints events', async ({ skip }) => {
     if (spawnSync(program, ['--version'], { stdio: 'ignore' }).status !== 0) return skip(`${program} is not installed`);
     const port = await findFreePort();
     const { secret } = await createEndpoint(`http://127.0.0.1:${port}/webhooks`, '--events', 'message.bounced');

@@ -93,6 +93,13 @@ test('docs/sending.md links to each client of docs/examples, and prints send.sh 
   expect(page).toContain(`\`\`\`sh\n${readFileSync(join(FOLDER, 'send.sh'), 'utf8')}\`\`\``);
 });
 
+test('docs/webhooks.md links to both receivers of docs/examples, and prints receive.mjs unchanged', () => {
+  const page = readFileSync(join(ROOT, 'docs/webhooks.md'), 'utf8');
+  const files = readdirSync(FOLDER).filter((file) => file.startsWith('receive.'));
+  expect(files.filter((file) => !page.includes(`](examples/${file})`))).toEqual([]);
+  expect(page).toContain(`\`\`\`js\n${readFileSync(join(FOLDER, 'receive.mjs'), 'utf8')}\`\`\``);
+});
+
 test('curl and Node are installed, so at least two examples run', ({ annotate }) => {
   void annotate(
     `run: ${RUNNABLE_EXAMPLES.map(({ file }) => file).join(', ')}; not run: ${NOT_RUNNABLE_FILES.join(', ') || 'none'}`,
