@@ -46,7 +46,7 @@ function describeOutcome(message: MessageDetails): OutcomeText {
   const isSuppressed = message.suppressions.length > 0;
   const suppressionText = isSuppressed
     ? `Further messages ${account === null ? '' : `of account ${account} `}to ${to} are suppressed.`
-    : 'No suppression list contains the recipient.';
+    : 'The recipient is on no suppression list.';
   const attemptCountText = attempts.length === 1 ? 'one attempt' : `${attempts.length} attempts`;
   switch (state) {
     case 'delivered':
