@@ -175,7 +175,10 @@ function listActionCommands(command: Command, path: readonly string[] = []): rea
 
 test('docs/commands.md contains one row for every command, with each option of the command', () => {
   const page = readText('docs/commands.md');
-  const rows = [...page.matchAll(/^\| `([a-z][^`]*)` \| /gm)].map((match) => match[1] ?? '');
+  const filters = /^`FILTERS` are\s+`([^`]*)`/m.exec(page)?.[1] ?? '';
+  const rows = [...page.matchAll(/^\| `([a-z][^`]*)` \| /gm)].map((match) =>
+    (match[1] ?? '').replace('[FILTERS]', filters),
+  );
   const actionCommands = listActionCommands(PROGRAM);
   const findRows = (name: string) => rows.filter((row) => row === name || row.startsWith(`${name} `));
   const faults = actionCommands.flatMap(([name, { options }]) => {
