@@ -1,10 +1,11 @@
 /**
- * Limits of the feedback listener per peer and in total: messages per second, counted at DATA, and bytes of messages
- * that are being received. Memory is bounded. A peer is an IPv4 address or an IPv6 /64 network, because the owner of
+ * Limits of the feedback listener per peer, per return path and in total: messages per second, counted at DATA, and
+ * bytes of messages that are being received. Memory is bounded. A peer is an IPv4 address or an IPv6 /64 network, because the owner of
  * one address of a /64 owns the whole network. The limits are high, because a relay or a large provider sends all its
  * reports from few addresses.
  */
 import { toPeerNetwork } from '../model/address.ts';
+import type { FeedbackRecipient } from './recipient.ts';
 
 interface Rate {
   readonly burst: number;
@@ -19,22 +20,27 @@ export const PEER_MESSAGE_RATE: Rate = { burst: 500, perSecond: 50 };
  */
 export const PEER_ROLE_MESSAGE_RATE: Rate = { burst: 60, perSecond: 1 };
 export const TOTAL_ROLE_MESSAGE_RATE: Rate = { burst: 300, perSecond: 5 };
+/**
+ * Rate limit for the messages to one return path. Everyone who received the message knows its return path, and its
+ * servers send a delay notice every few hours.
+ */
+export const RETURN_PATH_MESSAGE_RATE: Rate = { burst: 30, perSecond: 1 / 60 };
 /** Maximum number of bytes of messages that are being received or recorded, per peer and in total. */
 export const MAX_BUFFERED_BYTES = { perPeer: 16 * 1_048_576, total: 64 * 1_048_576 } as const;
-/** Maximum number of peers with a bucket. At this number, peers with full buckets are removed first. */
-const MAX_PEERS = 10_000;
+/** Maximum number of buckets of one rate limit. At this number, full buckets are removed first. */
+const MAX_BUCKETS = 10_000;
 
-/** The kind of recipient: a return path of this installation, or a role mailbox, to which any client can send. */
-export type RecipientKind = 'return-path' | 'role';
+/** A return path of this installation, or a role mailbox, to which any client can send. */
+export type AcceptedRecipient = Exclude<FeedbackRecipient, { readonly kind: 'refused' }>;
 
 export interface PeerLimits {
   /**
    * Returns true if this address may send one more message at `now`, in milliseconds since the epoch. Consumes no
-   * token.
+   * token. `recipient` is null while the recipient is unknown.
    */
-  allowsMessage(address: string, kind: RecipientKind, now: number): boolean;
+  allowsMessage(address: string, recipient: AcceptedRecipient | null, now: number): boolean;
   /** Returns the result of `allowsMessage`. If the result is true, also consumes the tokens of the message. */
-  consumeMessageTokens(address: string, kind: RecipientKind, now: number): boolean;
+  consumeMessageTokens(address: string, recipient: AcceptedRecipient, now: number): boolean;
   /** Reserves bytes for a message. Returns false if a limit prevents this. The caller must release reserved bytes. */
   reserveBytes(address: string, bytes: number): boolean;
   releaseBytes(address: string, bytes: number): void;
@@ -45,24 +51,38 @@ export function createPeerLimits(): PeerLimits {
   const peerBuckets = createBuckets(PEER_MESSAGE_RATE);
   const peerRoleBuckets = createBuckets(PEER_ROLE_MESSAGE_RATE);
   const totalRoleBuckets = createBuckets(TOTAL_ROLE_MESSAGE_RATE);
+  const returnPathBuckets = createBuckets(RETURN_PATH_MESSAGE_RATE);
   const bufferedBytes = new Map<string, number>();
   let totalBufferedBytes = 0;
 
-  const isAllowed = (peer: string, kind: RecipientKind, now: number): boolean =>
-    peerBuckets.countTokens(peer, now) >= 1 &&
-    (kind === 'return-path' ||
-      (peerRoleBuckets.countTokens(peer, now) >= 1 && totalRoleBuckets.countTokens('', now) >= 1));
+  /** Returns the buckets from which a message takes a token, with their keys. */
+  function listBuckets(peer: string, recipient: AcceptedRecipient | null): readonly (readonly [Buckets, string])[] {
+    switch (recipient?.kind) {
+      case undefined:
+        return [[peerBuckets, peer]];
+      case 'return-path':
+        return [
+          [peerBuckets, peer],
+          [returnPathBuckets, recipient.id],
+        ];
+      case 'role':
+        return [
+          [peerBuckets, peer],
+          [peerRoleBuckets, peer],
+          [totalRoleBuckets, ''],
+        ];
+    }
+  }
+
+  const hasTokens = (buckets: ReturnType<typeof listBuckets>, now: number): boolean =>
+    buckets.every(([bucket, key]) => bucket.countTokens(key, now) >= 1);
 
   return {
-    allowsMessage: (address, kind, now) => isAllowed(toPeerNetwork(address), kind, now),
-    consumeMessageTokens(address, kind, now) {
-      const peer = toPeerNetwork(address);
-      if (!isAllowed(peer, kind, now)) return false;
-      peerBuckets.consumeToken(peer, now);
-      if (kind === 'role') {
-        peerRoleBuckets.consumeToken(peer, now);
-        totalRoleBuckets.consumeToken('', now);
-      }
+    allowsMessage: (address, recipient, now) => hasTokens(listBuckets(toPeerNetwork(address), recipient), now),
+    consumeMessageTokens(address, recipient, now) {
+      const buckets = listBuckets(toPeerNetwork(address), recipient);
+      if (!hasTokens(buckets, now)) return false;
+      for (const [bucket, key] of buckets) bucket.consumeToken(key, now);
       return true;
     },
     reserveBytes(address, bytes) {
@@ -87,36 +107,37 @@ export function createPeerLimits(): PeerLimits {
   };
 }
 
-interface PeerBuckets {
+interface Buckets {
   /** Returns the number of available tokens. */
-  countTokens(peer: string, now: number): number;
-  consumeToken(peer: string, now: number): void;
+  countTokens(key: string, now: number): number;
+  consumeToken(key: string, now: number): void;
 }
 
-/** Creates one token bucket per peer. */
-function createBuckets({ burst, perSecond }: Rate): PeerBuckets {
+/** Creates one token bucket per key. */
+function createBuckets({ burst, perSecond }: Rate): Buckets {
   const buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
 
-  const countTokens = (peer: string, now: number): number => {
-    const bucket = buckets.get(peer);
+  const countTokens = (key: string, now: number): number => {
+    const bucket = buckets.get(key);
     if (bucket === undefined) return burst;
     return Math.min(burst, bucket.tokens + (Math.max(0, now - bucket.at) * perSecond) / 1000);
   };
 
+  /** Removes the full buckets, or the tenth that was used least recently if few are full. */
   function evictBuckets(now: number): void {
-    for (const peer of buckets.keys()) if (countTokens(peer, now) >= burst) buckets.delete(peer);
-    // If no bucket is full, the oldest bucket is removed. The next message of its peer creates a full bucket.
-    for (const peer of buckets.keys()) {
-      if (buckets.size < MAX_PEERS) return;
-      buckets.delete(peer);
+    for (const key of buckets.keys()) if (countTokens(key, now) >= burst) buckets.delete(key);
+    for (const key of buckets.keys()) {
+      if (buckets.size < 0.9 * MAX_BUCKETS) return;
+      buckets.delete(key);
     }
   }
 
   return {
     countTokens,
-    consumeToken(peer, now) {
-      if (!buckets.has(peer) && buckets.size >= MAX_PEERS) evictBuckets(now);
-      buckets.set(peer, { tokens: countTokens(peer, now) - 1, at: now });
+    consumeToken(key, now) {
+      const tokens = countTokens(key, now) - 1;
+      if (!buckets.delete(key) && buckets.size >= MAX_BUCKETS) evictBuckets(now);
+      buckets.set(key, { tokens, at: now });
     },
   };
 }

@@ -24,7 +24,7 @@ import { createLineEndCheck } from './line-ends.ts';
 import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from './proxy-protocol.ts';
 import { type AcceptedReturnPaths, classifyRecipient } from './recipient.ts';
 import type { ReportReader } from './report-reader.ts';
-import { createPeerLimits, type RecipientKind } from './smtp-limits.ts';
+import { type AcceptedRecipient, createPeerLimits } from './smtp-limits.ts';
 import { createSmtpReport, TOO_EXPENSIVE_EVENT } from './smtp-report.ts';
 import { createSessionTable, MAX_SESSIONS, type OpenSession } from './smtp-sessions.ts';
 
@@ -104,8 +104,7 @@ interface Session extends OpenSession {
   admission: Promise<boolean>;
   /** The socket for replies. After STARTTLS, this is the TLS socket. */
   socket: Socket;
-  /** The message to which the accepted return path belongs. Null for a role mailbox. */
-  messageRef: { readonly id: string } | null;
+  recipient: AcceptedRecipient;
   /** The number of refused recipients of this session. */
   refusedRecipientCount: number;
   /** The number of MAIL and RCPT commands, and the bytes of all commands, since the last message. */
@@ -173,7 +172,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       if (peerSession === undefined) return done(createReplyError(421, 'the session has ended'));
       if (exceedsEnvelopeCommands(peerSession))
         return done(createReplyError(421, 'too many commands without a message'));
-      if (!limits.allowsMessage(peerSession.address, 'return-path', clock.now())) {
+      if (!limits.allowsMessage(peerSession.address, null, clock.now())) {
         publishRefusal('too-fast');
         return done(createReplyError(451, 'too many messages from this address, try again later'));
       }
@@ -187,18 +186,16 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         return done(createReplyError(421, 'too many recipients without a message'));
       switch (recipient.kind) {
         case 'return-path':
-          peerSession.messageRef = { id: recipient.id };
-          acceptRecipient(peerSession, 'return-path');
-          return done();
         case 'role':
           // The token of the rate limit is consumed at DATA and not at RCPT, so that a recipient without a message
           // consumes no token.
-          if (!limits.allowsMessage(peerSession.address, 'role', clock.now())) {
+          if (!limits.allowsMessage(peerSession.address, recipient, clock.now())) {
             publishRefusal('too-fast');
             return done(createReplyError(451, 'too many messages for this mailbox, try again later'));
           }
-          peerSession.messageRef = null;
-          acceptRecipient(peerSession, 'role');
+          peerSession.recipient = recipient;
+          if (peerSession.stage === 'new') setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
+          peerSession.stage = recipient.kind;
           return done();
         case 'refused':
           publishRefusal(REFUSAL_REASONS[recipient.reason]);
@@ -248,12 +245,12 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     session: SMTPServerSession,
     peerSession: Session,
   ): Promise<Error | null> {
-    const { address, messageRef } = peerSession;
-    const kind: RecipientKind = messageRef === null ? 'role' : 'return-path';
+    const { address, recipient } = peerSession;
+    const messageRef = recipient.kind === 'return-path' ? { id: recipient.id } : null;
     peerSession.isReceivingMessage = true;
     peerSession.messageBytes = 0;
     setPhaseTimeout(peerSession, DATA_TIMEOUT_MS);
-    const hasTokens = limits.consumeMessageTokens(address, kind, clock.now());
+    const hasTokens = limits.consumeMessageTokens(address, recipient, clock.now());
     let reservedBytes = 0;
     const reserveBytes = (bytes: number): boolean => {
       if (!hasTokens || !limits.reserveBytes(address, bytes)) return false;
@@ -272,7 +269,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       }
       if (!hasTokens) {
         publishRefusal('too-fast');
-        return createReplyError(451, 'too many messages from this address, try again later');
+        return createReplyError(451, 'too many messages, try again later');
       }
       if (content === 'over-budget') {
         publishRefusal('too-busy');
@@ -307,12 +304,6 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     peerSession.envelopeCommandCount = 0;
     peerSession.commandBytes = 0;
     setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
-  }
-
-  /** Records a valid recipient. Only the first recipient of a message restarts the timeout. */
-  function acceptRecipient(peerSession: Session, stage: 'role' | 'return-path'): void {
-    if (peerSession.stage === 'new') setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
-    peerSession.stage = stage;
   }
 
   /** Counts an envelope command. Returns true if the number of commands without a message exceeds the maximum. */
@@ -402,7 +393,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         publishRefusal('evicted');
         closeWithReply(peerSession, '421 4.3.2 too busy, try again later');
       },
-      messageRef: null,
+      recipient: { kind: 'role' },
       refusedRecipientCount: 0,
       envelopeCommandCount: 0,
       commandBytes: 0,

@@ -1,20 +1,26 @@
+import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import {
   createPeerLimits,
   MAX_BUFFERED_BYTES,
   PEER_MESSAGE_RATE,
   PEER_ROLE_MESSAGE_RATE,
+  RETURN_PATH_MESSAGE_RATE,
   TOTAL_ROLE_MESSAGE_RATE,
 } from '../../../src/feedback/smtp-limits.ts';
 import { toPeerNetwork } from '../../../src/model/address.ts';
 
+const ROLE = { kind: 'role' } as const;
+/** Returns the return path of a message, by default of a message that no other call names. */
+const createReturnPath = (id: string = randomUUID()) => ({ kind: 'return-path', id }) as const;
+
 test('an address may send a burst and then a limited number of messages per second, independently of other addresses', () => {
   const limits = createPeerLimits();
   const sendMessages = (count: number, now: number, address = '192.0.2.1') =>
-    Array.from({ length: count }, () => limits.consumeMessageTokens(address, 'return-path', now)).filter(Boolean)
+    Array.from({ length: count }, () => limits.consumeMessageTokens(address, createReturnPath(), now)).filter(Boolean)
       .length;
   expect(sendMessages(PEER_MESSAGE_RATE.burst + 10, 0)).toBe(PEER_MESSAGE_RATE.burst);
-  expect(limits.allowsMessage('192.0.2.1', 'return-path', 0)).toBe(false);
+  expect(limits.allowsMessage('192.0.2.1', null, 0)).toBe(false);
   expect(sendMessages(1, 0, '192.0.2.2')).toBe(1);
   expect(sendMessages(1_000, 1_000)).toBe(PEER_MESSAGE_RATE.perSecond);
   expect(sendMessages(1_000, 500)).toBe(0);
@@ -23,7 +29,7 @@ test('an address may send a burst and then a limited number of messages per seco
 
 test('with more addresses than buckets, idle addresses are removed and the limit of a busy address is not reset', () => {
   const limits = createPeerLimits();
-  const takeTokens = (address: string, now: number) => limits.consumeMessageTokens(address, 'return-path', now);
+  const takeTokens = (address: string, now: number) => limits.consumeMessageTokens(address, createReturnPath(), now);
   for (let n = 0; n < 9_999; n += 1) takeTokens(`idle ${n}`, 0);
   for (let n = 0; n < PEER_MESSAGE_RATE.burst; n += 1) takeTokens('busy', 60_000);
   for (let n = 0; n < 5_000; n += 1) takeTokens(`new ${n}`, 60_000);
@@ -48,7 +54,7 @@ test('an IPv6 /64 network has the limits of one address', () => {
   const createAddress = (n: number) => `2001:db8:1:2::${n.toString(16)}`;
   const countAllowedCalls = (isAllowed: (n: number) => boolean) =>
     Array.from({ length: 1_000 }, (_, n) => isAllowed(n)).filter(Boolean).length;
-  expect(countAllowedCalls((n) => limits.consumeMessageTokens(createAddress(n), 'return-path', 0))).toBe(
+  expect(countAllowedCalls((n) => limits.consumeMessageTokens(createAddress(n), createReturnPath(), 0))).toBe(
     PEER_MESSAGE_RATE.burst,
   );
   expect(countAllowedCalls((n) => limits.reserveBytes(createAddress(n), MAX_BUFFERED_BYTES.perPeer / 10))).toBe(10);
@@ -57,15 +63,27 @@ test('an IPv6 /64 network has the limits of one address', () => {
 test('role mailboxes have a limit per peer and in total, without effect on return paths', () => {
   const limits = createPeerLimits();
   const countAccepted = (address: string, now: number) =>
-    Array.from({ length: 1_000 }, () => limits.consumeMessageTokens(address, 'role', now)).filter(Boolean).length;
+    Array.from({ length: 1_000 }, () => limits.consumeMessageTokens(address, ROLE, now)).filter(Boolean).length;
   expect(countAccepted('192.0.2.1', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
   expect(countAccepted('192.0.2.2', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
   let acceptedTotal = 2 * PEER_ROLE_MESSAGE_RATE.burst;
   for (let n = 3; n < 20; n += 1) acceptedTotal += countAccepted(`192.0.2.${n}`, 0);
   expect(acceptedTotal).toBe(TOTAL_ROLE_MESSAGE_RATE.burst);
-  expect(limits.consumeMessageTokens('192.0.2.99', 'return-path', 0)).toBe(true);
-  expect(limits.allowsMessage('192.0.2.99', 'role', 0)).toBe(false);
-  expect(limits.allowsMessage('192.0.2.99', 'role', 1_000)).toBe(true);
+  expect(limits.consumeMessageTokens('192.0.2.99', createReturnPath(), 0)).toBe(true);
+  expect(limits.allowsMessage('192.0.2.99', ROLE, 0)).toBe(false);
+  expect(limits.allowsMessage('192.0.2.99', ROLE, 1_000)).toBe(true);
+});
+
+test('a return path has a limit for all peers together, without effect on other return paths', () => {
+  const limits = createPeerLimits();
+  const countAccepted = (id: string, now: number) =>
+    Array.from({ length: 100 }, (_, n) =>
+      limits.consumeMessageTokens(`192.0.2.${n}`, createReturnPath(id), now),
+    ).filter(Boolean).length;
+  expect(countAccepted('a', 0)).toBe(RETURN_PATH_MESSAGE_RATE.burst);
+  expect(limits.allowsMessage('198.51.100.1', createReturnPath('a'), 0)).toBe(false);
+  expect(countAccepted('b', 0)).toBe(RETURN_PATH_MESSAGE_RATE.burst);
+  expect(countAccepted('a', 60_000)).toBe(1);
 });
 
 test('buffered bytes are bounded per peer and in total, and released bytes can be reserved again', () => {

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { createFeedbackIntake } from '../../../src/feedback/intake.ts';
 import { createReportReader, type ReportReader } from '../../../src/feedback/report-reader.ts';
-import { PEER_ROLE_MESSAGE_RATE } from '../../../src/feedback/smtp-limits.ts';
+import { PEER_ROLE_MESSAGE_RATE, RETURN_PATH_MESSAGE_RATE } from '../../../src/feedback/smtp-limits.ts';
 import {
   COMMANDS_TIMEOUT_MS,
   createSmtpListener,
@@ -414,6 +414,18 @@ describe('limits of sessions', () => {
     expect(await otherClient.send('', to, DSN)).toMatch(/^250 /);
     expect(reports).toHaveLength(burst + 1);
     expect(refusals).toEqual(['too-fast']);
+  });
+
+  test('reports about one message above its rate limit get 451, without effect on reports about another message', async () => {
+    const clock = createVirtualClock(Date.now());
+    const { openClient, reports } = await startRig(undefined, null, { clock, reader: UNREAD_REPORTS });
+    const peer = await openClient();
+    for (let n = 0; n < RETURN_PATH_MESSAGE_RATE.burst; n += 1)
+      expect(await peer.send('', createToken(), `X: ${n}\r\n\r\nx`)).toMatch(/^250 /);
+    expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
+    await peer.command('RSET');
+    expect(await peer.send('', createToken('0192a3b4-c5d6-7e8f-9012-3456789abcdf'), DSN)).toMatch(/^250 /);
+    expect(reports).toHaveLength(RETURN_PATH_MESSAGE_RATE.burst + 1);
   });
 
   test('the rate limit is applied at DATA, so concurrent sessions cannot exceed it', async () => {
