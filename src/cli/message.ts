@@ -211,7 +211,17 @@ function formatMessageDetails(details: MessageDetails): string {
     ['attempts', String(attempts.length)],
     ['body', bodyText],
   ]);
-  return `${heading}\n${events.map((event) => formatEvent(event, details)).join('')}`;
+  return `${heading}\n${events.map((event, index) => `${formatOmission(details, index)}${formatEvent(event, details)}`).join('')}${formatFurtherReports(details)}`;
+}
+
+/** Formats the omission of events before the event with this index, or an empty text. */
+function formatOmission({ events }: MessageDetails, index: number): string {
+  const omittedCount = (events[index]?.sequence ?? 0) - (events[index - 1]?.sequence ?? -1) - 1;
+  return omittedCount === 0 ? '' : `(${omittedCount} events are not shown)\n`;
+}
+
+function formatFurtherReports({ furtherReports }: MessageDetails): string {
+  return furtherReports === 0 ? '' : `(${furtherReports} further reports changed nothing and were only counted)\n`;
 }
 
 function formatDelivery({ deliveryMs }: Pick<MessageDetails, 'deliveryMs'>): readonly (readonly [string, string])[] {

@@ -40,6 +40,8 @@ type FeedbackChange =
   | {
       readonly kind: 'change';
       readonly to: 'bounced' | 'complained';
+      /** The type of the history entry of a report with the same content that changes no state. */
+      readonly verb: ReportEntryType;
       readonly suppress: FeedbackSuppression | null;
       /** False if the report never counts towards the account's reputation. */
       readonly countsForReputation: boolean;
@@ -213,7 +215,7 @@ function decideStateChange(
   // towards the account's reputation.
   const countsForReputation = suppress !== 'provider';
   if (isAllowedTransition(state, to, 'feedback'))
-    return { kind: 'change', to, suppress: applicableSuppression, countsForReputation, detail, failure };
+    return { kind: 'change', to, verb, suppress: applicableSuppression, countsForReputation, detail, failure };
   const suppresses =
     SUPPRESSING_STATES[to].includes(state) || (to === 'bounced' && suppressesBouncedRecipient(message, suppress));
   return createHistoryEntry(verb, detail, failure, suppresses ? applicableSuppression : null, countsForReputation);

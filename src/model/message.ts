@@ -211,9 +211,19 @@ export interface StoredMessage extends StoredMessageSummary {
   readonly endedAt: number | null;
   /** Null if the body was erased. */
   readonly message: string | null;
-  /** The history entries, oldest first. The first entry is `accepted`. */
+  /**
+   * The history entries, oldest first. The first entry is `accepted`. Of a long history, the `SHOWN_ENTRIES` oldest and
+   * newest entries.
+   */
   readonly events: readonly HistoryEntry[];
+  /** The number of history entries that are omitted between the oldest and the newest entries. */
+  readonly omittedEvents: number;
+  /** The number of feedback reports without an effect that were counted and not recorded. */
+  readonly furtherReports: number;
 }
+
+/** The numbers of oldest and newest entries that are read of a long history. */
+export const SHOWN_ENTRIES = { oldest: 50, newest: 50 } as const;
 
 export type MessageHistory = Omit<StoredMessage, 'message'>;
 

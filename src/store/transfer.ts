@@ -198,6 +198,9 @@ export interface TransferredMessage {
   readonly handing_over: boolean;
   readonly failure_class: string | null;
   readonly failure_category: string | null;
+  readonly facts: number;
+  readonly reports: string | null;
+  readonly further_reports: number;
   readonly events: readonly TransferredEvent[];
 }
 

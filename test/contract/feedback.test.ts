@@ -88,7 +88,12 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE));
     const softFailure = { class: 'soft', category: 'mailbox-full' } as const;
     const blockFailure = { class: 'block', category: 'policy' } as const;
-    for (const event of [DELAY, { ...HARD_BOUNCE, failure: softFailure }, { ...HARD_BOUNCE, failure: blockFailure }]) {
+    const laterDelay = { ...DELAY, evidence: { ...DELAY.evidence, status: '4.2.0' } };
+    for (const event of [
+      laterDelay,
+      { ...HARD_BOUNCE, failure: softFailure },
+      { ...HARD_BOUNCE, failure: blockFailure },
+    ]) {
       expect(await recordReport(store, createReport({ id: message.id }, event))).toMatchObject({ kind: 'recorded' });
       expect(await Promise.all((['soft', 'block', 'hard'] as const).map(listByClass))).toEqual([[], [], [message.id]]);
     }
@@ -156,7 +161,8 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     await store.recordFeedback([firstReport]);
     await store.removeSuppression('default', message.to);
     expect(await recordReport(store, { ...firstReport, at: firstReport.at + 5 })).toEqual({ kind: 'repeated' });
-    expect(await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
+    const otherStatus = { ...HARD_BOUNCE, evidence: { ...HARD_BOUNCE.evidence, status: '5.1.10' } };
+    expect(await recordReport(store, createReport({ id: message.id }, otherStatus))).toMatchObject({
       kind: 'recorded',
       id: message.id,
       verb: 'bounce-reported',
@@ -164,6 +170,93 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     });
     expect(await readSuppressions(store)).toEqual([]);
     expect(await readCounts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
+  });
+
+  test.each([
+    ['smtp', createReport],
+    [
+      'a provider',
+      (...parameters: Parameters<typeof createReport>) => ({ ...createReport(...parameters), isProviderEvent: true }),
+    ],
+    [
+      'Amazon SES',
+      (reference: FeedbackReport['messageRef'], event: FeedbackEvent) =>
+        createReport(reference, event, { source: 'sns' }),
+    ],
+  ] as const)(
+    'of many different reports from %s about one message, 20 are recorded and the others are counted',
+    async (_, create) => {
+      const store = await openWithAccounts();
+      const message = await storeDeliveredMessage(store);
+      const createDelay = (n: number): FeedbackEvent => ({
+        ...DELAY,
+        evidence: { ...DELAY.evidence, status: `4.${n}.0` },
+      });
+      const results: FeedbackResult[] = [];
+      for (let n = 0; n < 60; n += 20)
+        results.push(
+          ...(await store.recordFeedback(
+            Array.from({ length: 20 }, (_, index) => create({ id: message.id }, createDelay(n + index))),
+          )),
+        );
+      expect(results.map(({ kind }) => kind)).toEqual([...Array(20).fill('recorded'), ...Array(40).fill('repeated')]);
+      const kept = await store.findMessage(message.id);
+      expect([kept?.events.length, kept?.furtherReports]).toEqual([22, 40]);
+      // A report with an effect is still applied and recorded.
+      expect(await recordReport(store, create({ id: message.id }, COMPLAINT))).toMatchObject({
+        to: 'complained',
+        suppressed: true,
+      });
+      expect((await store.findMessage(message.id))?.events.at(-1)?.verb).toBe('complained');
+    },
+  );
+
+  test('a further report with the kind, class and status of an earlier report changes nothing', async () => {
+    const store = await openWithAccounts();
+    const message = await storeDeliveredMessage(store);
+    const otherText = { ...SOFT_BOUNCE, evidence: { ...SOFT_BOUNCE.evidence, diagnostic: 'another text' } };
+    const events = [
+      SOFT_BOUNCE,
+      otherText,
+      COMPLAINT,
+      { ...COMPLAINT, feedbackType: 'not-spam' },
+      HARD_BOUNCE,
+      HARD_BOUNCE,
+    ];
+    const kinds: (string | undefined)[] = [];
+    for (const event of events) kinds.push((await recordReport(store, createReport({ id: message.id }, event)))?.kind);
+    expect(kinds).toEqual(['recorded', 'repeated', 'applied', 'repeated', 'recorded', 'repeated']);
+    const kept = await store.findMessage(message.id);
+    expect(kept?.events.map(({ verb }) => verb)).toEqual([
+      'accepted',
+      'delivered',
+      'soft-bounced',
+      'complained',
+      'bounce-reported',
+    ]);
+    expect(kept?.furtherReports).toBe(0);
+  });
+
+  test('complaints about a bounced message are recorded once, and suppress again after an operator removed the suppression', async () => {
+    const store = await openWithAccounts();
+    const message = await storeDeliveredMessage(store);
+    await recordReport(
+      store,
+      createReport({ id: message.id }, { ...HARD_BOUNCE, failure: { class: 'block', category: 'policy' } }),
+    );
+    const complain = async () => (await recordReport(store, createReport({ id: message.id }, COMPLAINT)))?.kind;
+    expect([await complain(), await complain()]).toEqual(['recorded', 'repeated']);
+    await store.removeSuppression('default', message.to);
+    expect([await complain(), await complain()]).toEqual(['recorded', 'repeated']);
+    expect((await readSuppressions(store)).map(({ reason }) => reason)).toEqual(['complaint']);
+  });
+
+  test('of the reports about one message that are not understood, 20 are stored', async () => {
+    const store = await openWithAccounts();
+    const { id } = await storeDeliveredMessage(store);
+    for (let n = 0; n < 25; n += 1) await recordReport(store, createReport({ id }, UNKNOWN_EVENT));
+    expect(await store.listFeedback(null, 100)).toHaveLength(20);
+    expect((await store.findMessage(id))?.furtherReports).toBe(5);
   });
 
   test('a report that several nodes receive at the same time is applied once', async () => {
@@ -560,7 +653,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       });
     });
 
-    test('the first delivery event confirms a delivered message, and a later event is only added to the history', async () => {
+    test('the first delivery event confirms a delivered message, and later events change nothing', async () => {
       const store = await openWithAccounts();
       const message = await storeDeliveredMessage(store);
       expect(await recordReport(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
@@ -569,10 +662,11 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
         accountId: 1,
       });
       const laterConfirmation = createConfirmation('mx2.example.com');
-      expect(await recordReport(store, createEventReport({ id: message.id }, laterConfirmation))).toMatchObject({
-        verb: 'delivery-reported',
-      });
-      expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed', 'delivery-reported']);
+      for (const source of ['postmark', 'sendgrid'] as const)
+        expect(
+          await recordReport(store, { ...createEventReport({ id: message.id }, laterConfirmation), source }),
+        ).toEqual({ kind: 'repeated' });
+      expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed']);
       expect(await readState(store, message)).toBe('delivered');
     });
 
@@ -593,23 +687,14 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       expect(await listVerbs(store, otherMessage)).toEqual(['accepted', 'delivered', 'confirmed']);
     });
 
-    test('a delivery event with the text of an earlier event is recorded if their sources differ', async () => {
-      const store = await openWithAccounts();
-      const { id } = await storeDeliveredMessage(store);
-      await recordReport(store, createEventReport({ id }, CONFIRMATION));
-      const sendgridReport = { ...createEventReport({ id }, CONFIRMATION), source: 'sendgrid' } as const;
-      expect(await recordReport(store, sendgridReport)).toMatchObject({ verb: 'delivery-reported' });
-      expect(await recordReport(store, sendgridReport)).toEqual({ kind: 'repeated' });
-    });
-
     test('for each source only the last report that concerns a stored message is listed', async () => {
       const store = await openWithAccounts();
       expect(await store.listLastFeedback()).toEqual([]);
-      const message = await storeDeliveredMessage(store);
-      const reference = { id: message.id };
-      await recordReport(store, createEventReport(reference, CONFIRMATION, 5_000));
-      await recordReport(store, createEventReport(reference, createConfirmation('mx2.example.com'), 7_000));
-      await recordReport(store, createEventReport(reference, createConfirmation('mx3.example.com'), 6_000));
+      const reference = { id: (await storeDeliveredMessage(store)).id };
+      for (const at of [5_000, 7_000, 6_000]) {
+        const { id } = await storeDeliveredMessage(store);
+        await recordReport(store, createEventReport({ id }, CONFIRMATION, at));
+      }
       await recordReport(store, createReport(reference, SOFT_BOUNCE, { at: 3_000 }));
       await recordReport(store, createReport(null, UNKNOWN_EVENT, { at: 9_000 }));
       await recordReport(store, createEventReport({ id: createMessageIdAt(Date.now()) }, CONFIRMATION, 9_000));
@@ -763,8 +848,8 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
         expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'bounce', source: message.id }]);
         await store.removeSuppression('default', message.to);
         for (const event of [HARD_BOUNCE, { ...HARD_BOUNCE, kind: 'provider-suppressed' } as const])
-          expect(await recordReport(store, createEventReport(reference, event))).toMatchObject({ suppressed: false });
-        expect(await readState(store, message)).toBe('bounced');
+          await recordReport(store, createEventReport(reference, event));
+        expect([await readState(store, message), await readSuppressions(store)]).toEqual(['bounced', []]);
       }
       expect(await readCounts(store)).toEqual({ emails: 2, bounces: 2, complaints: 0 });
     });
@@ -785,9 +870,8 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       });
       expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'provider', source: message.id }]);
       await store.removeSuppression('default', message.to);
-      expect(await recordReport(store, createEventReport({ id: message.id }, suppressionEvent))).toMatchObject({
-        suppressed: false,
-      });
+      await recordReport(store, createEventReport({ id: message.id }, suppressionEvent));
+      expect(await readSuppressions(store)).toEqual([]);
       expect((await readCounts(store))?.bounces).toBe(0);
     });
 

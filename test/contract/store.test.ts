@@ -46,6 +46,21 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
     expect(await store.readMessageHistories([...ids, createMessage().id, 'no id'])).toEqual(expectedHistories);
   });
 
+  test('of a long history, the oldest and the newest entries are read, with the number of the entries between', async () => {
+    const store = await openWithAccounts();
+    const message = createMessage({ to: 'rita@example.com' });
+    await store.accept([message]);
+    const start = Date.now();
+    for (let n = 1; n <= 149; n += 1) await store.retryMessage(message.id, start + n);
+    const read = await store.findMessage(message.id);
+    const times = read?.events.slice(1).map(({ at }) => at - start);
+    expect(times).toEqual([
+      ...Array.from({ length: 49 }, (_, n) => 1 + n),
+      ...Array.from({ length: 50 }, (_, n) => 100 + n),
+    ]);
+    expect(read?.omittedEvents).toBe(50);
+  });
+
   test('the volume count is exact within a batch and over concurrent batches', async () => {
     const store = await openWithAccounts({ volume: 25 });
     const batches = await Promise.all(

@@ -26,8 +26,13 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
       aside={<TimeZoneSwitch />}
     >
       <ol className="plain timeline">
-        {entries.map(({ event, earlierDeferrals }) => (
+        {entries.map(({ event, earlierDeferrals, omittedCount }) => (
           <li key={event.sequence}>
+            {omittedCount === 0 ? null : (
+              <Text size="sm" c="dimmed">
+                {omittedCount} events are not shown
+              </Text>
+            )}
             <EventIcon type={event.type} />
             {earlierDeferrals.length === 0 ? null : (
               <details className="earlier">
@@ -48,6 +53,12 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
             <Event event={event} message={message} />
           </li>
         ))}
+        {message.furtherReports === 0 ? null : (
+          <li>
+            <EventIcon type="further reports" />
+            <Text size="sm">{message.furtherReports} further reports changed nothing and were only counted</Text>
+          </li>
+        )}
         {message.suppressions
           .filter(({ source }) => source === message.id)
           .map(({ list, at }) => (
@@ -90,6 +101,8 @@ interface TimelineEntry {
   readonly event: EventDetails;
   /** The collapsed deferrals before `event`, oldest first. */
   readonly earlierDeferrals: readonly EventDetails[];
+  /** The number of events that the response omits before this entry. */
+  readonly omittedCount: number;
 }
 
 /** Collapses successive deferrals: the last deferral is shown, and the earlier deferrals are shown on request. */
@@ -97,15 +110,21 @@ function groupDeferrals(events: readonly EventDetails[]): readonly TimelineEntry
   const entries: TimelineEntry[] = [];
   for (let index = 0; index < events.length; index += 1) {
     let end = index;
-    while (events[index]?.type === 'deferred' && events[end + 1]?.type === 'deferred') end += 1;
+    const omittedCount = (events[index]?.sequence ?? 0) - (events[index - 1]?.sequence ?? -1) - 1;
+    while (
+      events[index]?.type === 'deferred' &&
+      events[end + 1]?.type === 'deferred' &&
+      events[end + 1]?.sequence === (events[end]?.sequence ?? 0) + 1
+    )
+      end += 1;
     if (end - index + 1 >= MIN_COLLAPSED_COUNT) {
       const [last] = events.slice(end, end + 1);
-      if (last !== undefined) entries.push({ event: last, earlierDeferrals: events.slice(index, end) });
+      if (last !== undefined) entries.push({ event: last, earlierDeferrals: events.slice(index, end), omittedCount });
       index = end;
       continue;
     }
     const event = events[index];
-    if (event !== undefined) entries.push({ event, earlierDeferrals: [] });
+    if (event !== undefined) entries.push({ event, earlierDeferrals: [], omittedCount });
   }
   return entries;
 }

@@ -263,8 +263,8 @@ function describeExpiry({ message, now, maxAgeMs }: ExplainInput): string {
 }
 
 /** Describes the feedback reports and provider events of the message, and the state changes that they caused. */
-function explainFeedbackReports({ events }: StoredMessage): readonly string[] {
-  return events.flatMap(({ at, by, verb, detail, failure }) => {
+function explainFeedbackReports({ events, omittedEvents, furtherReports }: StoredMessage): readonly string[] {
+  const reports = events.flatMap(({ at, by, verb, detail, failure }) => {
     if (!by.startsWith(FEEDBACK_PREFIX)) return [];
     const source = by.slice(FEEDBACK_PREFIX.length);
     const title = findProviderTitle(source);
@@ -274,6 +274,11 @@ function explainFeedbackReports({ events }: StoredMessage): readonly string[] {
         : `An event of ${title} arrived at ${formatTime(at)}`;
     return [`${report} ${describeReportEffect(verb, failure)}: ${toSentence(detail ?? 'no reason given')}`];
   });
+  return [
+    ...reports,
+    ...(omittedEvents === 0 ? [] : [`${omittedEvents} entries of its history are not shown.`]),
+    ...(furtherReports === 0 ? [] : [`Further reports changed nothing and were only counted: ${furtherReports}.`]),
+  ];
 }
 
 function describeReportEffect(verb: string, failure: Failure | null): string {

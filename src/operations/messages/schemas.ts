@@ -13,6 +13,7 @@ import {
   type HistoryEntry,
   RESEND_OF_VERB,
   RESENT_VERB,
+  SHOWN_ENTRIES,
   STATES,
   type FoundMessage as StoredMatch,
   type StoredMessage,
@@ -202,7 +203,13 @@ export const MessageDetails = Type.Object({
     }),
   ),
   attempts: Type.Array(AttemptDetails),
-  events: Type.Array(EventDetails, { description: 'The history, oldest event first.' }),
+  events: Type.Array(EventDetails, {
+    description: `The history, oldest event first. Of a long history, the ${SHOWN_ENTRIES.oldest} oldest and the ${SHOWN_ENTRIES.newest} newest events.`,
+  }),
+  omittedEvents: Type.Integer({ description: 'The number of events that are omitted between the oldest and newest.' }),
+  furtherReports: Type.Integer({
+    description: 'The number of reports that were counted and not recorded, because many reports were recorded before.',
+  }),
   suppressions: Type.Array(SuppressionListEntry, {
     description: 'The entries that suppress the recipient for this account now.',
   }),
@@ -276,7 +283,11 @@ export function toMessageDetails(
     resentAs: listEntryDetails(storedMessage, RESENT_VERB),
     message: storedMessage.message,
     attempts: attempts.map(toAttemptDetails),
-    events: storedMessage.events.map((event, sequence) => toEventDetails(event, sequence, attempts)),
+    events: storedMessage.events.map((event, index) =>
+      toEventDetails(event, index < SHOWN_ENTRIES.oldest ? index : index + storedMessage.omittedEvents, attempts),
+    ),
+    omittedEvents: storedMessage.omittedEvents,
+    furtherReports: storedMessage.furtherReports,
     suppressions: lists
       .filter(({ list }) => list === '*' || list === owner?.name)
       .map(({ list, reason, source, at }) => ({ list, reason, source, at: formatIsoTime(at) })),

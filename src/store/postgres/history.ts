@@ -1,18 +1,18 @@
 /** Appends entries to the histories of messages, and records the end of messages. */
 
-import type { HistoryEntry, State } from '../../model/message.ts';
+import type { RecordedFailure } from '../../model/failure.ts';
+import type { State } from '../../model/message.ts';
 import { getEventBit } from '../../model/webhook.ts';
+import { type AppendedEntry, getFacts } from '../rules/feedback.ts';
 import { inheritsFailure, setsLastFailure } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { findEventType } from '../rules/webhooks.ts';
 import type { Session, Statement } from './session.ts';
 
 /** An entry to be appended to the history of a message. */
-export interface NewEvent extends Omit<HistoryEntry, 'attempt'> {
+export interface NewEvent extends AppendedEntry {
   readonly id: string;
   readonly accountId: number;
-  /** JSON. */
-  readonly attempt: string | null;
   /** The state of the message after the change. */
   readonly state: State;
   /** True if the change suppresses the recipient. */
@@ -38,39 +38,46 @@ const APPEND_EVENTS: Statement = {
     FROM webhook_subscription s CROSS JOIN entries e WHERE s.events & e.bit <> 0 ORDER BY e.n`,
 };
 
-// The array condition makes the planner use the index, as in `WRITE_END`. A row that already has this failure is not
+// The array condition makes the planner use the index, as in `WRITE_END`. A row that already has these values is not
 // written.
-const SET_FAILURES: Statement = {
-  name: 'event_set_failures',
-  text: `UPDATE mail_request m SET failure_class = f.class, failure_category = f.category
-    FROM unnest($1::uuid[], $2::text[], $3::text[]) AS f(id, class, category)
-    WHERE m.id = f.id AND m.id = ANY($1::uuid[])
-      AND (m.failure_class IS DISTINCT FROM f.class OR m.failure_category IS DISTINCT FROM f.category)`,
+const UPDATE_SUMMARIES: Statement = {
+  name: 'event_update_summaries',
+  text: `UPDATE mail_request m SET failure_class = coalesce(s.class, m.failure_class),
+      failure_category = coalesce(s.category, m.failure_category), facts = m.facts | s.facts
+    FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[]) AS s(id, class, category, facts)
+    WHERE m.id = s.id AND m.id = ANY($1::uuid[])
+      AND (m.failure_class IS DISTINCT FROM coalesce(s.class, m.failure_class)
+        OR m.failure_category IS DISTINCT FROM coalesce(s.category, m.failure_category) OR m.facts | s.facts <> m.facts)`,
 };
 
 /**
  * Appends entries to message histories, and records the corresponding events in the outbox. The entries of one message
  * keep the given order. The last failure among these entries becomes the last failure of the message
- * (`setsLastFailure`). An entry `expired` without a failure receives the last failure of its message. The transaction
+ * (`setsLastFailure`), and the facts of all entries are added to its summary (`getFacts`). An entry `expired` without a failure receives the last failure of its message. The transaction
  * must have locked the message or its queue row.
  */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
-  await Promise.all([insertEvents(session, events), setFailures(session, events)]);
+  await Promise.all([insertEvents(session, events), updateSummaries(session, events)]);
 }
 
-async function setFailures(session: Session, events: readonly NewEvent[]): Promise<void> {
-  const failures = new Map(
-    events.flatMap(({ id, verb, state, failure }) =>
-      failure === null || !setsLastFailure(verb, state, failure.class) ? [] : [[id, failure] as const],
-    ),
-  );
-  if (failures.size === 0) return;
-  const values = [...failures.values()];
-  await session.query(SET_FAILURES, [
-    [...failures.keys()],
-    values.map(({ class: failureClass }) => failureClass),
-    values.map(({ category }) => category),
+async function updateSummaries(session: Session, events: readonly NewEvent[]): Promise<void> {
+  const summaries = new Map<string, { failure: RecordedFailure | null; facts: number }>();
+  for (const event of events) {
+    const { id, verb, state, failure } = event;
+    const lastFailure = failure !== null && setsLastFailure(verb, state, failure.class) ? failure : null;
+    const facts = getFacts(event);
+    if (lastFailure === null && facts === 0) continue;
+    const earlier = summaries.get(id);
+    summaries.set(id, { failure: lastFailure ?? earlier?.failure ?? null, facts: facts | (earlier?.facts ?? 0) });
+  }
+  if (summaries.size === 0) return;
+  const values = [...summaries.values()];
+  await session.query(UPDATE_SUMMARIES, [
+    [...summaries.keys()],
+    values.map(({ failure }) => failure?.class ?? null),
+    values.map(({ failure }) => failure?.category ?? null),
+    values.map(({ facts }) => facts),
   ]);
 }
 

@@ -202,7 +202,8 @@ function collectRows(
 ): void {
   let from: State = 'sending';
   let lane = 0;
-  for (const [index, { to, at, verb, by, detail, failure, attempt, suppress, reference }] of changes.entries()) {
+  for (const [index, change] of changes.entries()) {
+    const { to, at, verb, by, detail, failure, attempt, isUnanswered, suppress, reference } = change;
     from = getStateAfterChange(from, to, index === 0);
     if (index === 0) lane = getLane(verb);
     settlementRows.events.push({
@@ -214,6 +215,7 @@ function collectRows(
       detail,
       failure,
       attempt,
+      isUnanswered,
       state: from,
       suppresses: suppress !== null,
     });

@@ -17,7 +17,7 @@ const LOCK_MESSAGES: Statement = {
   name: 'message_lock',
   text: `SELECT m.* FROM (SELECT u.id FROM unnest($1::uuid[]) AS u(id) ORDER BY u.id) r
     CROSS JOIN LATERAL (
-      SELECT id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient
+      SELECT id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient, facts, reports
       FROM mail_request WHERE id = r.id FOR UPDATE) m`,
 };
 

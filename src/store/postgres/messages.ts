@@ -1,7 +1,13 @@
 /** Reads messages, and writes the changes that an operator makes to a message. */
 
 import type { Actor } from '../../model/audit.ts';
-import type { MessageHistory, OperatorChangeResult, StoredMessage, StoredMessageSummary } from '../../model/message.ts';
+import {
+  type MessageHistory,
+  type OperatorChangeResult,
+  SHOWN_ENTRIES,
+  type StoredMessage,
+  type StoredMessageSummary,
+} from '../../model/message.ts';
 import type { QueueStatistics } from '../../model/overview.ts';
 import { isUuid } from '../../model/uuid.ts';
 import type { Store } from '../contract.ts';
@@ -14,7 +20,7 @@ import { type Database, forceDurableCommit, type Row, type Statement, type Trans
 const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
 
 const HISTORY_COLUMNS = `m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m."to", m."from", m.subject,
-      coalesce(q.state, m.state) AS state, coalesce(q.attempts, m.attempts) AS attempts, q.due_at, q.owner`;
+      coalesce(q.state, m.state) AS state, coalesce(q.attempts, m.attempts) AS attempts, q.due_at, q.owner, m.further_reports`;
 const SELECT_MESSAGE: Statement = {
   name: 'message_select',
   text: `SELECT ${HISTORY_COLUMNS}, b.message
@@ -28,7 +34,11 @@ const SELECT_HISTORY: Statement = {
 };
 const SELECT_EVENTS: Statement = {
   name: 'message_events',
-  text: 'SELECT at, verb, by, detail, failure, attempt FROM event WHERE id = $1::uuid ORDER BY n',
+  // The entry `accepted` is not a row.
+  text: `WITH oldest AS (SELECT * FROM event WHERE id = $1::uuid ORDER BY n LIMIT ${SHOWN_ENTRIES.oldest - 1}),
+    newest AS (SELECT * FROM event WHERE id = $1::uuid AND n > (SELECT max(n) FROM oldest) ORDER BY n DESC LIMIT ${SHOWN_ENTRIES.newest})
+    SELECT at, verb, by, detail, failure, attempt, (SELECT count(*) FROM event WHERE id = $1::uuid)::int AS total
+    FROM (SELECT * FROM oldest UNION ALL SELECT * FROM newest) h ORDER BY n`,
 };
 const LOCK_QUEUE_ROW: Statement = {
   name: 'message_lock_queue_row',

@@ -15,8 +15,8 @@ import {
   type FeedbackDecision,
   formatPendingReport,
   isIdentifiedByHistory,
+  maySuppress,
   type RecordDecision,
-  summarizeHistory,
   toPendingReport,
 } from '../rules/feedback.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
@@ -25,14 +25,16 @@ import { appendEvents, type EndedMessage, endMessages, type NewEvent } from './h
 import { SUPPRESS_RECIPIENTS } from './lease-ends.ts';
 import { type LockedMessage, lockMessages } from './message-locks.ts';
 import {
+  type AccountRecipient,
   findDigests,
   findMessageIds,
+  findSuppressed,
   type IdentifiedReport,
   insertDigests,
   insertReport,
   type RecordedReport,
-  readHistories,
   storeReport,
+  toRecipientKey,
 } from './report-rows.ts';
 import { addReputation, recordComplaint } from './reputation.ts';
 import { forceDurableCommit, type Statement, type Transaction } from './session.ts';
@@ -46,6 +48,15 @@ const UPDATE_STATES: Statement = {
   name: 'feedback_update_states',
   text: `UPDATE mail_request m SET state = s.state FROM unnest($1::uuid[], $2::text[]) AS s(id, state)
     WHERE m.id = s.id AND m.id = ANY($1::uuid[])`,
+};
+
+const UPDATE_REPORTS: Statement = {
+  name: 'feedback_update_reports',
+  text: `UPDATE mail_request m SET reports = CASE WHEN r.report IS NULL THEN m.reports ELSE concat_ws(E'\\n', m.reports, r.report) END,
+      further_reports = m.further_reports + r.further,
+      facts = m.facts | r.facts
+    FROM unnest($1::uuid[], $2::text[], $3::int[], $4::int[]) AS r(id, report, further, facts)
+    WHERE m.id = r.id AND m.id = ANY($1::uuid[])`,
 };
 
 /** Applies the reports in the transaction. Resolves to their results in the order of the batch. */
@@ -106,12 +117,14 @@ async function changeMessages(transaction: Transaction, batch: readonly Feedback
   // first round.
   const messages = await lockMessages(transaction, listMessageIds(newReports));
   const [firstRound = [], ...laterRounds] = splitIntoRounds(newReports, messages);
-  const recordResults = new Map(await recordRound(transaction, firstRound, messages));
+  // Suppressions are written after the last round.
+  const suppressedByBatch = new Set<string>();
+  const recordResults = new Map(await recordRound(transaction, firstRound, messages, suppressedByBatch));
   for (const laterRound of laterRounds) {
     // An earlier round may have stored digests of this round, or may have changed its messages.
     const round = await removeRepeated(transaction, laterRound, results);
     const changedMessages = await lockMessages(transaction, listMessageIds(round));
-    for (const [position, recordResult] of await recordRound(transaction, round, changedMessages))
+    for (const [position, recordResult] of await recordRound(transaction, round, changedMessages, suppressedByBatch))
       recordResults.set(position, recordResult);
   }
   const pendingEffects: { readonly position: number; readonly effect: Effect }[] = [];
@@ -185,6 +198,8 @@ interface RoundChanges {
   readonly endedMessages: EndedMessage[];
   /** The new states of messages that have already ended. */
   readonly newStates: { readonly id: string; readonly state: State }[];
+  /** Reports that are added to the summaries of messages. A report of null is only counted. */
+  readonly reports: { readonly id: string; readonly report: string | null; readonly facts: number }[];
 }
 
 /**
@@ -195,14 +210,23 @@ async function recordRound(
   transaction: Transaction,
   round: readonly IdentifiedReport[],
   messages: ReadonlyMap<string, LockedMessage>,
+  suppressedByBatch: Set<string>,
 ): Promise<ReadonlyMap<number, RecordResult>> {
-  const histories = await readHistories(transaction, round, messages);
+  const suppressed = await findSuppressed(
+    transaction,
+    round.flatMap(({ report, id }) => {
+      const lockedMessage = id === null ? undefined : messages.get(id);
+      return lockedMessage !== undefined && maySuppress(report) ? [toAccountRecipient(lockedMessage)] : [];
+    }),
+  );
   const decidedReports = round.map((identifiedReport): DecidedReport => {
     const { report, id } = identifiedReport;
     const lockedMessage = id === null ? undefined : messages.get(id);
-    const history = summarizeHistory((id === null ? undefined : histories.get(id)) ?? []);
-    const decision =
-      id === null ? decideWithoutMessage(report) : decideFeedback(report, id, lockedMessage?.message ?? null, history);
+    if (id === null) return { ...identifiedReport, decision: decideWithoutMessage(report), lockedMessage };
+    const recipientKey = lockedMessage === undefined ? '' : toRecipientKey(toAccountRecipient(lockedMessage));
+    const isSuppressed = suppressed.has(recipientKey) || suppressedByBatch.has(recipientKey);
+    const decision = decideFeedback(report, id, lockedMessage?.message ?? null, isSuppressed);
+    if (decision.kind === 'record' && decision.suppress !== null) suppressedByBatch.add(recipientKey);
     return { ...identifiedReport, decision, lockedMessage };
   });
   const insertedDigests = await insertDigests(
@@ -211,7 +235,7 @@ async function recordRound(
       decision.kind === 'record' && !isIdentifiedByHistory(report) ? [{ report, messageId: decision.id }] : [],
     ),
   );
-  const changes: RoundChanges = { entries: [], endedMessages: [], newStates: [] };
+  const changes: RoundChanges = { entries: [], endedMessages: [], newStates: [], reports: [] };
   const results = new Map<number, RecordResult>();
   for (const decidedReport of decidedReports)
     results.set(decidedReport.position, await recordDecision(transaction, decidedReport, insertedDigests, changes));
@@ -249,7 +273,13 @@ async function recordDecision(
       await transaction.query(INSERT_PENDING, [pendingReport.digest, at, dueAt, formatPendingReport(pendingReport)]);
       return createIneffectiveResult({ kind: 'pending' });
     }
+    case 'count':
+      if (report.recordsDigestAlways === true) await insertReport(transaction, report, null, null);
+      changes.reports.push({ id: decision.id, report: null, facts: decision.facts });
+      return createIneffectiveResult({ kind: 'repeated' });
     case 'store': {
+      if (decision.messageId !== null && decision.addedReport !== null)
+        changes.reports.push({ id: decision.messageId, report: decision.addedReport, facts: 0 });
       const digest = decision.premature ? computePrematureReportDigest(report.digest) : report.digest;
       return createIneffectiveResult(
         await storeReport(transaction, { ...report, digest }, decision.messageId, decision.reason),
@@ -259,7 +289,8 @@ async function recordDecision(
       // An earlier round or another node can have stored the same digest.
       if (!isIdentifiedByHistory(report) && !insertedDigests.has(report.digest))
         return createIneffectiveResult({ kind: 'repeated' });
-      const { id, accountId, newState } = decision;
+      const { id, accountId, newState, addedReport } = decision;
+      if (addedReport !== null) changes.reports.push({ id, report: addedReport, facts: 0 });
       const { row = {}, queueRow } = lockedMessage ?? {};
       if (newState !== null && queueRow === undefined) changes.newStates.push({ id, state: newState });
       else if (newState !== null && queueRow !== undefined) {
@@ -279,12 +310,23 @@ async function recordDecision(
 
 async function writeChanges(
   transaction: Transaction,
-  { entries, endedMessages, newStates }: RoundChanges,
+  { entries, endedMessages, newStates, reports }: RoundChanges,
 ): Promise<void> {
   if (newStates.length > 0)
     await transaction.query(UPDATE_STATES, [newStates.map(({ id }) => id), newStates.map(({ state }) => state)]);
   await endMessages(transaction, endedMessages);
   await appendEvents(transaction, entries);
+  if (reports.length > 0)
+    await transaction.query(UPDATE_REPORTS, [
+      reports.map(({ id }) => id),
+      reports.map(({ report }) => report),
+      reports.map(({ report }) => (report === null ? 1 : 0)),
+      reports.map(({ facts }) => facts),
+    ]);
+}
+
+function toAccountRecipient({ row, message }: LockedMessage): AccountRecipient {
+  return { accountId: message.accountId, recipient: rows.readText(row, 'recipient') };
 }
 
 function createIneffectiveResult(answer: FeedbackResult): RecordResult {

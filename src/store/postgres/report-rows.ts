@@ -1,9 +1,7 @@
-/** Reads and writes the rows of a batch of feedback reports, and reads the histories of their messages. */
+/** Reads and writes the rows of a batch of feedback reports. */
 
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
-import { DELIVERY_ENTRY_TYPES, needsAttempts, needsHistory, type SummarizedEntry } from '../rules/feedback.ts';
 import * as rows from '../rules/rows.ts';
-import type { LockedMessage } from './message-locks.ts';
 import type { Statement, Transaction } from './session.ts';
 
 const SELECT_DIGESTS: Statement = {
@@ -14,15 +12,10 @@ const SELECT_BY_REFERENCES: Statement = {
   name: 'feedback_by_references',
   text: 'SELECT reference, id FROM provider_reference WHERE reference = ANY($1::text[])',
 };
-// The large columns are read only if the decision needs them. Because of ORDER BY, the planner does not join the tables
-// in another way, so the server selects the partition of each id.
-const SELECT_HISTORIES: Statement = {
-  name: 'feedback_histories',
-  text: `SELECT e.* FROM unnest($1::uuid[], $2::boolean[]) AS r(id, needs_attempts)
-    CROSS JOIN LATERAL (
-      SELECT id, at, verb, by, detail, CASE WHEN r.needs_attempts THEN failure END AS failure,
-        CASE WHEN r.needs_attempts THEN attempt END AS attempt
-      FROM event WHERE id = r.id AND (r.needs_attempts OR verb = ANY($3::text[])) ORDER BY n) e`,
+const SELECT_SUPPRESSED: Statement = {
+  name: 'feedback_suppressed',
+  text: `SELECT r.recipient, r.account_id FROM unnest($1::text[], $2::int[]) AS r(recipient, account_id)
+    WHERE EXISTS (SELECT 1 FROM suppression s WHERE s.recipient = r.recipient AND s.account_id = r.account_id)`,
 };
 const INSERT_REPORT: Statement = {
   name: 'feedback_insert',
@@ -74,25 +67,33 @@ export interface IdentifiedReport {
   readonly id: string | null;
 }
 
-/** Reads the histories that the decisions on the reports need. Resolves to the entries by message id. */
-export async function readHistories(
+/** A recipient of messages of an account. */
+export interface AccountRecipient {
+  readonly accountId: number;
+  /** The canonical address. */
+  readonly recipient: string;
+}
+
+/** Returns a text that identifies the recipient. */
+export function toRecipientKey({ accountId, recipient }: AccountRecipient): string {
+  return `${accountId} ${recipient}`;
+}
+
+/** Resolves to the keys (`toRecipientKey`) of those recipients that are on the suppression lists of their accounts. */
+export async function findSuppressed(
   transaction: Transaction,
-  reports: readonly IdentifiedReport[],
-  messages: ReadonlyMap<string, LockedMessage>,
-): Promise<ReadonlyMap<string, readonly SummarizedEntry[]>> {
-  const neededMessages = reports.flatMap(({ report, id }) => {
-    const message = id === null ? undefined : messages.get(id)?.message;
-    return message !== undefined && needsHistory(report, message) ? [message] : [];
-  });
-  const entriesById = new Map<string, SummarizedEntry[]>(neededMessages.map(({ id }) => [id, []]));
-  if (neededMessages.length === 0) return entriesById;
-  const entryRows = await transaction.query(SELECT_HISTORIES, [
-    neededMessages.map(({ id }) => id),
-    neededMessages.map(({ state }) => needsAttempts(state)),
-    DELIVERY_ENTRY_TYPES,
+  recipients: readonly AccountRecipient[],
+): Promise<ReadonlySet<string>> {
+  if (recipients.length === 0) return new Set();
+  const suppressedRows = await transaction.query(SELECT_SUPPRESSED, [
+    recipients.map(({ recipient }) => recipient),
+    recipients.map(({ accountId }) => accountId),
   ]);
-  for (const row of entryRows) entriesById.get(rows.readText(row, 'id'))?.push(rows.toHistoryEntry(row));
-  return entriesById;
+  return new Set(
+    suppressedRows.map((row) =>
+      toRecipientKey({ accountId: rows.readInteger(row, 'account_id'), recipient: rows.readText(row, 'recipient') }),
+    ),
+  );
 }
 
 /** A report that is recorded in the history of the message. */

@@ -34,87 +34,98 @@ export interface ReportedMessage {
   readonly state: State;
   readonly to: string;
   readonly sender: string;
+  readonly summary: HistorySummary;
 }
 
-/** The part of a message's history that a decision needs. It is read only if `needsHistory` returns true. */
-export interface ReportedHistory {
+/**
+ * The part of a message's history that decisions need. Columns of the message contain it, so that the cost of a
+ * decision does not depend on the number of earlier reports.
+ */
+export interface HistorySummary {
   readonly mayHaveBeenSent: boolean;
   readonly isConfirmed: boolean;
   readonly hasHardFailure: boolean;
   readonly hasReportedBounce: boolean;
-  /** The history entries in which a report states a delivery. */
-  readonly deliveryEntries: readonly Pick<HistoryEntry, 'by' | 'detail'>[];
-}
-
-/** The part of a history entry that `summarizeHistory` reads. */
-export type SummarizedEntry = Pick<HistoryEntry, 'verb' | 'by' | 'detail' | 'failure' | 'attempt'>;
-
-const NO_HISTORY: ReportedHistory = {
-  mayHaveBeenSent: false,
-  isConfirmed: false,
-  hasHardFailure: false,
-  hasReportedBounce: false,
-  deliveryEntries: [],
-};
-
-/** Returns true if the decision on the report depends on the history of the message. */
-export function needsHistory(report: FeedbackReport, { state }: ReportedMessage): boolean {
-  return needsAttempts(state) || needsDeliveryEntries(report);
-}
-
-/** Returns true if the decision on the report depends on the history entries of the types `DELIVERY_ENTRY_TYPES`. */
-export function needsDeliveryEntries({ events }: FeedbackReport): boolean {
-  return events.some(isConfirmation);
+  /** The reports in the history by `formatReport`, at most `MAX_REPORTS`. */
+  readonly reports: readonly string[];
 }
 
 /**
- * Returns true if the decision on a report about a message in this state depends on the attempts and failures in the
- * history. Otherwise the decision depends only on the entries of `DELIVERY_ENTRY_TYPES`, and a store need not read the
- * other entries.
+ * The maximum number of reports that are recorded for one message. Of further reports, only those with an effect are
+ * recorded, and the others are counted. Everyone who received the message can send any number of reports about it.
  */
-export function needsAttempts(state: State): boolean {
-  return state === 'queued' || state === 'bounced';
-}
+export const MAX_REPORTS = 20;
 
-/**
- * Summarizes history entries. A message may have been sent if an attempt was unanswered or uncertain, or if its lease
- * was lost. The history entry of an attempt that an earlier version of Postrider recorded has no failure, but the
- * outcome of the attempt states whether the recipient was suppressed.
- */
-export function summarizeHistory(entries: readonly SummarizedEntry[]): ReportedHistory {
+/** The bits of the column `facts` of a message. */
+const FACTS = { mayHaveBeenSent: 1, isConfirmed: 2, hasHardFailure: 4, hasReportedBounce: 8 } as const;
+
+/** Converts the columns `facts` and `reports` of a message. */
+export function toHistorySummary(facts: number, reports: string | null): HistorySummary {
   return {
-    mayHaveBeenSent: entries.some(
-      ({ verb, attempt }) => LOST_LEASE_VERBS.includes(verb) || attempt?.outcome.kind === 'unanswered',
-    ),
-    isConfirmed: entries.some(({ verb }) => verb === CONFIRMED_VERB),
-    hasHardFailure: entries.some(
-      ({ failure, attempt }) =>
-        failure?.class === 'hard' || (attempt?.outcome.kind === 'bounced' && attempt.outcome.suppress),
-    ),
-    hasReportedBounce: entries.some(
-      ({ verb, attempt }) => verb === PROVIDER_LIST_VERB || (verb === BOUNCED_VERB && attempt === null),
-    ),
-    deliveryEntries: entries.filter(({ verb }) => DELIVERY_ENTRY_TYPES.includes(verb)),
+    mayHaveBeenSent: (facts & FACTS.mayHaveBeenSent) !== 0,
+    isConfirmed: (facts & FACTS.isConfirmed) !== 0,
+    hasHardFailure: (facts & FACTS.hasHardFailure) !== 0,
+    hasReportedBounce: (facts & FACTS.hasReportedBounce) !== 0,
+    reports: reports === null ? [] : reports.split('\n'),
   };
 }
 
-/**
- * Returns true if the history of the message identifies a repetition of the report, so that no digest is necessary. The
- * report is a provider event about a delivery: the event adds an entry to the history of its message, unless the event
- * confirms nothing and the history contains an entry with the same source and text. Such an event contains nothing new.
- * A provider sends such an event for almost every message, so the digests of these events would be most of the rows of
- * reports.
- */
-export function isIdentifiedByHistory({ isProviderEvent, recordsDigestAlways, events }: FeedbackReport): boolean {
-  return isProviderEvent === true && recordsDigestAlways !== true && events.length > 0 && events.every(isConfirmation);
+/** A history entry as it is appended. */
+export interface AppendedEntry extends Omit<HistoryEntry, 'attempt'> {
+  /** JSON, or null. */
+  readonly attempt: string | null;
+  /** True for an attempt after which it is unknown whether the message was sent. */
+  readonly isUnanswered?: boolean;
 }
 
-const isConfirmation = ({ kind }: FeedbackEvent) => kind === 'confirmed';
+/**
+ * Returns the bits that an entry adds to the column `facts`. A message may have been sent if an attempt was unanswered
+ * or uncertain, or if its lease was lost.
+ */
+export function getFacts({ verb, failure, attempt, isUnanswered = false }: AppendedEntry): number {
+  let facts = 0;
+  if (isUnanswered || LOST_LEASE_VERBS.includes(verb)) facts |= FACTS.mayHaveBeenSent;
+  if (verb === CONFIRMED_VERB) facts |= FACTS.isConfirmed;
+  if (failure?.class === 'hard') facts |= FACTS.hasHardFailure;
+  if (verb === PROVIDER_LIST_VERB || (verb === BOUNCED_VERB && attempt === null)) facts |= FACTS.hasReportedBounce;
+  return facts;
+}
+
+/** Formats the kind, the class and the status of a report. A further report with the same values contains nothing new. */
+function formatReport(verb: ReportEntryType, failure: RecordedFailure | null): string {
+  return [verb, failure?.class, failure?.status].filter((part) => part !== undefined && part !== null).join(' ');
+}
+
+const NOT_UNDERSTOOD_REPORT = 'not-understood';
+
+/** Returns true if the decision on the report depends on whether the recipient is already suppressed. */
+export function maySuppress({ events }: FeedbackReport): boolean {
+  return events.some(({ kind }) => SUPPRESSING_KINDS.has(kind));
+}
+
+const SUPPRESSING_KINDS: ReadonlySet<FeedbackEvent['kind']> = new Set<FeedbackEvent['kind']>([
+  'bounce',
+  'complaint',
+  'provider-suppressed',
+  'unsubscribed',
+]);
+
+/**
+ * Returns true if the summary of the message identifies a repetition of the report, so that no digest is necessary. The
+ * report is a provider event about a delivery. A provider sends such an event for almost every message, so the digests
+ * of these events would be most of the rows of reports.
+ */
+export function isIdentifiedByHistory({ isProviderEvent, recordsDigestAlways, events }: FeedbackReport): boolean {
+  return (
+    isProviderEvent === true &&
+    recordsDigestAlways !== true &&
+    events.length > 0 &&
+    events.every(({ kind }) => kind === 'confirmed')
+  );
+}
 
 const CONFIRMED_VERB = 'confirmed' satisfies ReportEntryType;
 const DELIVERY_VERB = 'delivery-reported' satisfies ReportEntryType;
-/** The types of the history entries in which a report states a delivery. */
-export const DELIVERY_ENTRY_TYPES: readonly string[] = [CONFIRMED_VERB, DELIVERY_VERB];
 const PROVIDER_LIST_VERB = 'provider-suppression-reported' satisfies ReportEntryType;
 const BOUNCED_VERB = RECORDED_EVENTS['message.bounced'].verb;
 const LOST_LEASE_VERBS: readonly string[] = [
@@ -130,6 +141,8 @@ export interface RecordDecision {
   readonly from: State;
   /** The history entries in the order of recording, at least one. */
   readonly entries: readonly EntryWithoutAttempt[];
+  /** The report that is added to the summary of the message, or null. */
+  readonly addedReport: string | null;
   /** The new state, or null if the state does not change. */
   readonly newState: 'delivered' | 'bounced' | 'complained' | null;
   readonly suppress: FeedbackSuppression | null;
@@ -147,6 +160,8 @@ export type FeedbackDecision =
   | { readonly kind: 'answer'; readonly answer: FeedbackResult }
   /** The decision to record the digest, and nothing else. */
   | { readonly kind: 'digest'; readonly answer: FeedbackResult }
+  /** The decision to count the report, and to add `facts` to the summary of its message. */
+  | { readonly kind: 'count'; readonly id: string; readonly facts: number }
   /**
    * The decision to keep the report until its message is settled, or until the provider id that the report names is
    * stored.
@@ -154,65 +169,75 @@ export type FeedbackDecision =
   | { readonly kind: 'pending'; readonly messageId: string | null }
   /**
    * The decision to store the report for the operator. If the report is `premature`, a repetition of the same report is
-   * applied (`computePrematureReportDigest`).
+   * applied (`computePrematureReportDigest`). `addedReport` is as in `RecordDecision`.
    */
-  | { readonly kind: 'store'; readonly messageId: string | null; readonly reason: string; readonly premature: boolean }
+  | {
+      readonly kind: 'store';
+      readonly messageId: string | null;
+      readonly reason: string;
+      readonly premature: boolean;
+      readonly addedReport: string | null;
+    }
   | RecordDecision;
 
 /** Decides on a report that names no message, or that names a message by an unknown provider reference. */
 export function decideWithoutMessage(report: FeedbackReport): FeedbackDecision {
   const { messageRef, events, mayBeOtherProgram, isFinal, isProviderEvent } = report;
   if (isProviderEvent === true) {
-    if (events.length === 0) return { kind: 'digest', answer: { kind: 'unrelated' } };
+    if (events.length === 0) return { kind: 'digest', answer: UNRELATED };
     // The event stays pending, because it can arrive before the reply of the relay, which contains the provider's id of
     // the message.
-    return messageRef === null ? createUnrelatedDecision(report) : { kind: 'pending', messageId: null };
+    return messageRef === null ? createDecisionWithoutChange(report, UNRELATED) : { kind: 'pending', messageId: null };
   }
   if (messageRef === null) return storeForOperator(null, describeMissingMessage(events), false);
-  if (mayBeOtherProgram === true) return UNRELATED_DECISION;
+  if (mayBeOtherProgram === true) return { kind: 'answer', answer: UNRELATED };
   if (!isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
   return storeForOperator(null, 'no message has the provider id that the report names', true);
 }
 
-/** Decides on a report about the message `id`. `storedMessage` is null if the message is not stored. */
+/**
+ * Decides on a report about the message `id`. `storedMessage` is null if the message is not stored. `isSuppressed` is
+ * true if the recipient is on the suppression list of the account. It may be false if `maySuppress` returns false.
+ */
 export function decideFeedback(
   report: FeedbackReport,
   id: string,
   storedMessage: ReportedMessage | null,
-  history: ReportedHistory = NO_HISTORY,
+  isSuppressed: boolean,
 ): FeedbackDecision {
   const isProviderEvent = report.isProviderEvent === true;
-  if (storedMessage === null && isProviderEvent) return createUnrelatedDecision(report);
+  if (storedMessage === null && isProviderEvent) return createDecisionWithoutChange(report, UNRELATED);
   if (storedMessage === null)
     return storeForOperator(id, 'the store does not contain the message that the report names', false);
-  const { accountId, state: from, to, sender } = storedMessage;
+  const { accountId, state: from, to, sender, summary } = storedMessage;
   // A message of `doctor --loop` has the key id 0, because it is sent without an API key.
   const isTest = isProviderSimulator(to) || storedMessage.keyId === 0;
   // A bounce of a notification must not lock the account, because the lock would cause another notification.
   const isCounted = !isTest && storedMessage.keyId !== NOTIFICATION_KEY_ID;
-  const change = decideFeedbackChange({ state: from, to, isTest, ...history }, report.events, isProviderEvent);
-  // An event that confirms the message is never treated as a repetition, because a message is confirmed at most once. A
-  // message that was sent twice can have a second delivery event with the same text.
-  if (
-    change.kind === 'history-entry' &&
-    isIdentifiedByHistory(report) &&
-    hasDeliveryEntry(history, report, change.detail)
-  )
-    return { kind: 'answer', answer: { kind: 'repeated' } };
+  const change = decideFeedbackChange({ state: from, to, isTest, ...summary }, report.events, isProviderEvent);
+  const isFull = summary.reports.length >= MAX_REPORTS;
   switch (change.kind) {
     case 'other-recipient':
-      return createUnrelatedDecision(report);
+      return createDecisionWithoutChange(report, UNRELATED);
     case 'wait':
       if (isProviderEvent) return { kind: 'pending', messageId: id };
       if (!report.isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
       return storeForOperator(id, `the message is still ${from}`, true);
     case 'not-understood':
-      return storeForOperator(id, change.reason, false);
+      if (isFull) return { kind: 'count', id, facts: 0 };
+      return { ...storeForOperator(id, change.reason, false), addedReport: NOT_UNDERSTOOD_REPORT };
     case 'history-entry': {
-      const { verb, failure, suppress, countsForReputation } = change;
+      const { verb, failure, countsForReputation } = change;
+      const suppress = isSuppressed ? null : change.suppress;
+      const formattedReport = formatReport(verb, failure);
+      const isRepeated = summary.reports.includes(formattedReport) || (verb === DELIVERY_VERB && summary.isConfirmed);
+      const entry = createHistoryEntry(report, verb, change.detail, failure);
+      if (suppress === null && isRepeated) return createDecisionWithoutChange(report, { kind: 'repeated' });
+      if (suppress === null && isFull) return { kind: 'count', id, facts: getFacts(entry) };
       return {
         ...{ kind: 'record', id, accountId, from, suppress, newState: null },
-        entries: [createHistoryEntry(report, verb, change.detail, failure)],
+        entries: [entry],
+        addedReport: isRepeated || isFull ? null : formattedReport,
         reputationState: suppress === 'complaint' ? 'complained' : 'bounced',
         reputationRule: countsForReputation && isCounted ? 'if-suppressed' : 'never',
         createResult: (suppressed) => ({ kind: 'recorded', id, verb, suppressed, failure }),
@@ -220,8 +245,10 @@ export function decideFeedback(
     }
     case 'change': {
       const { to: newState, suppress, detail, failure, countsForReputation } = change;
+      const formattedReport = formatReport(change.verb, failure);
       return {
         ...{ kind: 'record', id, accountId, from, suppress },
+        addedReport: isFull || summary.reports.includes(formattedReport) ? null : formattedReport,
         newState: requireTransition(from, newState, 'feedback'),
         entries: [createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure)],
         reputationState: newState,
@@ -235,7 +262,12 @@ export function decideFeedback(
     case 'confirm': {
       const { to: newState, detail } = change;
       const confirmationEntry = createHistoryEntry(report, CONFIRMED_VERB, detail, null);
-      const uncountedMembers = { suppress: null, reputationState: 'bounced', reputationRule: 'never' } as const;
+      const uncountedMembers = {
+        suppress: null,
+        addedReport: null,
+        reputationState: 'bounced',
+        reputationRule: 'never',
+      } as const;
       if (newState === null)
         return {
           ...{ kind: 'record', id, accountId, from, newState, entries: [confirmationEntry], ...uncountedMembers },
@@ -255,10 +287,6 @@ export function decideFeedback(
       };
     }
   }
-}
-
-function hasDeliveryEntry({ deliveryEntries }: ReportedHistory, { source }: FeedbackReport, detail: string): boolean {
-  return deliveryEntries.some((entry) => entry.by === `${FEEDBACK_PREFIX}${source}` && entry.detail === detail);
 }
 
 /**
@@ -292,15 +320,15 @@ export function toPendingReport(report: FeedbackReport): FeedbackReport {
     : report;
 }
 
-/**
- * Returns the decision on a report that concerns no message of this installation, or that names a recipient other than
- * that of the message.
- */
-function createUnrelatedDecision({ recordsDigestAlways }: FeedbackReport): FeedbackDecision {
-  return recordsDigestAlways === true ? { kind: 'digest', answer: { kind: 'unrelated' } } : UNRELATED_DECISION;
+/** Returns the decision on a report that changes nothing. */
+function createDecisionWithoutChange(
+  { recordsDigestAlways }: FeedbackReport,
+  answer: FeedbackResult,
+): FeedbackDecision {
+  return recordsDigestAlways === true ? { kind: 'digest', answer } : { kind: 'answer', answer };
 }
 
-const UNRELATED_DECISION: FeedbackDecision = { kind: 'answer', answer: { kind: 'unrelated' } };
+const UNRELATED: FeedbackResult = { kind: 'unrelated' };
 
 function createHistoryEntry(
   { at, source }: FeedbackReport,
@@ -311,8 +339,12 @@ function createHistoryEntry(
   return { at, verb, by: `${FEEDBACK_PREFIX}${source}`, detail, failure, attempt: null };
 }
 
-function storeForOperator(messageId: string | null, reason: string, premature: boolean): FeedbackDecision {
-  return { kind: 'store', messageId, reason, premature };
+function storeForOperator(
+  messageId: string | null,
+  reason: string,
+  premature: boolean,
+): Extract<FeedbackDecision, { readonly kind: 'store' }> {
+  return { kind: 'store', messageId, reason, premature, addedReport: null };
 }
 
 /**

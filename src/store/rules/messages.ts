@@ -152,6 +152,7 @@ export interface PackedSettlement {
     readonly detail: string | null;
     readonly failure: RecordedFailure | null;
     readonly attempt: string | null;
+    readonly isUnanswered: boolean;
     readonly suppress: SuppressionReason | null;
     /** The id that the provider assigned to the message, or null. */
     readonly reference: string | null;
@@ -176,6 +177,7 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
       detail: event.detail,
       failure: event.failure,
       attempt: toAttemptColumn(event.attempt),
+      isUnanswered: event.attempt?.outcome.kind === 'unanswered',
       suppress,
       reference: findProviderReference(event.attempt),
     })),

@@ -43,7 +43,7 @@ import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
 import { type AttemptColumn, toAttempt } from './attempt-column.ts';
-import type { ReportedMessage, SummarizedEntry } from './feedback.ts';
+import { type ReportedMessage, toHistorySummary } from './feedback.ts';
 import type { ResendSource } from './messages.ts';
 import type { TokenBucket } from './token-bucket.ts';
 
@@ -197,9 +197,10 @@ export function toLeasedMessage(row: Row, lease: Lease, attempts: number): Lease
 
 /**
  * Converts the row of a message and the message's rows of `event`, oldest first. The first entry, `accepted`, is
- * derived from the message's own row.
+ * derived from the message's own row. The column `total` of `history` contains the number of all rows.
  */
 export function toMessageHistory(row: Row, history: readonly Row[]): MessageHistory {
+  const [firstEntry] = history;
   return {
     ...toMessageSummary(row),
     keyId: readInteger(row, 'key_id'),
@@ -208,6 +209,8 @@ export function toMessageHistory(row: Row, history: readonly Row[]): MessageHist
     attempts: readInteger(row, 'attempts'),
     endedAt: readIntegerOrNull(row, 'ended_at'),
     events: [toAcceptedEntry(row), ...history.map(toHistoryEntry)],
+    omittedEvents: firstEntry === undefined ? 0 : readInteger(firstEntry, 'total') - history.length,
+    furtherReports: readInteger(row, 'further_reports'),
   };
 }
 
@@ -278,18 +281,6 @@ export function toHistoryEntry(row: Row): HistoryEntry {
   };
 }
 
-/**
- * Reads the column `delivery_entries` of a message: a JSON array of the history entries in which reports state a
- * delivery.
- */
-export function toDeliveryEntries(row: Row): readonly SummarizedEntry[] {
-  const entries = parseJson<readonly Pick<SummarizedEntry, 'verb' | 'by' | 'detail'>[]>(
-    'delivery_entries',
-    readText(row, 'delivery_entries'),
-  );
-  return entries.map((entry) => ({ ...entry, failure: null, attempt: null }));
-}
-
 /** Reads the column `failure` of a row of `event`. */
 function toRecordedFailure(row: Row): RecordedFailure | null {
   const failure = readTextOrNull(row, 'failure');
@@ -315,6 +306,7 @@ export function toReportedMessage(row: Row, queueRow: Row = row): ReportedMessag
     state: readState(queueRow),
     to: readText(row, 'to'),
     sender: readText(row, 'from'),
+    summary: toHistorySummary(readInteger(row, 'facts'), readTextOrNull(row, 'reports')),
   };
 }
 

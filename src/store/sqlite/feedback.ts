@@ -12,25 +12,19 @@ import type {
   LastFeedback,
   UnprocessedReport,
 } from '../../model/feedback.ts';
-import type { State } from '../../model/message.ts';
 import { type PackedReports, unpackReports } from '../../model/packed-reports.ts';
 import {
   computeNextPendingAttemptAt,
   computePrematureReportDigest,
   countsTowardReputation,
-  DELIVERY_ENTRY_TYPES,
   decideFeedback,
   decideWithoutMessage,
   type FeedbackDecision,
   formatPendingReport,
   isIdentifiedByHistory,
   MAX_SCANNED_REPORTS,
-  needsAttempts,
-  needsDeliveryEntries,
-  needsHistory,
+  maySuppress,
   parsePendingReport,
-  type SummarizedEntry,
-  summarizeHistory,
   toPendingReport,
 } from '../rules/feedback.ts';
 import { toSeq } from '../rules/messages.ts';
@@ -70,15 +64,15 @@ export function prepareFeedback(
   const selectByReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
   // CROSS JOIN makes SQLite read the list of sequence numbers first.
   const selectMessages = database.prepare(
-    `SELECT seq, id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient,
-       CASE WHEN :readsEntries THEN
-         (SELECT json_group_array(json_object('verb', verb, 'by', by, 'detail', detail)) FROM event
-          WHERE event.seq = mail_request.seq AND verb IN (${DELIVERY_ENTRY_TYPES.map((verb) => `'${verb}'`).join(', ')}))
-       ELSE '[]' END AS delivery_entries
+    `SELECT seq, id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient, facts, reports
      FROM (SELECT value AS listed_seq FROM json_each(:seqs)) CROSS JOIN mail_request ON seq = listed_seq`,
   );
-  const selectHistory = database.prepare(
-    'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? ORDER BY n',
+  const selectSuppression = database.prepare('SELECT 1 AS one FROM suppression WHERE recipient = ? AND account_id = ?');
+  const addReport = database.prepare(
+    'UPDATE mail_request SET reports = CASE WHEN reports IS NULL THEN :report ELSE reports || char(10) || :report END WHERE seq = :seq',
+  );
+  const countReport = database.prepare(
+    'UPDATE mail_request SET further_reports = further_reports + 1, facts = facts | ? WHERE seq = ?',
   );
   const updateState = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
@@ -154,14 +148,11 @@ export function prepareFeedback(
   }
 
   /**
-   * Reads the messages with these ids, which the reports name. Returns their rows by id. One statement for all messages
-   * takes about half of the processor time of two statements for each message (docs/decisions/provider-events.md).
+   * Reads the messages with these ids. Returns their rows by id. One statement for all messages takes about half of the
+   * processor time of two statements for each message (docs/decisions/provider-events.md).
    */
-  function readMessages(ids: ReadonlySet<string>, reports: readonly FeedbackReport[]): Map<string, rows.Row> {
-    const messageRows = selectMessages.all({
-      seqs: JSON.stringify(Array.from(ids, toSeq)),
-      readsEntries: reports.some(needsDeliveryEntries) ? 1 : 0,
-    });
+  function readMessages(ids: ReadonlySet<string>): Map<string, rows.Row> {
+    const messageRows = selectMessages.all({ seqs: JSON.stringify(Array.from(ids, toSeq)) });
     return new Map(messageRows.map((row) => [rows.readText(row, 'id'), row]));
   }
 
@@ -171,20 +162,18 @@ export function prepareFeedback(
   ): { readonly decision: FeedbackDecision; readonly row: rows.Row } {
     const id = findMessageId(report);
     if (id === null) return { decision: decideWithoutMessage(report), row: {} };
-    const row = unchangedMessages.get(id) ?? readMessages(new Set([id]), [report]).get(id);
-    const storedMessage = row === undefined ? null : rows.toReportedMessage(row);
-    const history =
-      storedMessage === null || row === undefined || !needsHistory(report, storedMessage)
-        ? undefined
-        : summarizeHistory(readHistory(row, storedMessage.state));
-    return { decision: decideFeedback(report, id, storedMessage, history), row: row ?? {} };
+    const row = unchangedMessages.get(id) ?? readMessages(new Set([id])).get(id);
+    if (row === undefined) return { decision: decideFeedback(report, id, null, false), row: {} };
+    const isSuppressed =
+      maySuppress(report) &&
+      selectSuppression.get(rows.readText(row, 'recipient'), rows.readInteger(row, 'account_id')) !== undefined;
+    return { decision: decideFeedback(report, id, rows.toReportedMessage(row), isSuppressed), row };
   }
 
-  /** Returns the history of a message, without the entries, attempts and failures that the decision does not need. */
-  function readHistory(row: rows.Row, state: State): readonly SummarizedEntry[] {
-    return needsAttempts(state)
-      ? selectHistory.all(rows.readInteger(row, 'seq')).map(rows.toHistoryEntry)
-      : rows.toDeliveryEntries(row);
+  function addToSummary(report: string | null, row: rows.Row, { unchangedMessages }: BatchState): void {
+    if (report === null) return;
+    addReport.run({ report, seq: rows.readInteger(row, 'seq') });
+    unchangedMessages.delete(rows.readText(row, 'id'));
   }
 
   function recordReport(report: FeedbackReport, batchState: BatchState): FeedbackResult {
@@ -209,12 +198,19 @@ export function prepareFeedback(
         );
         return { kind: 'pending' };
       }
+      case 'count':
+        if (report.recordsDigestAlways === true) insertReport.run(digest, at, source, null, null, null, null);
+        countReport.run(decision.facts, rows.readInteger(row, 'seq'));
+        batchState.unchangedMessages.delete(decision.id);
+        return { kind: 'repeated' };
       case 'store':
+        addToSummary(decision.addedReport, row, batchState);
         return (decision.premature ? storePrematureReport : storeReport)(report, decision.messageId, decision.reason);
       case 'record': {
         const { deltas, lastDeliveries, unchangedMessages } = batchState;
         const seq = rows.readInteger(row, 'seq');
         unchangedMessages.delete(decision.id);
+        addToSummary(decision.addedReport, row, batchState);
         if (needsDigest) insertReport.run(digest, at, source, decision.id, null, null, null);
         else lastDeliveries.set(source, { report, messageId: decision.id });
         if (decision.newState !== null) updateState.run(decision.newState, at, seq);
@@ -272,7 +268,7 @@ export function prepareFeedback(
 
   function recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
     const ids = batch.flatMap(({ messageRef }) => (messageRef !== null && 'id' in messageRef ? [messageRef.id] : []));
-    return runBatch(readMessages(new Set(ids), batch), (batchState) =>
+    return runBatch(readMessages(new Set(ids)), (batchState) =>
       batch.map((report) => recordReport(report, batchState)),
     );
   }

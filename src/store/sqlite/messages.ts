@@ -2,12 +2,13 @@
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite';
 import type { Actor } from '../../model/audit.ts';
-import type {
-  MessageFilter,
-  MessageHistory,
-  OperatorChangeResult,
-  StoredMessage,
-  StoredMessageSummary,
+import {
+  type MessageFilter,
+  type MessageHistory,
+  type OperatorChangeResult,
+  SHOWN_ENTRIES,
+  type StoredMessage,
+  type StoredMessageSummary,
 } from '../../model/message.ts';
 import type { QueueStatistics } from '../../model/overview.ts';
 import {
@@ -27,8 +28,11 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
   const selectWithBody = database.prepare(
     'SELECT m.*, b.message FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq = ? AND m.id = ?',
   );
+  // The entries of a message are numbered from 1.
   const selectHistory = database.prepare(
-    'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? ORDER BY n',
+    `SELECT at, verb, by, detail, failure, attempt, total
+     FROM (SELECT max(n) AS total FROM event WHERE seq = :seq) CROSS JOIN event
+     WHERE seq = :seq AND (n < ${SHOWN_ENTRIES.oldest} OR n > total - ${SHOWN_ENTRIES.newest}) ORDER BY n`,
   );
   const QUEUED_STATE = requireTransition('uncertain', 'queued', 'operator');
   const CANCELLED_STATE = requireTransition('queued', 'cancelled', 'operator');
@@ -82,7 +86,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
   }
 
   const toHistory = (row: rows.Row): MessageHistory =>
-    rows.toMessageHistory(row, selectHistory.all(toSeq(rows.readText(row, 'id'))));
+    rows.toMessageHistory(row, selectHistory.all({ seq: toSeq(rows.readText(row, 'id')) }));
 
   function changeState(id: string, to: OperatorTargetState, now: number, by: Actor | undefined): OperatorChangeResult {
     const seq = toSeq(id);

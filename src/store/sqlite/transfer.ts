@@ -59,6 +59,9 @@ export function openSqliteSource(configuredPath: string): TransferSource {
       handing_over: rows.readInteger(row, 'handing_over') === 1,
       failure_class: rows.readTextOrNull(row, 'failure_class'),
       failure_category: rows.readTextOrNull(row, 'failure_category'),
+      facts: rows.readInteger(row, 'facts'),
+      reports: rows.readTextOrNull(row, 'reports'),
+      further_reports: rows.readInteger(row, 'further_reports'),
       events: selectHistory.all(rows.readInteger(row, 'seq')).map(
         (event): TransferredEvent => ({
           at: rows.readInteger(event, 'at'),

@@ -51,6 +51,7 @@ test('a permanent bounce about a missing mailbox ends a delivered message as bou
   expect(decide('delivered', [createBounce()])).toEqual({
     kind: 'change',
     to: 'bounced',
+    verb: 'bounce-reported',
     suppress: 'bounce',
     countsForReputation: true,
     detail: '550 5.1.1 no such user (reported by mx.example.com)',

@@ -45,6 +45,8 @@ const QUEUED_MESSAGE: StoredMessage = {
   attempts: 0,
   endedAt: null,
   events: [{ at: BASE_TIME, verb: 'accepted', by: 'node-1', detail: null, failure: null, attempt: null }],
+  omittedEvents: 0,
+  furtherReports: 0,
 };
 
 function createAttempt(outcome: Outcome): Attempt {
@@ -142,6 +144,9 @@ describe('the explanation', () => {
     const confirmedEvent = createEvent('confirmed', { by: 'feedback:postmark', detail: '250 OK' });
     const unconfirmedText = 'No event of a provider has confirmed the delivery';
     expect(explainText({ state: 'delivered', events: [deliveredEvent] })).toContain(unconfirmedText);
+    expect(explainText({ state: 'delivered', events: [deliveredEvent], omittedEvents: 7, furtherReports: 9 })).toMatch(
+      /7 entries of its history are not shown.*only counted: 9/s,
+    );
     const text = explainText({ state: 'delivered', events: [deliveredEvent, confirmedEvent] });
     expect(text).toContain('the provider confirmed its delivery to the mail server of the recipient.');
     expect(text).toMatch(/An event of Postmark arrived at \S+ \S+ and confirmed the delivery .*: 250 OK\./);
