@@ -364,11 +364,10 @@ function findFailure(event: RecipientEvent): RecordedFailure | null {
   const diagnostic = event.evidence.diagnostic?.slice(0, MAX_DIAGNOSTIC_LENGTH) ?? null;
   switch (event.kind) {
     case 'bounce':
+    case 'delayed':
       return { ...event.failure, status, diagnostic };
     case 'provider-suppressed':
       return { ...PROVIDER_SUPPRESSION, status, diagnostic };
-    case 'delayed':
-      return event.failure === undefined ? null : { ...event.failure, status, diagnostic };
     case 'complaint':
     case 'delivered':
     case 'confirmed':
@@ -446,10 +445,9 @@ export type FeedbackEvent =
   | (RecipientMembers & { readonly kind: 'complaint'; readonly feedbackType: string })
   /**
    * A server that accepted the message still tries to deliver it. `failure` is the failure of the server's last
-   * attempt. The class of `failure` is never `hard`. An event that an earlier version of Postrider stored has no
-   * `failure`.
+   * attempt. The class of `failure` is never `hard`.
    */
-  | (RecipientMembers & { readonly kind: 'delayed'; readonly failure?: Failure })
+  | (RecipientMembers & { readonly kind: 'delayed'; readonly failure: Failure })
   /** A server that accepted the message has delivered it, relayed it, or expanded it to several recipients. */
   | (RecipientMembers & { readonly kind: 'delivered' })
   /** A provider has delivered the message to the recipient's mail server. */

@@ -114,7 +114,7 @@ export interface HistoryEntry {
   readonly detail: string | null;
   /**
    * The failure of the attempt or of the reported bounce. The entry `expired` has the last failure of the message. Null
-   * if there is no failure, or if an earlier version wrote the entry without this member.
+   * if there is no failure.
    */
   readonly failure: RecordedFailure | null;
   readonly attempt: Attempt | null;

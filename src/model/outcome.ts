@@ -81,7 +81,7 @@ export interface Attempt {
   readonly transcript: readonly string[];
   /**
    * The time of each line of `transcript`, in whole milliseconds after the start of the attempt. Absent in an attempt
-   * that an earlier version of Postrider recorded, and in an attempt without a transcript.
+   * without a transcript.
    */
   readonly lineOffsetsMs?: readonly number[];
 }

@@ -160,9 +160,7 @@ export type CreateWebhookResult =
   /** The account does not exist. */
   | { readonly kind: 'missing' }
   /** There are `MAX_WEBHOOKS` endpoints. */
-  | { readonly kind: 'too-many' }
-  /** A live node runs an earlier version that records no events. */
-  | { readonly kind: 'earlier-node'; readonly node: string; readonly version: string };
+  | { readonly kind: 'too-many' };
 
 /** The facts about an event that determine its payload. */
 export type RecordedWebhookEvent = RecordedMessageEvent | RecordedResourceEvent;

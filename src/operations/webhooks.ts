@@ -95,11 +95,6 @@ export const createWebhook = defineOperation({
         return createAccountNotFound(account ?? '');
       case 'too-many':
         return createConflict(null, `there are ${MAX_WEBHOOKS} endpoints, the maximum; delete one of them first`);
-      case 'earlier-node':
-        return createConflict(
-          null,
-          `node ${quote(result.node)} runs version ${result.version}, which records no events for webhooks; upgrade the node, then create the endpoint`,
-        );
     }
   },
 });

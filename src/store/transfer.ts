@@ -170,7 +170,7 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
  */
 export const MESSAGE_TABLES: readonly string[] = ['mail_request', 'body', 'event'];
 export const TABLES_NOT_TRANSFERRED: readonly string[] = [
-  ...['meta', 'node', 'throttle', 'search_segment', 'search_page'],
+  ...['installation', 'node', 'throttle', 'search_segment', 'search_page'],
   // The target computes the subscribed types from the endpoints.
   'webhook_subscription',
   // The rules of the inbox serve tests on the source installation only.
@@ -201,6 +201,8 @@ export interface TransferredMessage {
   readonly facts: number;
   readonly reports: string | null;
   readonly further_reports: number;
+  readonly expires_at: number | null;
+  readonly route: string | null;
   readonly events: readonly TransferredEvent[];
 }
 

@@ -77,13 +77,15 @@ test.each(['missing', 'empty'])(
   },
 );
 
-test('serve refuses to start if the database is missing and an earlier version has left the temporary file of a restore', async () => {
+test('serve refuses to start if the database is missing and a restore has left its temporary file', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
-  copyFileSync(backup, `${path}.restore`);
-  await expect(readAccounts(path)).rejects.toThrow(/missing, and an interrupted restore has left .*\.restore\. Run/);
+  copyFileSync(backup, `${path}.restore-0123456789ab`);
+  await expect(readAccounts(path)).rejects.toThrow(
+    /missing, and an interrupted restore has left .*\.restore-0123456789ab\. Run/,
+  );
   restoreDatabase(backup, path, new Date());
   expect(await readAccounts(path)).toEqual(NEW_ACCOUNTS);
-  expect(existsSync(`${path}.restore`)).toBe(false);
+  expect(existsSync(`${path}.restore-0123456789ab`)).toBe(false);
 });
 
 test('a database that a restore has preserved can be restored, including the content of its log', async () => {

@@ -108,7 +108,7 @@ export const AttemptDetails = Type.Object({
   transcriptOffsetsMs: createNullable(
     Type.Array(Type.Integer(), {
       description:
-        'The time of each line of `transcript`, in milliseconds after `at`. Null if an earlier version of Postrider recorded the attempt.',
+        'The time of each line of `transcript`, in milliseconds after `at`. Null in an attempt without a transcript.',
     }),
   ),
 });

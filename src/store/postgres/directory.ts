@@ -18,7 +18,7 @@ const CHANNEL = 'postrider_directory';
 
 const INCREMENT_REVISION: Statement = {
   name: 'directory_increment_revision',
-  text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
+  text: 'UPDATE installation SET revision = revision + 1 RETURNING revision',
 };
 const NOTIFY_NODES: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
 /** Selects accounts. The selected usage includes the messages that are counted per slot. */
@@ -37,7 +37,7 @@ export async function incrementRevision(session: Session): Promise<number> {
 const POLL_INTERVAL_MS = 400;
 const LISTEN_RETRY_MS = 1_000;
 
-const READ_REVISION: Statement = { name: 'directory_read', text: 'SELECT revision FROM postrider' };
+const READ_REVISION: Statement = { name: 'directory_read', text: 'SELECT revision FROM installation' };
 const CHANGED_ACCOUNTS: Statement = {
   name: 'directory_accounts',
   text: `${SELECT_ACCOUNTS} WHERE a.revision > $1 ORDER BY a.id`,
@@ -49,7 +49,7 @@ const CHANGED_KEYS: Statement = {
 /** One statement uses one snapshot, so the returned keys and the returned revision are consistent. */
 const KEYS_BY_HASH: Statement = {
   name: 'directory_keys_by_hash',
-  text: `SELECT k.*, p.revision AS directory_revision FROM postrider p, api_key k
+  text: `SELECT k.*, p.revision AS directory_revision FROM installation p, api_key k
     WHERE k.hash = ANY($1::text[]) ORDER BY k.id`,
 };
 const ACCOUNTS_BY_ID: Statement = {

@@ -6,15 +6,15 @@
  * node refuses the schema if the newest schema version that the node supports is less than this lowest version. A
  * migration that only adds tables or columns does not change the lowest version.
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { StoreError } from '../error.ts';
+import { createOldStoreText, listSchemaFiles, SCHEMA_FOLDER } from '../schema.ts';
 import type { Pool } from './database.ts';
 import { ConfigurationFault, toStoreError } from './fault.ts';
 import { quoteIdentifier } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
 import { beginTransaction } from './transaction-start.ts';
 
-const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
 /** The key of the advisory lock of migrations ("PRDR"). No other software uses this key. */
 const LOCK_ID = 0x50524452;
 /** A migration of large tables, by this node or by another node, may take a long time. */
@@ -22,23 +22,21 @@ const STATEMENT_TIMEOUT_MS = 3_600_000;
 
 const FIND_SCHEMA: Statement = {
   name: 'schema_found',
-  text: `SELECT to_regclass('postrider') IS NOT NULL AS ours,
+  text: `SELECT to_regclass('installation') IS NOT NULL AS ours, to_regclass('postrider') IS NOT NULL AS old,
     CASE WHEN current_schema() IS NOT NULL THEN 'usable' WHEN to_regnamespace($1::text) IS NULL THEN 'missing' ELSE 'denied' END AS state,
     (SELECT count(*)::int FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
      WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm')) AS tables`,
 };
-const READ_VERSION: Statement = { name: 'schema_version', text: 'SELECT version, least FROM postrider' };
+const READ_VERSION: Statement = { name: 'schema_version', text: 'SELECT version, least FROM installation' };
 const ACQUIRE_LOCK: Statement = { name: 'schema_lock', text: 'SELECT pg_advisory_xact_lock($1)' };
-const WRITE_VERSION: Statement = { name: 'schema_write', text: 'UPDATE postrider SET version = $1' };
+const WRITE_VERSION: Statement = { name: 'schema_write', text: 'UPDATE installation SET version = $1' };
 
 /**
  * Migrates the schema to the current version. Creates the configured schema if it does not exist. On a failure, rejects
  * with a StoreError of one line and leaves the schema unchanged.
  */
-export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise<void> {
-  const files = readdirSync(folder)
-    .filter((name) => name.endsWith('.sql'))
-    .sort();
+export async function migrate(pool: Pool, folder: URL = SCHEMA_FOLDER): Promise<void> {
+  const files = listSchemaFiles(folder, 'postgres');
   const latestVersion = files.length;
   const { schema } = pool.setting;
   if ((await readSchema(pool, pool, latestVersion)).version === latestVersion) return;
@@ -50,7 +48,7 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise
     // The version is read again under the lock, because another node may have migrated the schema.
     const { version, isMissing } = await readSchema(connection, pool, latestVersion);
     if (isMissing && schema !== null) await connection.runCommand(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
-    for (const name of files.slice(version)) await connection.runCommand(readFileSync(new URL(name, folder), 'utf8'));
+    for (const file of files.slice(version)) await connection.runCommand(readFileSync(file, 'utf8'));
     if (version < latestVersion) await connection.query(WRITE_VERSION, [latestVersion]);
     await connection.runCommand('COMMIT');
   } catch (error) {
@@ -62,7 +60,7 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise
 
 const READ_IDENTITY: Statement = {
   name: 'database_identity',
-  text: `SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), d.oid, current_schema(), to_regclass('postrider')::oid) AS identity
+  text: `SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), d.oid, current_schema(), to_regclass('installation')::oid) AS identity
     FROM pg_database d WHERE d.datname = current_database()`,
 };
 
@@ -100,6 +98,7 @@ async function readSchema(
       throw new ConfigurationFault(
         `${server}: the user lacks a permission (permission denied for schema ${schema}). Make the user the owner of the schema.`,
       );
+    if (found.old === true) throw new StoreError(createOldStoreText(server));
     if (found.tables === 0) return { version: 0, isMissing: found.state === 'missing' };
     throw new StoreError(
       `${server} is not a Postrider database. Create a database with \`createdb\`, and set POSTRIDER_DATABASE to it.`,

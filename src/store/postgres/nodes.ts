@@ -32,8 +32,8 @@ const WRITE_RUNNING_TIME: Statement = {
 const WRITE_HEARTBEAT: Statement = {
   name: 'node_heartbeat',
   text: `WITH t AS MATERIALIZED (SELECT ${createNowExpression('$5')} AS now), deleted AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
-    INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until, refused_reports, delivery, records_events)
-    SELECT $1, $2, $3, now, now, now + $4::bigint, $6, $7, true FROM t
+    INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until, refused_reports, delivery)
+    SELECT $1, $2, $3, now, now, now + $4::bigint, $6, $7 FROM t
     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until,
       refused_reports = excluded.refused_reports, delivery = excluded.delivery RETURNING n.seen_at`,
 };

@@ -112,7 +112,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareNodes(pool, serverTime),
     ...prepareFeedback(pool),
     ...prepareOperator(pool),
-    ...prepareWebhooks(pool, serverTime),
+    ...prepareWebhooks(pool),
     ...prepareDeliveryRecovery(pool, serverTime),
     ...prepareWebhookWorker(pool),
     ...prepareNotifications(pool),

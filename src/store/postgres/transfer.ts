@@ -41,19 +41,20 @@ const SET_SEQUENCES: Statement = {
 };
 const SET_REVISION: Statement = {
   name: 'transfer_revision',
-  text: `UPDATE postrider SET revision = 1 + greatest(revision, (SELECT coalesce(max(revision), 0) FROM account),
+  text: `UPDATE installation SET revision = 1 + greatest(revision, (SELECT coalesce(max(revision), 0) FROM account),
     (SELECT coalesce(max(revision), 0) FROM api_key), (SELECT coalesce(max(revision), 0) FROM domain))`,
 };
 const INSERT_MESSAGES: Statement = {
   name: 'transfer_messages',
   text: `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject,
-      failure_class, failure_category, facts, reports, further_reports)
+      failure_class, failure_category, facts, reports, further_reports, expires_at, route)
     SELECT id, account_id, key_id, CASE WHEN ended_at IS NOT NULL THEN state END, accepted_at, ended_at,
       CASE WHEN ended_at IS NOT NULL THEN attempts END, "to", recipient, "from", subject, failure_class, failure_category,
-      facts, reports, further_reports
+      facts, reports, further_reports, expires_at, route
     FROM json_to_recordset($1::json) AS m(id uuid, account_id int, key_id int, state text, accepted_at bigint, ended_at bigint,
       attempts int, "to" text, recipient text, "from" text, subject text,
-      failure_class text, failure_category text, facts int, reports text, further_reports int)`,
+      failure_class text, failure_category text, facts int, reports text, further_reports int,
+      expires_at bigint, route text)`,
 };
 const INSERT_BODIES: Statement = {
   name: 'transfer_bodies',
@@ -80,7 +81,8 @@ const SELECT_PAGE: Statement = {
   name: 'transfer_page',
   text: `SELECT m.id, m.account_id, m.key_id, coalesce(q.state, m.state) AS state, coalesce(q.lane, 0)::int AS lane, q.due_at,
       coalesce(q.attempts, m.attempts) AS attempts, m.accepted_at, m.ended_at, m."to", m.recipient, m."from", m.subject, b.message,
-      m.failure_class, m.failure_category, m.facts, m.reports, m.further_reports, coalesce(q.handing_over, false) AS handing_over,
+      m.failure_class, m.failure_category, m.facts, m.reports, m.further_reports, m.expires_at, m.route,
+      coalesce(q.handing_over, false) AS handing_over,
       (SELECT coalesce(json_agg(json_build_object('at', e.at, 'verb', e.verb, 'by', e.by, 'detail', e.detail,
          'failure', e.failure, 'attempt', e.attempt)
          ORDER BY e.n), '[]')::text FROM event e WHERE e.id = m.id) AS events
@@ -191,6 +193,8 @@ function toTransferredMessage(row: Row): TransferredMessage {
     facts: rows.readInteger(row, 'facts'),
     reports: rows.readTextOrNull(row, 'reports'),
     further_reports: rows.readInteger(row, 'further_reports'),
+    expires_at: rows.readIntegerOrNull(row, 'expires_at'),
+    route: rows.readTextOrNull(row, 'route'),
     events: JSON.parse(rows.readText(row, 'events')) as TransferredEvent[],
   };
 }

@@ -11,17 +11,13 @@ import {
   type Webhook,
   type WebhookStatistics,
 } from '../../model/webhook.ts';
-import type { ServerTimeOverride } from '../environment.ts';
 import { getMinIdAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { MAX_LISTED_LEASES, recordsEvents, toDelivery, toWebhook } from '../rules/webhooks.ts';
+import { MAX_LISTED_LEASES, toDelivery, toWebhook } from '../rules/webhooks.ts';
 import type { WebhookStore } from '../webhook-store.ts';
 import { writeChange } from './audit.ts';
 import { waitForEarlierTransactions } from './outbox.ts';
 import type { Database, Row, Session, Statement, Transaction } from './session.ts';
-
-/** The first schema version whose nodes record events. */
-const MIN_SCHEMA_VERSION = 25;
 
 /** Selects endpoints as `w`, with the names of their accounts. */
 export const SELECT_WEBHOOKS =
@@ -43,24 +39,11 @@ const WRITE_TYPES: Statement = {
   name: 'webhook_write_types',
   text: 'UPDATE webhook_subscription SET events = (SELECT coalesce(bit_or(events), 0) FROM webhook WHERE NOT removed)',
 };
-const REQUIRE_SCHEMA: Statement = {
-  name: 'webhook_require_schema',
-  text: `UPDATE postrider SET least = ${MIN_SCHEMA_VERSION} WHERE least < ${MIN_SCHEMA_VERSION}
-    AND EXISTS (SELECT 1 FROM webhook WHERE NOT removed)`,
-};
-/**
- * Writes the event types to which the endpoints subscribe. While an endpoint exists, nodes with a schema version less
- * than `MIN_SCHEMA_VERSION` cannot start.
- */
+/** Writes the event types to which the endpoints subscribe. */
 export async function writeSubscribedTypes(session: Session): Promise<void> {
-  await Promise.all([session.query(WRITE_TYPES, []), session.query(REQUIRE_SCHEMA, [])]);
+  await session.query(WRITE_TYPES, []);
 }
 
-const SELECT_NODES: Statement = {
-  name: 'webhook_nodes',
-  text: `SELECT name, version, records_events FROM node
-    WHERE alive_until > coalesce($1::bigint, extract(epoch FROM clock_timestamp()) * 1000) ORDER BY name`,
-};
 const SELECT_ACCOUNT_ID: Statement = { name: 'webhook_account', text: 'SELECT id FROM account WHERE name = $1' };
 const COUNT_WEBHOOKS: Statement = {
   name: 'webhook_count',
@@ -171,7 +154,7 @@ const REMEDIES_BY_VERB: Readonly<Record<string, string>> = {
 const MIN_ID = '00000000-0000-0000-0000-000000000000';
 const MAX_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-export function prepareWebhooks(database: Database, serverTime: ServerTimeOverride): WebhookStore {
+export function prepareWebhooks(database: Database): WebhookStore {
   /**
    * Changes an endpoint under the lock of its row, and writes the audit log entry. Resolves when no
    * transaction still uses the previous version of the endpoint.
@@ -221,14 +204,6 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
     async createWebhook({ url, sealedUrl, account, name, events, sealed }, now, actor) {
       const result = await database.transaction(async (transaction) => {
         await transaction.query(LOCK_TYPES, []);
-        const nodes = await transaction.query(SELECT_NODES, [serverTime()]);
-        const earlierNode = nodes.find(
-          (row) => row.records_events !== true || !recordsEvents(rows.readText(row, 'version')),
-        );
-        if (earlierNode !== undefined) {
-          const [node, version] = [rows.readText(earlierNode, 'name'), rows.readText(earlierNode, 'version')];
-          return { kind: 'earlier-node', node, version } as const;
-        }
         const [accountRow] = account === null ? [] : await transaction.query(SELECT_ACCOUNT_ID, [account]);
         if (account !== null && accountRow === undefined) return { kind: 'missing' } as const;
         const [count = {}] = await transaction.query(COUNT_WEBHOOKS, []);

@@ -29,7 +29,6 @@ import type { Attempt } from '../../model/outcome.ts';
 import { getIdCounter, getIdTimestamp } from '../../model/submission.ts';
 import type { SuppressionReason } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
-import { toAttemptColumn } from './attempt-column.ts';
 
 /** Lookups in the tables of the store and in the earlier messages of the same batch. */
 export interface AcceptanceLookups {
@@ -176,7 +175,7 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
       by: event.by,
       detail: event.detail,
       failure: event.failure,
-      attempt: toAttemptColumn(event.attempt),
+      attempt: event.attempt === null ? null : JSON.stringify(event.attempt),
       isUnanswered: event.attempt?.outcome.kind === 'unanswered',
       suppress,
       reference: findProviderReference(event.attempt),

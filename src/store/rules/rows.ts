@@ -38,11 +38,11 @@ import {
   type StoredMessageSummary,
 } from '../../model/message.ts';
 import type { NodeDelivery, NodeStatus, RefusedReports } from '../../model/node.ts';
+import type { Attempt } from '../../model/outcome.ts';
 import { type DomainProblem, type OverviewData, parseFailedRecords } from '../../model/overview.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
-import { type AttemptColumn, toAttempt } from './attempt-column.ts';
 import { type ReportedMessage, toHistorySummary } from './feedback.ts';
 import type { ResendSource } from './messages.ts';
 import type { TokenBucket } from './token-bucket.ts';
@@ -277,7 +277,7 @@ export function toHistoryEntry(row: Row): HistoryEntry {
     by: readText(row, 'by'),
     detail: readTextOrNull(row, 'detail'),
     failure: toRecordedFailure(row),
-    attempt: attempt === null ? null : toAttempt(parseJson<AttemptColumn>('attempt', attempt)),
+    attempt: attempt === null ? null : parseJson<Attempt>('attempt', attempt),
   };
 }
 

@@ -34,20 +34,6 @@ export function findEventType(verb: HistoryEntry['verb']): MessageEventType | nu
   return TYPES_BY_VERB.get(verb) ?? null;
 }
 
-/** The earliest version of Postrider whose nodes record events. */
-const MIN_RECORDING_VERSION = [0, 1, 0] as const;
-
-/** Returns true if nodes of this version record events. Returns false for a text that is not a version. */
-export function recordsEvents(version: string): boolean {
-  const parts = (version.split('-')[0] ?? '').split('.').map(Number);
-  for (const [index, minimum] of MIN_RECORDING_VERSION.entries()) {
-    const part = parts[index];
-    if (part === undefined || !Number.isInteger(part)) return false;
-    if (part !== minimum) return part > minimum;
-  }
-  return true;
-}
-
 /** The account of events that concern the whole service. */
 export const SERVICE_ACCOUNT_ID = 0;
 

@@ -3,11 +3,12 @@
  * and migrates the schema. Only the holder of the serve lock migrates the schema. Throws a one-line StoreError that
  * names the file and the remedy.
  */
-import { accessSync, closeSync, constants, existsSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { createFolder } from '../../folder.ts';
 import { StoreError } from '../error.ts';
+import { createOldStoreText, listSchemaFiles, SCHEMA_FOLDER } from '../schema.ts';
 import { getErrorText, getResultCode, getSystemErrorCode, SQLITE_BUSY, toStoreError } from './fault.ts';
 import {
   getRestoreMarkerPath,
@@ -41,13 +42,15 @@ const MAX_OPEN_WAIT_MS = 5_000;
 /** Maximum time that a command waits for another process that is migrating the schema. */
 const MAX_MIGRATION_WAIT_MS = 5_000;
 
-const MIGRATIONS = new URL('./migrations/', import.meta.url);
-
 /**
  * Opens the file for writing. Creates the file and its folder if they are missing, readable only by the owner.
  * `holdsServeLock` is true if this process holds the serve lock; otherwise a migration acquires the lock.
  */
-export function openDatabase(configuredPath: string, holdsServeLock = false): DatabaseSync {
+export function openDatabase(
+  configuredPath: string,
+  holdsServeLock = false,
+  schemaFolder: URL = SCHEMA_FOLDER,
+): DatabaseSync {
   const path = resolveDatabasePath(configuredPath);
   prepareFile(path);
   let database: DatabaseSync | null = null;
@@ -67,7 +70,7 @@ export function openDatabase(configuredPath: string, holdsServeLock = false): Da
     );
     checkDurable(database, path);
     requireSameFile(path, openedFile);
-    migrate(database, path, holdsServeLock);
+    migrate(database, path, listSchemaFiles(schemaFolder, 'sqlite'), holdsServeLock);
     return database;
   } catch (error) {
     database?.close();
@@ -169,17 +172,25 @@ function checkVersion(database: DatabaseSync): void {
 
 /** Returns true for a Postrider database whose schema this version supports. */
 export function isPostriderDatabase(database: DatabaseSync): boolean {
-  const latestVersion = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
+  const latestVersion = listSchemaFiles(SCHEMA_FOLDER, 'sqlite').length;
   return (
-    readPragma(database, 'application_id') === APPLICATION_ID && readPragma(database, 'user_version') <= latestVersion
+    readPragma(database, 'application_id') === APPLICATION_ID &&
+    readPragma(database, 'user_version') <= latestVersion &&
+    !isOldStore(database)
   );
 }
 
 function requireApplicationId(database: DatabaseSync, path: string): void {
   const id = readPragma(database, 'application_id');
+  if (id === APPLICATION_ID && isOldStore(database)) throw new StoreError(createOldStoreText(path));
   const tableCount = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n;
   if (id === APPLICATION_ID || (id === 0 && tableCount === 0)) return;
   throw new StoreError(`${path} is not a Postrider database. Set POSTRIDER_DATABASE to another file.`);
+}
+
+/** Returns true for a store of version 0.1.0, whose table `installation` had the name `meta`. */
+function isOldStore(database: DatabaseSync): boolean {
+  return database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get() !== undefined;
 }
 
 function checkDurable(database: DatabaseSync, path: string): void {
@@ -190,10 +201,7 @@ function checkDurable(database: DatabaseSync, path: string): void {
 }
 
 /** Migrates the schema under the serve lock, so that the schema does not change while a service runs. */
-function migrate(database: DatabaseSync, path: string, holdsServeLock: boolean): void {
-  const files = readdirSync(MIGRATIONS)
-    .filter((name) => name.endsWith('.sql'))
-    .sort();
+function migrate(database: DatabaseSync, path: string, files: readonly URL[], holdsServeLock: boolean): void {
   const latestVersion = files.length;
   const storedVersion = readPragma(database, 'user_version');
   if (storedVersion === latestVersion) return;
@@ -212,16 +220,14 @@ function migrate(database: DatabaseSync, path: string, holdsServeLock: boolean):
 }
 
 /** Runs the migrations that follow the stored schema version and sets the new version, in one transaction. */
-function runMigrations(database: DatabaseSync, path: string, files: readonly string[]): void {
+function runMigrations(database: DatabaseSync, path: string, files: readonly URL[]): void {
   const latestVersion = files.length;
   database.exec('BEGIN IMMEDIATE');
   try {
     // The version is read again under the lock, because another process may have migrated the schema in the meantime.
     const version = readPragma(database, 'user_version');
     if (version > latestVersion) throw createNewerSchemaError(path, version, latestVersion);
-    for (const name of files.slice(version)) {
-      database.exec(readFileSync(new URL(name, MIGRATIONS), 'utf8'));
-    }
+    for (const file of files.slice(version)) database.exec(readFileSync(file, 'utf8'));
     database.exec(`PRAGMA user_version = ${latestVersion}; PRAGMA application_id = ${APPLICATION_ID}`);
     database.exec('COMMIT');
   } catch (error) {

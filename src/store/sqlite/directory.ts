@@ -8,8 +8,8 @@ import * as rows from '../rules/rows.ts';
 import type { DomainChanges } from './domains.ts';
 
 export function prepareDirectory(database: DatabaseSync, readDomainsSince: (revision: number) => DomainChanges) {
-  const incrementRevision = database.prepare('UPDATE meta SET revision = revision + 1 RETURNING revision');
-  const selectRevision = database.prepare('SELECT revision FROM meta');
+  const incrementRevision = database.prepare('UPDATE installation SET revision = revision + 1 RETURNING revision');
+  const selectRevision = database.prepare('SELECT revision FROM installation');
   const selectChangedAccounts = database.prepare('SELECT * FROM account WHERE revision > ? ORDER BY id');
   const selectChangedKeys = database.prepare('SELECT * FROM api_key WHERE revision > ? ORDER BY id');
   const selectKeysByHash = database.prepare(

@@ -35,11 +35,8 @@ const MAX_SYMBOLIC_LINKS = 40;
 
 /** The suffix of the files that a restore has replaced, such as `.before-2026-01-31T12-00-00-000Z`. */
 const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
-/**
- * The suffixes of the files of an unfinished restore: a temporary copy, or a marker before it is renamed. In earlier
- * versions, the suffix of a temporary copy had no digits.
- */
-const TEMPORARY_SUFFIX = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
+/** The suffixes of the files of an unfinished restore: a temporary copy, or a marker before it is renamed. */
+const TEMPORARY_SUFFIX = /^\.restor(?:e|ing)-[0-9a-f]{12}$/;
 
 /**
  * Resolves all symbolic links of a path, even if the target is missing, so that every process uses the same log and

@@ -20,8 +20,8 @@ const DEAD_NODE_LISTING_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {
   const upsertNode = database.prepare(
-    `INSERT INTO node (name, roles, version, started_at, seen_at, alive_until, refused_reports, delivery, records_events)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)
+    `INSERT INTO node (name, roles, version, started_at, seen_at, alive_until, refused_reports, delivery)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until,
        refused_reports = excluded.refused_reports, delivery = excluded.delivery`,
   );

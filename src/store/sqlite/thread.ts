@@ -336,7 +336,7 @@ export function requiresFiles(name: OperationName): boolean {
 
 function prepareOperations(database: DatabaseSync, monotonic: () => number, outbox: Outbox): Operations {
   const audit = prepareAudit(database);
-  const updateProbe = database.prepare('UPDATE meta SET probed_at = probed_at + 1');
+  const updateProbe = database.prepare('UPDATE installation SET probed_at = probed_at + 1');
   const directory = prepareDirectory(database, (revision) => domains.readDomainsSince(revision));
   const domains = prepareDomains(database, directory.incrementRevision, audit, outbox);
   const reputation = prepareReputation(database, directory.incrementRevision, outbox);

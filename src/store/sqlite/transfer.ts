@@ -62,6 +62,8 @@ export function openSqliteSource(configuredPath: string): TransferSource {
       facts: rows.readInteger(row, 'facts'),
       reports: rows.readTextOrNull(row, 'reports'),
       further_reports: rows.readInteger(row, 'further_reports'),
+      expires_at: rows.readIntegerOrNull(row, 'expires_at'),
+      route: rows.readTextOrNull(row, 'route'),
       events: selectHistory.all(rows.readInteger(row, 'seq')).map(
         (event): TransferredEvent => ({
           at: rows.readInteger(event, 'at'),

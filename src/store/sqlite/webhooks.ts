@@ -36,7 +36,6 @@ import {
   MAX_LISTED_LEASES,
   mustStoreSuccess,
   receivesEvent,
-  recordsEvents,
   SERVICE_ACCOUNT_ID,
   toDelivery,
   toDeliveryId,
@@ -60,7 +59,6 @@ type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease
 
 export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Outbox) {
   const selectAccountId = database.prepare('SELECT id FROM account WHERE name = ?');
-  const selectLiveNodes = database.prepare('SELECT name, version, records_events FROM node WHERE alive_until > ?');
   const countWebhooks = database.prepare('SELECT count(*) AS n FROM webhook WHERE removed = 0');
   const insertWebhook = database.prepare(
     `INSERT INTO webhook (url, sealed_url, account_id, name, events, sealed, created_at, start)
@@ -299,15 +297,6 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   return {
     createWebhook(webhook: NewWebhook, now: number, actor?: Actor): CreateWebhookResult {
       const { url, sealedUrl, account, name, events, sealed } = webhook;
-      const earlierNode = selectLiveNodes
-        .all(now)
-        .find((row) => !rows.readBoolean(row, 'records_events') || !recordsEvents(rows.readText(row, 'version')));
-      if (earlierNode !== undefined)
-        return {
-          kind: 'earlier-node',
-          node: rows.readText(earlierNode, 'name'),
-          version: rows.readText(earlierNode, 'version'),
-        };
       const accountRow = account === null ? undefined : selectAccountId.get(account);
       if (account !== null && accountRow === undefined) return { kind: 'missing' };
       if (rows.readInteger(countWebhooks.get() ?? {}, 'n') >= MAX_WEBHOOKS) return { kind: 'too-many' };

@@ -206,7 +206,7 @@ describe('the manifests for Kubernetes', () => {
       const settings = loadSettings({ ...sharedSettings, ...ownSettings }, null, (path) => files[path] ?? '');
       expect(settings.database.kind).toBe('postgres');
       expect(container?.args).toEqual(['serve', '--no-key']);
-      expect(container?.image).toBe('registry.example.com/postrider:0.1.0');
+      expect(container?.image).toBe('registry.example.com/postrider:0.2.0');
     }
   });
 

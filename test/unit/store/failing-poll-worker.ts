@@ -13,7 +13,7 @@ function openWithFailingPoll(path: string, isLocked: boolean): DatabaseSync {
   const prepare = database.prepare.bind(database);
   database.prepare = (sql) => {
     const statement = prepare(sql);
-    if (sql !== 'SELECT revision FROM meta') return statement;
+    if (sql !== 'SELECT revision FROM installation') return statement;
     const runGet = statement.get.bind(statement);
     statement.get = () => {
       if (!existsSync(`${path}-fail`)) return runGet();

@@ -1,16 +1,19 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/error.ts';
+import { listSchemaFiles, SCHEMA_FOLDER } from '../../../src/store/schema.ts';
 import { backupDatabase } from '../../../src/store/sqlite/backup.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { acquireServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { createEngine } from '../../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
+import { NO_LIMITS } from '../../rig/messages.ts';
+import { createSchemaFolder } from '../../rig/schema.ts';
 
-const NEWEST_VERSION = readdirSync(new URL('../../../src/store/sqlite/migrations/', import.meta.url)).length;
+const NEWEST_VERSION = listSchemaFiles(SCHEMA_FOLDER, 'sqlite').length;
 
 const readVersion = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get()?.user_version;
 
@@ -68,19 +71,37 @@ function createOlderDatabase(): string {
 }
 
 test('an upgrade runs only the migrations that the database does not have', () => {
-  const path = createOlderDatabase();
-  const folder = new URL('../../../src/store/sqlite/migrations/', import.meta.url);
-  const olderDatabase = new DatabaseSync(path);
-  for (const name of readdirSync(folder).sort().slice(0, -1))
-    olderDatabase.exec(readFileSync(new URL(name, folder), 'utf8'));
-  const newestDatabase = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
-  const { application_id } = newestDatabase.prepare('PRAGMA application_id').get() ?? {};
-  newestDatabase.close();
-  olderDatabase.exec(`PRAGMA user_version = ${NEWEST_VERSION - 1}; PRAGMA application_id = ${application_id}`);
+  const path = join(createTemporaryFolder(), 'postrider.db');
+  const olderDatabase = openDatabase(path);
+  createEngine(olderDatabase).operations.createAccount('default', NO_LIMITS, 1);
   olderDatabase.close();
+  const folder = createSchemaFolder('sqlite', 'ALTER TABLE account ADD COLUMN more TEXT');
+  const database = openDatabase(path, false, folder);
+  onTestFinished(() => database.close());
+  expect(readVersion(database)).toBe(NEWEST_VERSION + 1);
+  expect(database.prepare('SELECT name, more FROM account').get()).toEqual({ name: 'default', more: null });
+});
+
+test('a failing migration changes nothing', () => {
+  const path = join(createTemporaryFolder(), 'postrider.db');
+  openDatabase(path).close();
+  const folder = createSchemaFolder('sqlite', 'CREATE TABLE half (n INTEGER); CREATE TABLE account (n INTEGER)');
+  expect(() => openDatabase(path, false, folder)).toThrow(/table account already exists/);
   const database = openDatabase(path);
   onTestFinished(() => database.close());
   expect(readVersion(database)).toBe(NEWEST_VERSION);
+  expect(database.prepare("SELECT name FROM sqlite_schema WHERE name = 'half'").get()).toBeUndefined();
+});
+
+test('a store of version 0.1.0 is refused in one line, and is unchanged', () => {
+  const path = join(createTemporaryFolder(), 'postrider.db');
+  openDatabase(path).close();
+  const oldDatabase = new DatabaseSync(path);
+  oldDatabase.exec('ALTER TABLE installation RENAME TO meta; PRAGMA user_version = 25');
+  oldDatabase.close();
+  const bytesBefore = readFileSync(path);
+  expect(() => openDatabase(path)).toThrow(/^[^\n]* is a store of Postrider 0\.1\.0, which this version cannot read\./);
+  expect(readFileSync(path).equals(bytesBefore)).toBe(true);
 });
 
 test('while a service holds the lock, a command does not migrate the schema and names the remedy', () => {

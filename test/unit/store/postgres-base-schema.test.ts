@@ -1,19 +1,18 @@
 /** Tests that the schema of the PostgreSQL store is created once, and either completely or not at all. */
-import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { readFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/migrate.ts';
-import { createTemporaryFolder } from '../../rig/folder.ts';
+import { listSchemaFiles, SCHEMA_FOLDER } from '../../../src/store/schema.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
+import { createSchemaFolder } from '../../rig/schema.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-const MIGRATIONS = new URL('../../../src/store/postgres/migrations/', import.meta.url);
-const NEWEST_VERSION = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
+const NEWEST_VERSION = listSchemaFiles(SCHEMA_FOLDER, 'postgres').length;
 
 function createPoolFor(url: string): Pool {
   const setting = parsePostgresUrl(url);
@@ -21,14 +20,6 @@ function createPoolFor(url: string): Pool {
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
   return pool;
-}
-
-/** Creates a folder with the current migrations and an additional one. */
-function createMigrationFolder(sql: string): URL {
-  const folder = createTemporaryFolder();
-  for (const name of readdirSync(MIGRATIONS)) copyFileSync(new URL(name, MIGRATIONS), join(folder, name));
-  writeFileSync(join(folder, `${String(NEWEST_VERSION + 1).padStart(4, '0')}-next.sql`), sql);
-  return pathToFileURL(`${folder}/`);
 }
 
 async function readRows(url: string, sql: string): Promise<unknown[]> {
@@ -47,7 +38,7 @@ test('if many nodes start together on an empty database, the schema is created o
     Array.from({ length: 6 }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
   );
   for (const store of stores) onTestFinished(() => store.close());
-  expect(await readRows(url, 'SELECT version FROM postrider')).toEqual([{ version: NEWEST_VERSION }]);
+  expect(await readRows(url, 'SELECT version FROM installation')).toEqual([{ version: NEWEST_VERSION }]);
   await stores[0]?.createAccount('default', NO_LIMITS, 1);
   const results = await Promise.all(stores.map((store) => store.accept([createMessage()])));
   expect(results.flat().map(({ kind }) => kind)).toEqual(stores.map(() => 'accepted'));
@@ -56,11 +47,11 @@ test('if many nodes start together on an empty database, the schema is created o
 test('a failing migration changes nothing, and reports the failure in one line', async () => {
   const url = await createTemporaryDatabase();
   await migrate(createPoolFor(url));
-  const brokenMigrations = createMigrationFolder('CREATE TABLE half (n int); CREATE TABLE account (n int);');
+  const brokenMigrations = createSchemaFolder('postgres', 'CREATE TABLE half (n int); CREATE TABLE account (n int);');
   await expect(migrate(createPoolFor(url), brokenMigrations)).rejects.toThrow(
     /^PostgreSQL .*relation "account" already exists\.$/,
   );
-  expect(await readRows(url, "SELECT to_regclass('half') AS half, version FROM postrider")).toEqual([
+  expect(await readRows(url, "SELECT to_regclass('half') AS half, version FROM installation")).toEqual([
     { half: null, version: NEWEST_VERSION },
   ]);
 });
@@ -73,9 +64,12 @@ test('a node continues to work, and can restart, after a newer node has added co
   await olderStore.accept([createMessage()]);
   await migrate(
     createPoolFor(url),
-    createMigrationFolder('ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text'),
+    createSchemaFolder(
+      'postgres',
+      'ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text',
+    ),
   );
-  expect(await readRows(url, 'SELECT version, least FROM postrider')).toEqual([
+  expect(await readRows(url, 'SELECT version, least FROM installation')).toEqual([
     { version: NEWEST_VERSION + 1, least: 1 },
   ]);
   const reopenedStore = await openStore(parsePostgresUrl(url), { exclusive: true });
@@ -92,7 +86,7 @@ test('a node continues to work, and can restart, after a newer node has added co
 test('a schema that is incompatible with this version is refused with a one-line error that contains both versions', async () => {
   const url = await createTemporaryDatabase();
   await migrate(createPoolFor(url));
-  await runStatement(url, `UPDATE postrider SET version = ${NEWEST_VERSION + 2}, least = ${NEWEST_VERSION + 1}`);
+  await runStatement(url, `UPDATE installation SET version = ${NEWEST_VERSION + 2}, least = ${NEWEST_VERSION + 1}`);
   await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
     new RegExp(
       `schema version ${NEWEST_VERSION + 2}, but this version of Postrider supports at most ${NEWEST_VERSION}\\. Run the version`,
@@ -110,3 +104,60 @@ test('a database of another program is refused and unchanged', async () => {
     { n: 1 },
   ]);
 });
+
+test('a store of version 0.1.0 is refused in one line', async () => {
+  const url = await createTemporaryDatabase();
+  await migrate(createPoolFor(url));
+  await runStatement(url, 'ALTER TABLE installation RENAME TO postrider');
+  await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
+    /^[^\n]* is a store of Postrider 0\.1\.0, which this version cannot read\./,
+  );
+});
+
+/** The tables and columns that only one database has (src/store/schema/sqlite.sql). */
+const DIFFERENCES = [
+  ...['account_usage', 'body_rest', 'event_rest', 'mail_request_rest', 'queue', 'transfer'].map((table) => `-${table}`),
+  ...['-body.account_id', '-body.id', '+body.seq', '-event.account_id', '-event.id', '+event.seq'],
+  ...['-installation.least', '+installation.probed_at', '-installation.version'],
+  ...['due_at', 'handing_over', 'lane', 'owner', 'seq'].map((column) => `+mail_request.${column}`),
+  ...['-outbox.n', '-outbox.xid', '-reputation.slot'],
+];
+
+test('both databases have the same tables and columns, except for those that the schema of SQLite names', async () => {
+  const url = await createTemporaryDatabase();
+  await migrate(createPoolFor(url));
+  const database = new DatabaseSync(':memory:');
+  for (const file of listSchemaFiles(SCHEMA_FOLDER, 'sqlite')) database.exec(readFileSync(file, 'utf8'));
+  const embedded = database
+    .prepare(
+      "SELECT t.name AS table_name, c.name AS column_name FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite_%'",
+    )
+    .all();
+  const server = await readRows(
+    url,
+    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'public'",
+  );
+  expect(listDifferences(toColumns(embedded), toColumns(server)).sort()).toEqual(DIFFERENCES.sort());
+});
+
+type Columns = ReadonlyMap<string, ReadonlySet<string>>;
+
+function toColumns(rows: readonly unknown[]): Columns {
+  const columns = new Map<string, Set<string>>();
+  for (const { table_name, column_name } of rows as readonly Record<string, string>[]) {
+    const names = columns.get(String(table_name)) ?? new Set();
+    columns.set(String(table_name), names.add(String(column_name)));
+  }
+  return columns;
+}
+
+/** Returns what only `embedded` has, with `+`, and what only `server` has, with `-`. */
+function listDifferences(embedded: Columns, server: Columns): string[] {
+  const compare = (sign: string, ours: Columns, theirs: Columns) =>
+    [...ours].flatMap(([table, columns]) => {
+      const others = theirs.get(table);
+      if (others === undefined) return [`${sign}${table}`];
+      return [...columns].filter((column) => !others.has(column)).map((column) => `${sign}${table}.${column}`);
+    });
+  return [...compare('+', embedded, server), ...compare('-', server, embedded)];
+}

@@ -10,7 +10,13 @@ import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const SEED = '0123456789abcdef';
-const ENDPOINT = { url: 'https://hooks.example.com/', sealedUrl: 'sealed-url', account: null, name: null, sealed: 'unused' };
+const ENDPOINT = {
+  url: 'https://hooks.example.com/',
+  sealedUrl: 'sealed-url',
+  account: null,
+  name: null,
+  sealed: 'unused',
+};
 
 async function openNode(url: string): Promise<Store> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
