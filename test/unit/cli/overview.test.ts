@@ -20,12 +20,7 @@ describe('the trend of the queue', () => {
   const createTrafficMinutes = (accepted: number, ended: number, count = 5) =>
     Array.from({ length: count }, (_, index) => createStep(NOW - (count - index) * MINUTE_MS, { accepted, ended }));
   const createQueueInput = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
-    figures: {
-      queued: changes.queued ?? 0,
-      sending: changes.sending ?? 0,
-      uncertain: 0,
-      oldest: null,
-    },
+    figures: { queued: changes.queued ?? 0, sending: changes.sending ?? 0, uncertain: 0, oldest: null },
     recentSteps: [],
     nextDueAt: NOW,
     isBreakerOpen: false,
@@ -119,9 +114,7 @@ describe('the trend of the queue', () => {
     expect(getQueueStatus({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
     expect(
       getQueueStatus({ queued: 5, sending: 1, recentSteps: recentMinutes, nextDueAt: threeMinutesLater }),
-    ).toMatchObject({
-      trend: 'draining',
-    });
+    ).toMatchObject({ trend: 'draining' });
   });
 });
 

@@ -235,10 +235,7 @@ describe('provider events', () => {
   const createSenderParts = (keepsEnvelopeSender: boolean | null): Partial<ProviderEventsParts> => ({
     isSetUp: false,
     lastEventAt: null,
-    provider: {
-      ...POSTMARK,
-      relay: POSTMARK.relay === null ? null : { ...POSTMARK.relay, keepsEnvelopeSender },
-    },
+    provider: { ...POSTMARK, relay: POSTMARK.relay === null ? null : { ...POSTMARK.relay, keepsEnvelopeSender } },
   });
   const createRefusal = (lastAt: number) => ({
     refusedReports: [{ reason: 'postmark-unauthenticated', count: 3, lastAt }],
@@ -385,15 +382,7 @@ describe('sending domain', () => {
     purpose: RecordCheck['purpose'],
     name: string,
     foundStatus: RecordCheck['found'],
-  ): RecordCheck => ({
-    purpose,
-    type: 'TXT',
-    name,
-    value: 'v',
-    found: foundStatus,
-    seen: [],
-    detail: foundStatus,
-  });
+  ): RecordCheck => ({ purpose, type: 'TXT', name, value: 'v', found: foundStatus, seen: [], detail: foundStatus });
   const createDkimCheck = (selector: string, foundStatus: RecordCheck['found']) =>
     createRecordCheck('dkim', `${selector}._domainkey.example.org`, foundStatus);
   const check = (checks: readonly RecordCheck[], changes: Partial<Parameters<typeof checkSendingDomain>[0]> = {}) =>

@@ -162,10 +162,7 @@ describe('401', () => {
     const rig = await startListener();
     expect(
       parseRawResponse(await sendRaw(rig, createRawRequest(JSON.stringify(MESSAGE), ['Authorization: other']))),
-    ).toMatchObject({
-      status: 401,
-      body: createErrorBody('Invalid API key'),
-    });
+    ).toMatchObject({ status: 401, body: createErrorBody('Invalid API key') });
   });
 
   test('a revocation, an expiry and a lock apply from the next request', async () => {

@@ -113,15 +113,7 @@ test('the change feed names the changed topics; for an audit entry, the action d
 test('a change that a failed poll did not report is reported by the next poll', async () => {
   let position: ChangeFeedPosition = { newestId: null, recentCounts: 0, newestAuditId: 0, suppressingCounts: 0 };
   let isFailing = true;
-  const entry = {
-    id: 1,
-    at: 0,
-    actor: 'cli:root',
-    action: 'account.lock',
-    target: '',
-    before: null,
-    after: null,
-  };
+  const entry = { id: 1, at: 0, actor: 'cli:root', action: 'account.lock', target: '', before: null, after: null };
   const feedReader = createChangeFeedReader(
     {
       readChangeFeedPosition: async () => position,

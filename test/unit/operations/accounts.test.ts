@@ -62,11 +62,7 @@ describe('accounts', () => {
     expect(createdAccount).not.toHaveProperty('reputation');
     expect(
       await performChecked(rig, setAccount, { account: 'shop', volume: 'unlimited', maxBounces: '20%' }),
-    ).toMatchObject({
-      volume: null,
-      rate: '10/1h',
-      maxBounces: 0.2,
-    });
+    ).toMatchObject({ volume: null, rate: '10/1h', maxBounces: 0.2 });
     const setConfigurationSet = (sesConfigurationSet: string) =>
       performChecked(rig, setAccount, { account: 'shop', sesConfigurationSet });
     expect(await setConfigurationSet('transactional_1-a')).toMatchObject({ sesConfigurationSet: 'transactional_1-a' });

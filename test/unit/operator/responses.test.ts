@@ -156,10 +156,7 @@ const ADMIN_OPERATIONS: readonly string[] = ['createToken', 'listTokens', 'revok
 test('every route is in the OpenAPI document, and every response matches the document', async () => {
   const dns = await startDns();
   onTestFinished(() => dns.close());
-  const rig = await startTestService({
-    POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
-    POSTRIDER_WEBHOOK_TARGETS: 'any',
-  });
+  const rig = await startTestService({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, POSTRIDER_WEBHOOK_TARGETS: 'any' });
   const { url, simulatedFailures } = rig;
   const tokenResponse = await sendRequest(url, 'POST', '/api/v1/tokens', {
     headers: BASIC_HEADERS,
@@ -230,10 +227,7 @@ test('every route is in the OpenAPI document, and every response matches the doc
       : bearerHeaders;
   const withCredentials = (operation: DocumentedOperation, options: RequestOptions): RequestOptions => ({
     ...options,
-    headers: {
-      ...(options.headers?.Cookie === undefined ? selectCredentials(operation) : {}),
-      ...options.headers,
-    },
+    headers: { ...(options.headers?.Cookie === undefined ? selectCredentials(operation) : {}), ...options.headers },
   });
 
   const session = await signIn(url, { password: PASSWORD });

@@ -42,10 +42,7 @@ function createClient(parts: Partial<WebhookClientParts> = {}) {
 const createRequest = (url: string) => ({ url, headers: { 'webhook-id': 'evt' }, body: Buffer.from('{"a":"é"}') });
 
 /** A clock that ends every timeout after 50 ms. */
-const shortTimeoutClock: MonotonicClock = {
-  ...systemClock,
-  after: (_delayMs, run) => systemClock.after(50, run),
-};
+const shortTimeoutClock: MonotonicClock = { ...systemClock, after: (_delayMs, run) => systemClock.after(50, run) };
 
 describe('an attempt', () => {
   it('sends the body and the headers, and reports the status and the response', async () => {
