@@ -62,63 +62,7 @@ async function createRigWithMessages(): Promise<CommandRig> {
   return rig;
 }
 
-describe('accounts and keys', () => {
-  it('an account is created, changed, locked and unlocked, and its limits are printed', async () => {
-    const rig = await createCommandRig();
-    const limits = ['--volume', '100', '--rate', '1000/1h', '--throttle', '50/s:200'];
-    expect(await rig.run('account', 'create', 'shop', ...limits)).toMatchObject({ code: 0, stderr: '' });
-    expect(await rig.runJson('account', 'show', 'shop')).toMatchObject({
-      ...{ name: 'shop', state: 'active', reason: null, throttle: '50/s:200' },
-      ...{ volume: 100, volumeUsed: 0, volumeLeft: 100, volumeExpires: null },
-      ...{ rate: '1000/1h', rateUsed: 0, rateLeft: 1000 },
-    });
-    const change = (...flags: string[]) => rig.runJson('account', 'set', 'shop', ...flags);
-    expect(await change('--volume-expires', '2030-12-31', '--rate', 'none', '--throttle', '5/s')).toMatchObject({
-      ...{ volume: 100, volumeExpires: '2030-12-31T00:00:00.000Z', rate: null, throttle: '5/s' },
-    });
-    expect(await change('--no-volume')).toMatchObject({ volume: null, volumeExpires: null });
-    expect(await rig.runJson('account', 'lock', 'shop', '--reason', 'unpaid')).toMatchObject({
-      ...{ state: 'locked', reason: 'unpaid' },
-    });
-    expect(await rig.runJson('account', 'list')).toMatchObject([{ name: 'acme' }, { name: 'shop', state: 'locked' }]);
-    expect(await rig.runJson('account', 'unlock', 'shop')).toMatchObject({ state: 'active', reason: null });
-    expectFailure(await rig.run('account', 'create', 'shop'), 1, 'account "shop" already exists');
-  });
-
-  it('a key is printed once, listed by its prefix, rotated with a grace period and revoked', async () => {
-    const rig = await createCommandRig();
-    const createdKey = await rig.runJson<{ id: string; key: string }>(
-      ...['key', 'create', 'acme', '--name', 'web', '--expires', '90d'],
-    );
-    const { id, key } = createdKey;
-    expect(createdKey).toEqual({ id: expect.stringMatching(/^key_\d+$/), key: expect.stringMatching(/^pr_/) });
-    const listResult = await rig.run('key', 'list', 'acme', '--json');
-    expect(listResult.stdout).not.toContain(key);
-    expect(JSON.parse(listResult.stdout)).toMatchObject([
-      { id, account: 'acme', name: 'web', prefix: key.slice(0, 10), state: 'active' },
-    ]);
-    expect(await rig.runJson('key', 'rotate', id, '--grace', '1h')).toMatchObject({
-      ...{ id: expect.not.stringMatching(id), key: expect.stringMatching(/^pr_/), replaces: id },
-    });
-    expect(await rig.runJson('key', 'revoke', id.slice('key_'.length))).toMatchObject({ id });
-    expect(await rig.runJson('key', 'list', 'acme')).toMatchObject([{ id, state: 'revoked' }, { state: 'active' }]);
-    expectFailure(await rig.run('key', 'revoke', 'key_999'), 1, 'there is no valid key key_999');
-  });
-});
-
 describe('messages', () => {
-  it('`message list` filters messages by account, state, recipient and time', async () => {
-    const rig = await createRigWithMessages();
-    expect(await rig.runJson('message', 'list', '--state', 'bounced')).toMatchObject([
-      { id: MESSAGE_ID, state: 'bounced', to: 'bob@example.com', at: '2030-03-17T17:46:40.000Z' },
-    ]);
-    expect(await rig.runJson('message', 'list', '--account', 'acme', '--to', 'eve@example.com')).toMatchObject([
-      { id: QUEUED_ID },
-    ]);
-    expect(await rig.runJson('message', 'list', '--limit', '1')).toHaveLength(1);
-    expect(await rig.runJson('message', 'list', '--since', '2031-01-01')).toEqual([]);
-  });
-
   it('`message show` prints the attempts, their transcripts with times, and the events', async () => {
     const rig = await createRigWithMessages();
     const { transcript } = BOUNCED_ATTEMPT;
@@ -145,16 +89,6 @@ describe('messages', () => {
     const { stdout } = await rig.run('message', 'source', MESSAGE_ID, '--headers-only');
     expect(source.startsWith(`${stdout}\r\n`)).toBe(true);
   });
-
-  it('a queued message can be retried and cancelled, and a message in a terminal state cannot', async () => {
-    const rig = await createRigWithMessages();
-    for (const command of ['retry', 'cancel'])
-      expectFailure(await rig.run('message', command, MESSAGE_ID), 1, 'only queued and uncertain messages can be');
-    expect(await rig.runJson('message', 'retry', QUEUED_ID)).toEqual({ id: QUEUED_ID, state: 'queued' });
-    expect(await rig.runJson('message', 'cancel', QUEUED_ID)).toEqual({ id: QUEUED_ID, state: 'cancelled' });
-    const unknownId = MESSAGE_ID.replace('0199', '0198');
-    expectFailure(await rig.run('message', 'show', unknownId), 1, `there is no message ${unknownId}`);
-  });
 });
 
 describe('wrong usage', () => {
@@ -166,18 +100,11 @@ describe('wrong usage', () => {
     [['account', 'create', 'a', 'b'], 'too many arguments'],
     [['account', 'create', 'a', '--volum', '1'], "unknown option '--volum'"],
     [['account', 'create', 'a', '--volume', 'ten'], '--volume: "ten" is not a whole number'],
-    [['account', 'create', 'a', '--rate', '5'], '--rate: "5" is not a rate such as 1000/1h'],
-    [['account', 'create', 'a', '--throttle', '5/m'], '--throttle: "5/m" is not a throttle such as 50/s'],
-    [['account', 'create', 'a', '--volume-expires', 'soon'], '--volume-expires: "soon" is not a date such as'],
     [['account', 'create', 'a\u001b[31m'], 'NAME: "a\uFFFD[31m" is not 1 to 64 visible characters'],
-    [['account', 'set', 'a'], 'there is nothing to change'],
     [['account', 'lock', 'a'], "required option '--reason <text>' not specified; `postrider account lock --help`"],
     [['doctor', '--lop'], "unknown option '--lop' (Did you mean --loop?); `postrider doctor --help`"],
     [['key', 'mint'], "unknown command 'mint' (Did you mean list?); `postrider key --help`"],
-    [['key', 'revoke', 'pr_x'], '"pr_x" is not a key id such as key_12'],
     [['message', 'list', '--state', 'quued'], '--state: "quued" is not one of'],
-    [['message', 'list', '--limit', '0'], '--limit: "0" is not a whole number from 1'],
-    [['message', 'show', '12'], '"12" is not a message id'],
     [
       ['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd', '--key', 'x', '--account', 'y'],
       '--account and --key exclude each other',
@@ -244,17 +171,7 @@ describe('send', () => {
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   });
   afterAll(() => new Promise((resolve) => server.close(resolve)));
-  const sendArguments = [
-    'send',
-    '--to',
-    'bob@example.com',
-    '--from',
-    'ann@example.org',
-    '--subject',
-    'Grüße',
-    '--message',
-    'Hi',
-  ];
+  const sendArguments = 'send --to bob@example.com --from ann@example.org --subject Grüße --message Hi'.split(' ');
 
   it('submits the four fields of the message, with the key as the Authorization header, and prints the id of the message', async () => {
     const rig = await createCommandRig();

@@ -9,10 +9,10 @@ interface DomainAnswer {
 }
 
 /** Creates a command rig with a DNS server that the test controls. */
-async function createRigWithDns(settings: Record<string, string> = {}): Promise<{ rig: CommandRig; dns: FakeDns }> {
+async function createRigWithDns(): Promise<{ rig: CommandRig; dns: FakeDns }> {
   const dns = await startDns();
   onTestFinished(() => dns.close());
-  const rig = await createCommandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...settings });
+  const rig = await createCommandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
   return { rig, dns };
 }
 
@@ -52,63 +52,5 @@ describe('a domain', () => {
     ].join('');
     for (const { sealed } of domain?.keys ?? []) expect(allOutput).not.toContain(sealed);
     expect(allOutput).not.toContain('PRIVATE KEY');
-  });
-});
-
-describe('domain commands', () => {
-  it.each([
-    [['add', 'acme', 'co.uk'], 2, /^"co.uk" is a public suffix/],
-    [['add', 'acme', `${'a'.repeat(60)}.`.repeat(5)], 2, /a domain name has at most 253/],
-    [['add', 'acme', 'localhost'], 2, /^"localhost" is a single label/],
-    [['add', 'acme', 'ada@example.org'], 2, /is an address/],
-    [['add', 'unknown', 'example.org'], 1, /^there is no account "unknown"/],
-    [['records', 'example.org'], 1, /^there is no domain example.org/],
-    [['verify', 'example.org'], 1, /^there is no domain example.org/],
-    [['rotate', 'example.org'], 1, /^there is no domain example.org/],
-    [['remove', 'example.org'], 1, /^there is no domain example.org/],
-    [['set', 'example.org', '--subdomains', 'yes'], 1, /^there is no domain example.org/],
-    [['set', 'example.org', '--subdomains', 'on'], 2, /^--subdomains: "on" is not yes or no$/],
-    [['set', 'example.org'], 2, /--subdomains/],
-  ])('domain %j fails with a one-line error and adds no domain', async (args, code, output) => {
-    const rig = await createCommandRig();
-    const failedResult = await rig.run('domain', ...args);
-    expect(failedResult).toEqual({ code, stdout: '', stderr: expect.stringMatching(output) });
-    expect(failedResult.stderr).not.toContain('\n');
-    expect(await rig.store.listDomains()).toEqual([]);
-  });
-
-  it('the commands print the records and the state of a return path, and an invalid return path is refused with a one-line error', async () => {
-    const { rig, dns } = await createRigWithDns({
-      POSTRIDER_TRANSPORT: 'smtp://mail.host.example',
-      POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.host.example',
-      POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
-    });
-    const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
-    const { stdout } = await rig.run('domain', 'set', 'example.org', '--return-path', 'bounces.example.org');
-    const pendingText =
-      'messages use bounces.host.example until the MX and SPF records of the return path bounces.example.org are found';
-    expect(stdout).toBe(
-      [
-        `the return path of example.org is bounces.example.org; ${pendingText}\n\nRecords to publish:\n`,
-        'bounces.example.org. IN TXT "v=spf1 a:mail.host.example ?all"',
-        'bounces.example.org. IN MX 10 bounces.host.example.\n',
-        'After publishing them, run `postrider domain verify example.org`\n',
-      ].join('\n'),
-    );
-    expect((await rig.run('domain', 'records', 'example.org')).stdout).toContain(`\n${pendingText}\n`);
-    expect((await rig.run('domain', 'list')).stdout).toContain('bounces.example.org (unverified)');
-    publishRecords(dns.zone, addedDomain);
-    publishRecords(dns.zone, await rig.runJson<DomainAnswer>('domain', 'records', 'example.org'));
-    dns.zone['bounces.host.example'] = { ...dns.zone['bounces.host.example'], A: ['192.0.2.25'] };
-    expect((await rig.run('domain', 'verify', 'example.org')).stdout).toContain(
-      'messages use the return path bounces.example.org\n',
-    );
-    for (const name of ['example.org', 'bounces.example.net', 'bounces']) {
-      const refusedResult = await rig.run('domain', 'set', 'example.org', '--return-path', name);
-      expect([refusedResult.code, refusedResult.stdout]).toEqual([2, '']);
-      expect(refusedResult.stderr).toMatch(/^--return-path: [^\n]+$/);
-    }
-    expect((await rig.run('domain', 'set', 'example.org', '--no-return-path')).stdout).toContain('for 45 days');
-    expect((await rig.run('domain', 'list')).stdout).not.toContain('RETURN PATH');
   });
 });

@@ -26,19 +26,4 @@ describe('postrider inbox', () => {
     expect(await rig.runJson('inbox', 'show', ID)).toMatchObject({ id: ID, checks: [{ code: 'link-http', count: 1 }] });
     expect(await rig.run('inbox', 'show', createMessageIdAt(1))).toMatchObject({ code: 1 });
   });
-
-  test('adds, lists and removes rules, and states that a rule suppresses the recipient', async () => {
-    const rig = await createCommandRig();
-    expect((await rig.run('inbox', 'rule', 'list')).stdout).toContain('There are no rules');
-    const addResult = await rig.run('inbox', 'rule', 'add', 'ada@example.com', '--code', '550', '--enhanced', '5.1.1');
-    expect(addResult.stdout).toContain('Rule 1 answers the next delivery attempt to ada@example.com');
-    expect(addResult.stdout).toContain('on the suppression list');
-    expect((await rig.run('inbox', 'rule', 'list')).stdout).toContain('0 of 1');
-    expect((await rig.run('inbox', 'rule', 'remove', '1')).stdout).toBe('Removed rule 1 for ada@example.com.\n');
-    expect(await rig.run('inbox', 'rule', 'remove', '1')).toMatchObject({ code: 1 });
-    expect(await rig.run('inbox', 'rule', 'add', 'example.com')).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('--code'),
-    });
-  });
 });

@@ -20,7 +20,12 @@ describe('the trend of the queue', () => {
   const createTrafficMinutes = (accepted: number, ended: number, count = 5) =>
     Array.from({ length: count }, (_, index) => createStep(NOW - (count - index) * MINUTE_MS, { accepted, ended }));
   const createQueueInput = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
-    figures: { queued: changes.queued ?? 0, sending: changes.sending ?? 0, uncertain: 0, oldest: null },
+    figures: {
+      queued: changes.queued ?? 0,
+      sending: changes.sending ?? 0,
+      uncertain: 0,
+      oldest: null,
+    },
     recentSteps: [],
     nextDueAt: NOW,
     isBreakerOpen: false,
@@ -114,22 +119,18 @@ describe('the trend of the queue', () => {
     expect(getQueueStatus({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
     expect(
       getQueueStatus({ queued: 5, sending: 1, recentSteps: recentMinutes, nextDueAt: threeMinutesLater }),
-    ).toMatchObject({ trend: 'draining' });
+    ).toMatchObject({
+      trend: 'draining',
+    });
   });
 });
 
 interface OverviewResult {
-  readonly from: string;
-  readonly until: string;
-  readonly previousFrom: string;
-  readonly previousUntil: string;
   readonly points: readonly { readonly at: string; readonly accepted: number }[];
   readonly totals: { readonly accepted: number; readonly latencyMs: { readonly p50: number } | null };
   readonly previous: { readonly accepted: number };
   readonly attention: readonly { readonly level: string; readonly text: string; readonly page: string | null }[];
   readonly health: readonly { readonly part: string; readonly level: string; readonly text: string }[];
-  readonly queue: { readonly oldestAt: string | null; readonly trend: string };
-  readonly everAccepted: boolean;
 }
 
 const NO_LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };

@@ -3,7 +3,6 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { importFile } from '../../../src/cli/suppression-import.ts';
-import { StoreError } from '../../../src/store/error.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createOperationRig } from '../operations/operation-rig.ts';
 
@@ -12,14 +11,13 @@ interface ImportOutput {
   readonly lines: readonly string[];
 }
 
-/** Imports `text`. Each call of the clock advances it by `tickMs`. The store rejects the batch number `failsAt`. */
-async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } = {}): Promise<ImportOutput> {
+/** Imports `text`. Each call of the clock advances it by `tickMs`. */
+async function runImport(text: string, { tty = false, tickMs = 0 } = {}): Promise<ImportOutput> {
   const file = join(createTemporaryFolder(), 'list.csv');
   writeFileSync(file, text);
   const { context } = await createOperationRig();
   const lines: string[] = [];
   let now = context.clock.now();
-  let batchCount = 0;
   const clock = {
     ...context.machineClock,
     now: () => {
@@ -27,21 +25,11 @@ async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } 
       return now;
     },
   };
-  const store: typeof context.store = {
-    ...context.store,
-    importSuppressions(...importArgs) {
-      batchCount += 1;
-      return batchCount === failsAt
-        ? Promise.reject(new StoreError('the disk is full.'))
-        : context.store.importSuppressions(...importArgs);
-    },
-  };
   const terminal = { isTTY: tty, columns: 200, write: (output: string) => lines.push(output) };
   const cli = {
     clock,
     warn: () => undefined,
-    withOperationContext: <T>(work: (commandContext: typeof context) => Promise<T>) =>
-      work({ ...context, clock, store }),
+    withOperationContext: <T>(work: (commandContext: typeof context) => Promise<T>) => work({ ...context, clock }),
   };
   return { result: importFile(cli, { account: 'acme' }, file, terminal), lines };
 }
@@ -73,14 +61,6 @@ test.each([
     exitCode: 1,
   });
   expect(lines).toEqual([]);
-});
-
-test('a store error ends the import, and the error message contains the number of added addresses', async () => {
-  const { result } = await runImport(createRows(9_000), { failsAt: 2 });
-  await expect(result).rejects.toMatchObject({
-    message: expect.stringMatching(/the disk is full\. \(500 addresses were added before that; import the file again/),
-    exitCode: 1,
-  });
 });
 
 test('during an import, a terminal shows a line with the rows, the rate and the remaining time; the line is erased at the end', async () => {

@@ -18,9 +18,9 @@ import { SES } from '../../../src/providers/ses/ses.ts';
 import type { RelaySession } from '../../../src/transports/smtp/probe.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
-const createFoundLookup = <T>(...values: readonly T[]): Lookup<T> => ({ kind: 'found', values });
-const emptyLookup = { kind: 'none' } as const;
-const failedLookup = { kind: 'failed', reason: 'timeout' } as const;
+const found = <T>(...values: readonly T[]): Lookup<T> => ({ kind: 'found', values });
+const none = { kind: 'none' } as const;
+const failed = { kind: 'failed', reason: 'timeout' } as const;
 
 describe('database', () => {
   const GIB = 1_073_741_824;
@@ -62,7 +62,7 @@ describe('database', () => {
 
 describe('clock', () => {
   /** Returns clocks. The wall clock follows the monotonic clock, but each wait also steps it by `stepMs`. */
-  function createClockParts(change: Partial<ClockParts>, stepMs = 0): ClockParts {
+  function clocks(change: Partial<ClockParts>, stepMs = 0): ClockParts {
     let [wall, monotonic] = [NOW, 0];
     return {
       now: () => wall,
@@ -77,43 +77,31 @@ describe('clock', () => {
       ...change,
     };
   }
-  const createGreeting = (text: string) => Promise.resolve({ text: `220 mx.example ESMTP Exim 4.98 ${text}`, at: NOW });
+  const greet = (text: string) => Promise.resolve({ text: `220 mx.example ESMTP Exim 4.98 ${text}`, at: NOW });
 
   it.each([
-    ['a steady clock is ok', createClockParts({}), 'ok'],
-    ['a clock that is set during the check is a warning', createClockParts({}, -5_000), 'warning'],
+    ['a steady clock is ok', clocks({}), 'ok'],
+    ['a clock that is set during the check is a warning', clocks({}, -5_000), 'warning'],
     [
       'a message whose time of acceptance is in the future causes a warning',
-      createClockParts({ newestAcceptedAt: NOW + 10_800_000 }),
+      clocks({ newestAcceptedAt: NOW + 10_800_000 }),
       'warning',
     ],
-    ['a message that was just accepted is ok', createClockParts({ newestAcceptedAt: NOW + 500 }), 'ok'],
+    ['a message that was just accepted is ok', clocks({ newestAcceptedAt: NOW + 500 }), 'ok'],
     [
       'a file time that differs from the clock is a warning',
-      createClockParts({ readFileSystemTime: async () => NOW - 60_000 }),
+      clocks({ readFileSystemTime: async () => NOW - 60_000 }),
       'warning',
     ],
     [
       'all agreeing clocks are listed',
-      createClockParts({ newestAcceptedAt: NOW, greeting: createGreeting('Tue, 01 Jan 2030 01:00:00 +0100') }),
+      clocks({ newestAcceptedAt: NOW, greeting: greet('Tue, 01 Jan 2030 01:00:00 +0100') }),
       'ok',
     ],
-    ['a missing file time is ok', createClockParts({ readFileSystemTime: async () => null }), 'ok'],
-    [
-      "the relay's time agrees",
-      createClockParts({ greeting: createGreeting('Tue, 01 Jan 2030 01:00:02 +0100') }),
-      'ok',
-    ],
-    [
-      'an offset of one minute is a warning',
-      createClockParts({ greeting: createGreeting('Tue, 01 Jan 2030 00:01:00 +0000') }),
-      'warning',
-    ],
-    [
-      'an offset of one hour is a failure',
-      createClockParts({ greeting: createGreeting('Mon, 31 Dec 2029 23:00:00 +0000') }),
-      'failure',
-    ],
+    ['a missing file time is ok', clocks({ readFileSystemTime: async () => null }), 'ok'],
+    ["the relay's time agrees", clocks({ greeting: greet('Tue, 01 Jan 2030 01:00:02 +0100') }), 'ok'],
+    ['an offset of one minute is a warning', clocks({ greeting: greet('Tue, 01 Jan 2030 00:01:00 +0000') }), 'warning'],
+    ['an offset of one hour is a failure', clocks({ greeting: greet('Mon, 31 Dec 2029 23:00:00 +0000') }), 'failure'],
   ] as const)('%s', async (_name, caseParts, result) => {
     const [finding] = await checkClock(caseParts);
     expect(finding?.result).toBe(result);
@@ -132,46 +120,31 @@ describe('clock', () => {
 });
 
 describe('host name', () => {
-  const createResolver = (addresses: Lookup, reverse: Lookup) => ({
+  const answers = (addresses: Lookup, reverse: Lookup) => ({
     lookUpAddresses: async () => addresses,
     lookUpHostNames: async () => reverse,
   });
   const [address, name] = ['192.0.2.1', 'out.example.org'];
   it.each([
-    [
-      'matching forward and reverse lookups are ok',
-      name,
-      createResolver(createFoundLookup(address), createFoundLookup(name)),
-      'ok',
-    ],
+    ['matching forward and reverse lookups are ok', name, answers(found(address), found(name)), 'ok'],
     [
       'names that differ only in letter case are treated as equal',
       'OUT.example.org',
-      createResolver(createFoundLookup(address), createFoundLookup(name)),
+      answers(found(address), found(name)),
       'ok',
     ],
-    ['a transport without SMTP needs no host name', null, createResolver(emptyLookup, emptyLookup), 'ok'],
-    [
-      'a name without a domain is a warning',
-      'box',
-      createResolver(createFoundLookup(address), createFoundLookup('box')),
-      'warning',
-    ],
-    ['a name without an address is a warning', name, createResolver(emptyLookup, emptyLookup), 'warning'],
-    ['a failing lookup is a warning', name, createResolver(failedLookup, emptyLookup), 'warning'],
-    ['a missing PTR record is a warning', name, createResolver(createFoundLookup(address), emptyLookup), 'warning'],
+    ['a transport without SMTP needs no host name', null, answers(none, none), 'ok'],
+    ['a name without a domain is a warning', 'box', answers(found(address), found('box')), 'warning'],
+    ['a name without an address is a warning', name, answers(none, none), 'warning'],
+    ['a failing lookup is a warning', name, answers(failed, none), 'warning'],
+    ['a missing PTR record is a warning', name, answers(found(address), none), 'warning'],
     [
       'a PTR record with another name is a warning',
       name,
-      createResolver(createFoundLookup(address), createFoundLookup('host-1.isp.example')),
+      answers(found(address), found('host-1.isp.example')),
       'warning',
     ],
-    [
-      'a failing reverse lookup is a warning',
-      name,
-      createResolver(createFoundLookup(address), failedLookup),
-      'warning',
-    ],
+    ['a failing reverse lookup is a warning', name, answers(found(address), failed), 'warning'],
   ])('%s', async (_name, hostName, resolver, result) => {
     expect(await checkHostName(hostName, null, resolver)).toMatchObject([{ result }]);
   });
@@ -196,24 +169,19 @@ describe('return path', () => {
     ]);
   });
 
-  const createResolver = (mx: Lookup<MailExchange>, addresses: Lookup) => ({
+  const answers = (mx: Lookup<MailExchange>, addresses: Lookup) => ({
     lookUpMx: async () => mx,
     lookUpAddresses: async () => addresses,
   });
-  const mx = createFoundLookup({ priority: 10, exchange: 'in.example.org' });
+  const mx = found({ priority: 10, exchange: 'in.example.org' });
   it.each([
-    ['an unset return path domain is ok', null, createResolver(emptyLookup, emptyLookup), 'ok'],
-    ['an MX with an address is ok', 'b.example.org', createResolver(mx, createFoundLookup('192.0.2.1')), 'ok'],
-    ['a missing MX is a failure', 'b.example.org', createResolver(emptyLookup, emptyLookup), 'failure'],
-    [
-      'a null MX is a failure',
-      'b.example.org',
-      createResolver(createFoundLookup({ priority: 0, exchange: '' }), emptyLookup),
-      'failure',
-    ],
-    ['an MX without an address is a failure', 'b.example.org', createResolver(mx, emptyLookup), 'failure'],
-    ['a failing lookup is a warning', 'b.example.org', createResolver(failedLookup, emptyLookup), 'warning'],
-    ['a failing address lookup is a warning', 'b.example.org', createResolver(mx, failedLookup), 'warning'],
+    ['an unset return path domain is ok', null, answers(none, none), 'ok'],
+    ['an MX with an address is ok', 'b.example.org', answers(mx, found('192.0.2.1')), 'ok'],
+    ['a missing MX is a failure', 'b.example.org', answers(none, none), 'failure'],
+    ['a null MX is a failure', 'b.example.org', answers(found({ priority: 0, exchange: '' }), none), 'failure'],
+    ['an MX without an address is a failure', 'b.example.org', answers(mx, none), 'failure'],
+    ['a failing lookup is a warning', 'b.example.org', answers(failed, none), 'warning'],
+    ['a failing address lookup is a warning', 'b.example.org', answers(mx, failed), 'warning'],
   ])('%s', async (_name, domain, resolver, result) => {
     expect(await checkReturnPath(domain, resolver)).toMatchObject([{ result }]);
   });
@@ -232,12 +200,12 @@ describe('provider events', () => {
     now: NOW,
     ...change,
   });
-  const createSenderParts = (keepsEnvelopeSender: boolean | null): Partial<ProviderEventsParts> => ({
+  const sender = (keepsEnvelopeSender: boolean | null): Partial<ProviderEventsParts> => ({
     isSetUp: false,
     lastEventAt: null,
     provider: { ...POSTMARK, relay: POSTMARK.relay === null ? null : { ...POSTMARK.relay, keepsEnvelopeSender } },
   });
-  const createRefusal = (lastAt: number) => ({
+  const refused = (lastAt: number) => ({
     refusedReports: [{ reason: 'postmark-unauthenticated', count: 3, lastAt }],
   });
 
@@ -245,17 +213,17 @@ describe('provider events', () => {
     ['events that arrive are ok', {}, 'ok', null],
     [
       'missing events are a warning for a relay that replaces the envelope sender',
-      createSenderParts(false),
+      sender(false),
       'warning',
       'POSTRIDER_EVENTS_POSTMARK',
     ],
     [
       'missing events are a warning for a relay that may replace the envelope sender',
-      createSenderParts(null),
+      sender(null),
       'warning',
       'POSTRIDER_EVENTS_POSTMARK',
     ],
-    ['a relay that keeps the envelope sender needs no events', createSenderParts(true), 'ok', null],
+    ['a relay that keeps the envelope sender needs no events', sender(true), 'ok', null],
     ['events that another node receives are ok', { isSetUp: false, hasFeedbackRole: false }, 'ok', null],
     ['a missing public URL is a warning', { feedbackUrl: null }, 'warning', 'POSTRIDER_FEEDBACK_URL'],
     [
@@ -264,8 +232,8 @@ describe('provider events', () => {
       'warning',
       `${URL}/events/postmark`,
     ],
-    ['a refusal after the last event is a warning', createRefusal(NOW), 'warning', 'POSTRIDER_EVENTS_POSTMARK'],
-    ['a refusal before the last event is ok', createRefusal(NOW - 120_000), 'ok', null],
+    ['a refusal after the last event is a warning', refused(NOW), 'warning', 'POSTRIDER_EVENTS_POSTMARK'],
+    ['a refusal before the last event is ok', refused(NOW - 120_000), 'ok', null],
     [
       'Amazon SES without a queue or topics is a warning',
       { provider: SES, isSetUp: false },
@@ -378,13 +346,17 @@ describe('sending domain', () => {
     published: [],
     keys: [createKey('a', 'active'), createKey('b', 'staged'), { ...createKey('e', 'active'), algorithm: 'ed25519' }],
   };
-  const createRecordCheck = (
-    purpose: RecordCheck['purpose'],
-    name: string,
-    foundStatus: RecordCheck['found'],
-  ): RecordCheck => ({ purpose, type: 'TXT', name, value: 'v', found: foundStatus, seen: [], detail: foundStatus });
-  const createDkimCheck = (selector: string, foundStatus: RecordCheck['found']) =>
-    createRecordCheck('dkim', `${selector}._domainkey.example.org`, foundStatus);
+  const record = (purpose: RecordCheck['purpose'], name: string, foundStatus: RecordCheck['found']): RecordCheck => ({
+    purpose,
+    type: 'TXT',
+    name,
+    value: 'v',
+    found: foundStatus,
+    seen: [],
+    detail: foundStatus,
+  });
+  const dkim = (selector: string, foundStatus: RecordCheck['found']) =>
+    record('dkim', `${selector}._domainkey.example.org`, foundStatus);
   const check = (checks: readonly RecordCheck[], changes: Partial<Parameters<typeof checkSendingDomain>[0]> = {}) =>
     checkSendingDomain({
       domain,
@@ -396,43 +368,23 @@ describe('sending domain', () => {
       ...changes,
     });
   it.each([
-    [
-      'a domain whose records are all found is ok',
-      [createDkimCheck('a', 'found'), createDkimCheck('b', 'found')],
-      'ok',
-    ],
-    [
-      'a signing key without its record is a failure',
-      [createDkimCheck('a', 'missing'), createDkimCheck('b', 'found')],
-      'failure',
-    ],
-    [
-      'a staged key without its record is a warning',
-      [createDkimCheck('a', 'found'), createDkimCheck('b', 'missing')],
-      'warning',
-    ],
-    [
-      'an Ed25519 key without its record is a warning',
-      [createDkimCheck('a', 'found'), createDkimCheck('e', 'missing')],
-      'warning',
-    ],
-    [
-      'a missing SPF record is a warning',
-      [createDkimCheck('a', 'found'), createRecordCheck('spf', 'example.org', 'missing')],
-      'warning',
-    ],
-    ['a failing lookup is a warning', [createDkimCheck('a', 'unknown')], 'warning'],
+    ['a domain whose records are all found is ok', [dkim('a', 'found'), dkim('b', 'found')], 'ok'],
+    ['a signing key without its record is a failure', [dkim('a', 'missing'), dkim('b', 'found')], 'failure'],
+    ['a staged key without its record is a warning', [dkim('a', 'found'), dkim('b', 'missing')], 'warning'],
+    ['an Ed25519 key without its record is a warning', [dkim('a', 'found'), dkim('e', 'missing')], 'warning'],
+    ['a missing SPF record is a warning', [dkim('a', 'found'), record('spf', 'example.org', 'missing')], 'warning'],
+    ['a failing lookup is a warning', [dkim('a', 'unknown')], 'warning'],
   ])('%s', async (_name, checks, result) => {
     const findings = await check(checks);
     expect(findings).toMatchObject([{ check: 'domain example.org', result }]);
   });
   it('a missing record is a warning when every sender is accepted', async () => {
-    const findings = await check([createDkimCheck('a', 'missing')], { requiresAuthentication: false });
+    const findings = await check([dkim('a', 'missing')], { requiresAuthentication: false });
     expect(findings).toMatchObject([{ result: 'warning' }]);
   });
   it('a key that cannot be decrypted is a failure regardless of the DNS records', async () => {
     const checkKey = (selector: string) => `${selector} cannot be opened`;
-    expect(await check([createDkimCheck('a', 'found')], { checkKey })).toMatchObject([
+    expect(await check([dkim('a', 'found')], { checkKey })).toMatchObject([
       { result: 'failure', detail: 'a cannot be opened' },
     ]);
   });
@@ -443,11 +395,11 @@ describe('sending domain', () => {
     ['no-listener', 'warning'],
   ] as const)('a return path with the state %s is %s if all records exist', async (state, result) => {
     const returnPath = { state, detail: `the return path is ${state}` };
-    const [finding] = await check([createDkimCheck('a', 'found')], { returnPath });
+    const [finding] = await check([dkim('a', 'found')], { returnPath });
     expect(finding).toMatchObject({ result, detail: expect.stringContaining(returnPath.detail) });
   });
   it('a pending domain whose records are found is a warning with the command that verifies the domain', async () => {
-    expect(await check([createDkimCheck('a', 'found')], { domain: { ...domain, status: 'pending' } })).toMatchObject([
+    expect(await check([dkim('a', 'found')], { domain: { ...domain, status: 'pending' } })).toMatchObject([
       { result: 'warning', remedy: expect.stringContaining('domain verify example.org') },
     ]);
   });
@@ -466,14 +418,14 @@ describe('transport', () => {
     provider: null,
     relayParameters: {},
   } as const;
-  const readySession: RelaySession = {
+  const ready: RelaySession = {
     kind: 'ready',
     description: 'relay.example:587 [192.0.2.1], TLSv1.3',
     secure: true,
     loopback: false,
     fellBackToClearText: false,
   };
-  const createFailedSession = (stage: string): RelaySession => ({ kind: 'failed', stage, code: null, text: 'no' });
+  const failAt = (stage: string): RelaySession => ({ kind: 'failed', stage, code: null, text: 'no' });
   const rejectCall = () => Promise.reject(new Error('unexpected call'));
   const check = (changes: Pick<TransportCheckParts, 'setting'> & Partial<TransportCheckParts>) =>
     checkTransport({
@@ -484,30 +436,30 @@ describe('transport', () => {
       ...changes,
     });
   it.each([
-    ['a relay that accepts the credentials is ok', smtp, readySession, 'ok'],
+    ['a relay that accepts the credentials is ok', smtp, ready, 'ok'],
     [
       'a relay is ok if no user name is set, and the check does not test whether the relay requires authentication',
       { ...smtp, auth: null },
-      readySession,
+      ready,
       'ok',
     ],
-    ['clear text over a network is a warning', smtp, { ...readySession, secure: false }, 'warning'],
+    ['clear text over a network is a warning', smtp, { ...ready, secure: false }, 'warning'],
     [
       'a connection without TLS to a server on this host is accepted',
       smtp,
-      { ...readySession, secure: false, loopback: true },
+      { ...ready, secure: false, loopback: true },
       'ok',
     ],
     [
       'a failed TLS handshake is a warning',
       { ...smtp, auth: null },
-      { ...readySession, secure: false, fellBackToClearText: true },
+      { ...ready, secure: false, fellBackToClearText: true },
       'warning',
     ],
-    ['an unchecked certificate is a warning', { ...smtp, verifyCertificate: false }, readySession, 'warning'],
-    ['a failed connection is a failure', smtp, createFailedSession('connect'), 'failure'],
-    ['a refused authentication is a failure', smtp, createFailedSession('auth'), 'failure'],
-    ['a refused NOOP is a failure', smtp, createFailedSession('noop'), 'failure'],
+    ['an unchecked certificate is a warning', { ...smtp, verifyCertificate: false }, ready, 'warning'],
+    ['a failed connection is a failure', smtp, failAt('connect'), 'failure'],
+    ['a refused authentication is a failure', smtp, failAt('auth'), 'failure'],
+    ['a refused NOOP is a failure', smtp, failAt('noop'), 'failure'],
   ])('%s', async (_name, setting, probeResult, result) => {
     const findings = await check({ setting, probeRelay: async () => probeResult });
     expect(findings).toMatchObject([{ result }]);
@@ -533,7 +485,7 @@ describe('transport', () => {
       ['starttls', smtp],
       ['connect', { ...smtp, port: 465, tls: 'implicit' }],
     ] as const) {
-      const [finding] = await check({ setting, probeRelay: async () => createFailedSession(stage) });
+      const [finding] = await check({ setting, probeRelay: async () => failAt(stage) });
       expect(finding?.remedy).toContain('NODE_EXTRA_CA_CERTS');
     }
   });
@@ -545,7 +497,7 @@ describe('transport', () => {
       { result },
     ]);
   });
-  const healthyAccount = {
+  const healthy = {
     sendingEnabled: true,
     production: true,
     enforcementStatus: 'HEALTHY',
@@ -553,13 +505,13 @@ describe('transport', () => {
     quota: { max: 50_000, sent: 3 },
   };
   it.each([
-    ['an account that may send is ok', healthyAccount, 'ok'],
-    ['a paused account is a failure', { ...healthyAccount, sendingEnabled: false }, 'failure'],
-    ['an account that is shut down is a failure', { ...healthyAccount, enforcementStatus: 'SHUTDOWN' }, 'failure'],
-    ['an account in the sandbox is a warning', { ...healthyAccount, production: false }, 'warning'],
-    ['an account on probation is a warning', { ...healthyAccount, enforcementStatus: 'PROBATION' }, 'warning'],
-    ['an almost exhausted quota is a warning', { ...healthyAccount, quota: { max: 100, sent: 90 } }, 'warning'],
-    ['an unlimited quota is ok', { ...healthyAccount, quota: { max: -1, sent: 90 } }, 'ok'],
+    ['an account that may send is ok', healthy, 'ok'],
+    ['a paused account is a failure', { ...healthy, sendingEnabled: false }, 'failure'],
+    ['an account that is shut down is a failure', { ...healthy, enforcementStatus: 'SHUTDOWN' }, 'failure'],
+    ['an account in the sandbox is a warning', { ...healthy, production: false }, 'warning'],
+    ['an account on probation is a warning', { ...healthy, enforcementStatus: 'PROBATION' }, 'warning'],
+    ['an almost exhausted quota is a warning', { ...healthy, quota: { max: 100, sent: 90 } }, 'warning'],
+    ['an unlimited quota is ok', { ...healthy, quota: { max: -1, sent: 90 } }, 'ok'],
     [
       'a failed request is a failure that contains the error message',
       new Error('Could not load credentials'),

@@ -93,15 +93,7 @@ test('each of 200,000 connections is handled in constant time', () => {
 
 test('loopback addresses, trusted proxies and addresses in trusted networks are exempt from the share, also as IPv4-mapped addresses', () => {
   const isExempt = createPeerShareExemption(createTrustedProxies(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']));
-  const exemptAddresses = [
-    '127.0.0.1',
-    '127.8.9.1',
-    '::1',
-    '::ffff:127.0.0.1',
-    '192.0.2.7',
-    '::ffff:10.1.2.3',
-    '2001:db8:1::5',
-  ];
+  const exemptAddresses = '127.0.0.1 127.8.9.1 ::1 ::ffff:127.0.0.1 192.0.2.7 ::ffff:10.1.2.3 2001:db8:1::5'.split(' ');
   expect(exemptAddresses.filter((address) => !isExempt(address))).toEqual([]);
   expect(['192.0.2.8', '11.0.0.1', '2001:db9::1', '::ffff:11.0.0.1'].filter(isExempt)).toEqual([]);
 });

@@ -9,49 +9,26 @@ import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { CONNECTION_LIMITS, Connections } from '../../../src/http/connections.ts';
-import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 import type { AcceptResult } from '../../../src/model/message.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
-import { ACCEPTED, createRawRequest, MESSAGE, type Rig, startRig, waitUntil } from './rig.ts';
+import {
+  ACCEPTED,
+  type Client,
+  connectClient,
+  createRawRequest,
+  LISTENER_SETTINGS,
+  MESSAGE,
+  startListener,
+  waitUntil,
+} from './rig.ts';
 
-const rigs: Rig[] = [];
 const sockets: Socket[] = [];
-async function startListener(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
-  const rig = await startRig(changes);
-  rigs.push(rig);
-  return rig;
-}
-afterEach(async () => {
+afterEach(() => {
   for (const socket of sockets.splice(0)) socket.destroy();
-  for (const rig of rigs.splice(0)) await rig.listener.close();
 });
-
-interface Client {
-  readonly socket: Socket;
-  readonly readReceived: () => string;
-  readonly isClosed: () => boolean;
-}
-
-/** Connects a client. The client does not read if `neverReads` is true. */
-async function connectClient(rig: Rig, neverReads = false): Promise<Client> {
-  let [receivedText, isClosed] = ['', false];
-  const socket = connect(rig.address.port, '127.0.0.1');
-  sockets.push(socket);
-  if (neverReads) socket.pause();
-  else
-    socket.on('data', (chunk) => {
-      receivedText += chunk.toString('latin1');
-    });
-  socket.on('error', () => undefined);
-  socket.on('close', () => {
-    isClosed = true;
-  });
-  await new Promise((resolve) => socket.once('connect', resolve));
-  return { socket, readReceived: () => receivedText, isClosed: () => isClosed };
-}
 
 const HEALTH_REQUEST = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
 const AUTHENTICATED_REQUEST = createRawRequest(JSON.stringify(MESSAGE)).replace('Connection: close\r\n', '');
@@ -337,14 +314,7 @@ describe('a full listener', () => {
     writeFileSync(paths.keyPath, key);
     const rig = await startListener({
       limits: { maxConnections: 5 },
-      settings: {
-        listen: { host: '127.0.0.1', port: 0 },
-        tls: paths,
-        senders: 'any',
-        transport: { kind: 'capture' },
-        maxRequestBytes: 65_536,
-        trustedProxies: [],
-      },
+      settings: { ...LISTENER_SETTINGS, tls: paths },
     });
     let receivedText = '';
     let isClosed = false;

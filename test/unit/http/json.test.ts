@@ -6,7 +6,7 @@ import { parseJson } from '../../../src/http/protocol.ts';
 import { ErrorResponse, MailCreated, MailRequest } from '../../../src/http/schema.ts';
 import { validateSubmission } from '../../../src/model/submission.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
-import { MESSAGE, postBody, type Rig, startRig } from './rig.ts';
+import { LISTENER_SETTINGS, MESSAGE, postBody, type Rig, startRig } from './rig.ts';
 
 interface RepeatedText {
   readonly before: string;
@@ -49,16 +49,7 @@ const isCreated = new Ajv({ formats: { uuid: true } }).compile(JSON.parse(JSON.s
 
 let rig: Rig;
 beforeAll(async () => {
-  rig = await startRig({
-    settings: {
-      listen: { host: '127.0.0.1', port: 0 },
-      tls: null,
-      senders: 'any',
-      transport: { kind: 'capture' },
-      maxRequestBytes: 1 << 20,
-      trustedProxies: [],
-    },
-  });
+  rig = await startRig({ settings: { ...LISTENER_SETTINGS, maxRequestBytes: 1 << 20 } });
 });
 afterAll(() => rig.listener.close());
 

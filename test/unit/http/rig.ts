@@ -1,7 +1,8 @@
 /** Starts a public listener for tests and sends requests to it over real sockets. */
 
 import { hash } from 'node:crypto';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
+import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { ApiKeyCache } from '../../../src/http/keys.ts';
 import { createListener } from '../../../src/http/listener.ts';
@@ -16,6 +17,14 @@ import { createMessageIdGenerator } from '../../../src/model/submission.ts';
 export const KEY = `pr_${'k'.repeat(43)}`;
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 export const MESSAGE = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Receipt', message: 'Thank you.' };
+export const LISTENER_SETTINGS: ListenerOptions['settings'] = {
+  listen: { host: '127.0.0.1', port: 0 },
+  tls: null,
+  senders: 'any',
+  transport: { kind: 'capture' },
+  maxRequestBytes: 65_536,
+  trustedProxies: [],
+};
 
 export function createAccount(changes: Partial<Account> = {}): Account {
   return {
@@ -118,14 +127,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
   };
   const submit = changes.submit ?? (() => Promise.resolve(ACCEPTED));
   const options: ListenerOptions = {
-    settings: {
-      listen: { host: '127.0.0.1', port: 0 },
-      tls: null,
-      senders: 'any',
-      transport: { kind: 'capture' },
-      maxRequestBytes: 65_536,
-      trustedProxies: [],
-    },
+    settings: LISTENER_SETTINGS,
     keyCache,
     findKeys: () => Promise.resolve({ revision: 0, accounts: [], keys: [] }),
     throttle: new Throttle(),
@@ -146,6 +148,37 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
   };
   const listener = createListener(options);
   return { address: await listener.start(), listener, keyCache: options.keyCache, recordedEvents };
+}
+
+/** Starts a listener and closes it after the current test. */
+export async function startListener(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
+  const rig = await startRig(changes);
+  onTestFinished(() => rig.listener.close());
+  return rig;
+}
+
+export interface Client {
+  readonly socket: Socket;
+  readonly readReceived: () => string;
+  readonly isClosed: () => boolean;
+}
+
+/** Connects a client and destroys its socket after the current test. The client does not read if `neverReads` is true. */
+export async function connectClient(rig: Rig, neverReads = false): Promise<Client> {
+  let [receivedText, isClosed] = ['', false];
+  const socket = connect(rig.address.port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  if (neverReads) socket.pause();
+  else
+    socket.on('data', (chunk) => {
+      receivedText += chunk.toString('latin1');
+    });
+  socket.on('error', () => undefined);
+  socket.on('close', () => {
+    isClosed = true;
+  });
+  await new Promise((resolve) => socket.once('connect', resolve));
+  return { socket, readReceived: () => receivedText, isClosed: () => isClosed };
 }
 
 export interface ReceivedResponse {

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { computeFingerprint } from '../../../src/http/idempotency.ts';
 import type { ListenerOptions } from '../../../src/http/listener-options.ts';
@@ -9,39 +9,21 @@ import {
   createApiKey,
   createRawRequest,
   KEY,
+  LISTENER_SETTINGS,
   MESSAGE,
   NO_LIMITS,
   parseRawResponse,
   postBody,
-  type Rig,
   sendRaw,
-  startRig,
+  startListener,
   toReceivedResponse,
   waitUntil,
 } from './rig.ts';
 
-const rigs: Rig[] = [];
-async function startListener(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
-  const rig = await startRig(changes);
-  rigs.push(rig);
-  return rig;
-}
-afterEach(async () => {
-  for (const rig of rigs.splice(0)) await rig.listener.close();
-});
-
 const createErrorBody = (message: string) => ({ result: 'error', message });
 const withSubmitResult = (result: AcceptResult) => ({ submit: () => Promise.resolve(result) });
 const withSettings = (changes: Partial<ListenerOptions['settings']>): { settings: ListenerOptions['settings'] } => ({
-  settings: {
-    listen: { host: '127.0.0.1', port: 0 },
-    tls: null,
-    senders: 'any',
-    transport: { kind: 'capture' },
-    maxRequestBytes: 65_536,
-    trustedProxies: [],
-    ...changes,
-  },
+  settings: { ...LISTENER_SETTINGS, ...changes },
 });
 const SMTP_TRANSPORT: ListenerOptions['settings']['transport'] = {
   kind: 'smtp',
@@ -165,20 +147,6 @@ describe('401', () => {
     ).toMatchObject({ status: 401, body: createErrorBody('Invalid API key') });
   });
 
-  test('a revocation, an expiry and a lock apply from the next request', async () => {
-    const rig = await startListener();
-    const now = Date.now();
-    expect((await postBody(rig, MESSAGE)).status).toBe(201);
-    rig.keyCache.apply({ revision: 2, accounts: [createAccount({ locked: { reason: 'spam', at: now } })], keys: [] });
-    expect(await postBody(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Account locked') });
-    rig.keyCache.apply({ revision: 3, accounts: [createAccount()], keys: [createApiKey(KEY, { revokedAt: now - 1 })] });
-    expect(await postBody(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Invalid API key') });
-    rig.keyCache.apply({ revision: 4, accounts: [], keys: [createApiKey(KEY, { expiresAt: now - 1 })] });
-    expect(await postBody(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Invalid API key') });
-    rig.keyCache.apply({ revision: 5, accounts: [], keys: [createApiKey(KEY, { expiresAt: now + 60_000 })] });
-    expect((await postBody(rig, MESSAGE)).status).toBe(201);
-  });
-
   test('if the store reports a locked account, the message is `Account locked`', async () => {
     const rig = await startListener(withSubmitResult({ kind: 'locked' }));
     expect(await postBody(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Account locked') });
@@ -207,57 +175,9 @@ describe('400', () => {
     ['a string', '"x"', 'Invalid JSON payload'],
     ['null', 'null', 'Invalid JSON payload'],
     ['a body without fields', '{}', 'Missing required fields: to, from, subject, message'],
-    [
-      'two fields that are null or empty',
-      '{"from":"a@example.org","message":"x","to":null,"subject":""}',
-      'Missing required fields: to, subject',
-    ],
-    [
-      'fields in __proto__ only',
-      '{"__proto__":{"to":"a@example.org"}}',
-      'Missing required fields: to, from, subject, message',
-    ],
-    [
-      'a missing field and a field of the wrong type',
-      '{"to":1,"from":"a@example.org","subject":"x"}',
-      'Missing required fields: message',
-    ],
-    [
-      'two fields of the wrong type',
-      JSON.stringify({ ...MESSAGE, subject: 1, message: {} }),
-      'Fields must be strings: subject, message',
-    ],
-    [
-      'a field of the wrong type and an invalid address',
-      JSON.stringify({ ...MESSAGE, to: 'x', subject: 1 }),
-      'Fields must be strings: subject',
-    ],
+    ['fields of the wrong type', JSON.stringify({ ...MESSAGE, subject: 1 }), 'Fields must be strings: subject'],
     ['one invalid address', JSON.stringify({ ...MESSAGE, to: 'x' }), 'Invalid email address: to'],
-    [
-      'two invalid addresses',
-      JSON.stringify({ ...MESSAGE, to: 'a b@example.org', from: 'y@' }),
-      'Invalid email address: to, from',
-    ],
-    [
-      'a line break in the subject',
-      JSON.stringify({ ...MESSAGE, subject: 'a\r\nBcc: x' }),
-      'Invalid subject: line breaks are not allowed',
-    ],
-    [
-      'a NUL in the message',
-      JSON.stringify({ ...MESSAGE, message: 'a\0b' }),
-      'Invalid message: NUL characters are not allowed',
-    ],
-    [
-      'an unpaired surrogate in the message',
-      JSON.stringify({ ...MESSAGE, message: '\ud800' }),
-      'Invalid message: unpaired surrogates are not allowed',
-    ],
-    [
-      'a subject of 1000 bytes',
-      JSON.stringify({ ...MESSAGE, subject: 'é'.repeat(500) }),
-      'Invalid subject: more than 998 bytes in UTF-8 are not allowed',
-    ],
+    ['a NUL', JSON.stringify({ ...MESSAGE, message: '\0' }), 'Invalid message: NUL characters are not allowed'],
   ])('is the response to %s, with one error message', async (_label, body, message) => {
     const rig = await startListener();
     const response = await postBody(rig, body);
@@ -326,13 +246,8 @@ describe('400', () => {
 
 describe('404 and 405', () => {
   test.each([
-    '/',
-    '/api/v1/send-mail/',
-    '/api/v2/send-mail',
-    '/API/V1/send-mail',
-    '/%zz',
-    '/api/v1/send-mail%00',
-    '/metrics',
+    ...'/ /api/v1/send-mail/ /api/v2/send-mail /API/V1/send-mail /%zz /api/v1/send-mail%00'.split(' '),
+    ...'/metrics'.split(' '),
   ])('%s is not found for any method', async (path) => {
     const rig = await startListener();
     for (const method of ['GET', 'POST', 'PUT', 'DELETE']) {

@@ -9,7 +9,7 @@ import { generate } from 'selfsigned';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import { watchCertificate } from '../../../src/http/tls.ts';
-import { KEY, MESSAGE, type Rig, startRig, waitUntil } from './rig.ts';
+import { KEY, LISTENER_SETTINGS, MESSAGE, type Rig, startRig, waitUntil } from './rig.ts';
 
 let folder: string;
 let rig: Rig | null = null;
@@ -29,14 +29,7 @@ async function writePair(name: string): Promise<void> {
 }
 
 const createOptions = (): Partial<ListenerOptions> => ({
-  settings: {
-    listen: { host: '127.0.0.1', port: 0 },
-    tls: { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') },
-    senders: 'any',
-    transport: { kind: 'capture' },
-    maxRequestBytes: 10_000,
-    trustedProxies: [],
-  },
+  settings: { ...LISTENER_SETTINGS, tls: { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') } },
   limits: { certificatePollMs: 10 },
 });
 

@@ -1,7 +1,6 @@
 /** Tests the operations on accounts, keys, tokens and the audit log: results, errors and audit log entries. */
 import { describe, expect, test } from 'vitest';
 import { formatAccount } from '../../../src/cli/account-text.ts';
-import type { Account } from '../../../src/model/account.ts';
 import {
   createAccount,
   listAccounts,
@@ -15,6 +14,7 @@ import { listAudit } from '../../../src/operations/audit.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../../../src/operations/keys.ts';
 import type { Operation } from '../../../src/operations/operation.ts';
 import { createToken, listTokens, revokeToken } from '../../../src/operations/tokens.ts';
+import { createAccount as createFakeAccount } from '../http/rig.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 /** Performs an operation and checks its result. Returns the value of the result, or the code and field of the error. */
@@ -27,19 +27,10 @@ async function performChecked(rig: OperationRig, operation: Operation, input: Re
 
 const NOW = Date.UTC(2030, 0, 1);
 /** The warning was stored at the last bounce, when 7 of 100 messages had bounced. */
-const ACCOUNT: Account = {
-  id: 1,
+const ACCOUNT = createFakeAccount({
   name: 'acme',
-  createdAt: NOW,
-  locked: null,
   warning: '7 hard bounces of 100 messages in 7 days (7 %; the limit is 10 %)',
-  thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
-  limits: { volume: null, volumeExpiresAt: null, rate: null, throttle: null },
-  sesConfigurationSet: null,
-  volumeUsed: 0,
-  rateUsed: 0,
-  rateWindowAt: null,
-};
+});
 
 test('the warning of an account is computed from the current counts, not from those at the last bounce', () => {
   const readWarning = (emails: number) => {
@@ -62,7 +53,11 @@ describe('accounts', () => {
     expect(createdAccount).not.toHaveProperty('reputation');
     expect(
       await performChecked(rig, setAccount, { account: 'shop', volume: 'unlimited', maxBounces: '20%' }),
-    ).toMatchObject({ volume: null, rate: '10/1h', maxBounces: 0.2 });
+    ).toMatchObject({
+      volume: null,
+      rate: '10/1h',
+      maxBounces: 0.2,
+    });
     const setConfigurationSet = (sesConfigurationSet: string) =>
       performChecked(rig, setAccount, { account: 'shop', sesConfigurationSet });
     expect(await setConfigurationSet('transactional_1-a')).toMatchObject({ sesConfigurationSet: 'transactional_1-a' });
@@ -242,21 +237,5 @@ describe('tokens and the audit log', () => {
   ] as const)('$name %j is refused as %s', async (operation, input, code, field) => {
     const rig = await createOperationRig();
     expect(await performChecked(rig, operation, input)).toEqual({ code, field });
-  });
-
-  test('the audit log is listed page by page, newest entry first, without secrets', async () => {
-    const rig = await createOperationRig();
-    const { key } = (await performChecked(rig, createKey, { account: 'acme' })) as { key: string };
-    const { token } = (await performChecked(rig, createToken, { name: 'ci' })) as { token: string };
-    await performChecked(rig, lockAccount, { account: 'acme', reason: 'unpaid' });
-    const page = await performChecked(rig, listAudit, { limit: 2 });
-    expect(page).toMatchObject([
-      { actor: 'cli:tester', action: 'account.lock', target: 'acme', after: { locked: 'unpaid' } },
-      { action: 'token.create', target: 'ci', before: null },
-    ]);
-    const [, secondEntry] = page as { id: number }[];
-    const remainingEntries = await performChecked(rig, listAudit, { before: secondEntry?.id });
-    expect(remainingEntries).toMatchObject([{ action: 'key.create', target: 'acme' }]);
-    for (const secret of [key, token]) expect(JSON.stringify([page, remainingEntries])).not.toContain(secret);
   });
 });

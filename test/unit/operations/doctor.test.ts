@@ -2,7 +2,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { showConfig } from '../../../src/operations/config.ts';
 import { runDoctor } from '../../../src/operations/doctor.ts';
 import { testFeedbackLoop } from '../../../src/operations/doctor-loop.ts';
 import { perform } from '../../../src/operations/operation.ts';
@@ -118,11 +117,4 @@ describe('the feedback test', () => {
       });
     }
   });
-});
-
-test('the settings are shown with their sources and without secrets', async () => {
-  const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'smtp://user:secret-word@relay.example.com' });
-  const settings = await rig.performSuccessfully(showConfig, {});
-  expect(settings.find(({ name }) => name === 'POSTRIDER_TRANSPORT')).toMatchObject({ source: 'environment' });
-  expect(JSON.stringify(settings)).not.toContain('secret-word');
 });

@@ -11,24 +11,13 @@ import type { RuntimeStatus } from '../../../src/model/node.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
 import { buildExplanation, describeWaitReason } from '../../../src/operations/messages/explain.ts';
+import { createAccount } from '../http/rig.ts';
 
 const BASE_TIME = Date.UTC(2030, 0, 1, 12);
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
 
-const ACCOUNT: Account = {
-  id: 1,
-  name: 'acme',
-  createdAt: BASE_TIME,
-  locked: null,
-  warning: null,
-  thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
-  limits: { volume: null, volumeExpiresAt: null, rate: null, throttle: null },
-  sesConfigurationSet: null,
-  volumeUsed: 0,
-  rateUsed: 0,
-  rateWindowAt: null,
-};
+const ACCOUNT = createAccount({ name: 'acme', createdAt: BASE_TIME });
 
 const QUEUED_MESSAGE: StoredMessage = {
   id: '01990000-0000-7000-8000-000000000001',
@@ -153,20 +142,6 @@ describe('the explanation', () => {
     expect(text).not.toContain(unconfirmedText);
   });
 
-  it('states the next attempt, the last outcome and the expiry of a queued message', () => {
-    const text = explainText({
-      dueAt: BASE_TIME + 6 * MINUTE_MS,
-      attempts: 1,
-      events: [createEvent('deferred', { attempt: DEFERRED_ATTEMPT })],
-    });
-    expect(text).toContain('One delivery attempt was made; the next attempt is at 2030-01-01 12:06:00Z, in 5 min.');
-    expect(text).toContain(
-      '(mailbox-full; class soft, category mailbox-full): relay.example:25, at rcpt, answered 452 4.2.2 mailbox full',
-    );
-    expect(text).toContain('Retries use exponential backoff with jitter; the longest delay is 2 h 18 min.');
-    expect(text).toContain('it expires at 2030-01-02 12:00:00Z, in 23 h 59 min');
-  });
-
   it('states that a queued message of a locked account waits for the unlock, and contains no time', () => {
     const lockedAccount = { ...ACCOUNT, locked: { reason: 'unpaid', at: BASE_TIME } };
     const text = explainText({ dueAt: BASE_TIME + HOUR_MS }, lockedAccount);
@@ -196,16 +171,6 @@ describe('the explanation', () => {
     );
     expect(text).toContain('postrider domain verify');
     expect(text).not.toMatch(/next hop|answered/);
-  });
-
-  it('names the node that sends a message and the end of its lease, even after the lease has expired', () => {
-    const sendingMembers = { state: 'sending', owner: 'node-7', dueAt: BASE_TIME + 2 * MINUTE_MS } as const;
-    expect(explainText(sendingMembers)).toContain(
-      'Node node-7 is sending it. Its lease lasts until 2030-01-01 12:02:00Z',
-    );
-    expect(explainText(sendingMembers, ACCOUNT, BASE_TIME + HOUR_MS)).toContain(
-      'The lease of Node node-7 expired at 2030-01-01 12:02:00Z; a running service returns the message to the queue.',
-    );
   });
 
   it.each([

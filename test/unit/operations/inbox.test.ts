@@ -70,22 +70,12 @@ describe('the list', () => {
   test.each([
     ['search', 'x'.repeat(201)],
     ['limit', '0'],
-    ['limit', '201'],
-    ['limit', ''],
-    ['limit', '1e1'],
-    ['limit', ' 1'],
-    ['limit', ['1', '2']],
     ['before', ''],
     ['before', 'elsewhere'],
     ['before', '../../etc'],
     ['before', [OLDEST_ID, OLDEST_ID]],
   ])('%s of %j is invalid', async (field, value) => {
     expect(await list({ [field]: value })).toMatchObject({ ok: false, error: { code: 'invalid', field } });
-  });
-
-  test.each(['color', '__proto__'])('the unknown member %s is invalid', async (name) => {
-    const input = Object.fromEntries([[name, 'x']]);
-    expect(await list(input)).toMatchObject({ ok: false, error: { code: 'invalid' } });
   });
 });
 

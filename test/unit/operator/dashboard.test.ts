@@ -14,16 +14,8 @@ const { finishBuild } = (await import(new URL('../../../bin/finish-build.js', im
 const INDEX_HTML = '<!doctype html><meta content="__NONCE__"><style nonce="__NONCE__"></style><div id="root"></div>';
 const SCRIPT = `console.log(1);${'// a comment that compresses well\n'.repeat(60)}`;
 const ADDRESSES = [
-  '/',
-  '/messages',
-  '/messages/0192a3b4-c5d6-7e8f-9012-3456789abcde',
-  '/messages/?state=queued',
-  '/inbox',
-  '/inbox/any/thing',
-  '/accounts/acme',
-  '/domains/example.org',
-  '/suppressions',
-  '/audit',
+  ...'/ /messages /messages/0192a3b4-c5d6-7e8f-9012-3456789abcde /messages/?state=queued'.split(' '),
+  ...'/inbox /inbox/any/thing /accounts/acme /domains/example.org /suppressions /audit'.split(' '),
 ];
 
 function createBuild(): string {
@@ -114,19 +106,10 @@ describe('assets', () => {
   });
 
   test.each([
-    '/assets/other.js',
-    '/assets/app-1a2b.js.map',
-    '/assets/app-1a2b.js.br',
-    '/assets/',
-    '/assets/..%2findex.html',
-    '/assets/..%2f..%2fsecret.js',
-    '/assets/..%5c..%5csecret.js',
-    '/assets/%2e%2e%2f%2e%2e%2fsecret.js',
-    '/assets/%00',
-    '/assets/../../secret.js',
-    '/assets/constructor',
-    '/index.html',
-    '/secret.js',
+    ...'/assets/other.js /assets/app-1a2b.js.map /assets/app-1a2b.js.br /assets/'.split(' '),
+    ...'/assets/..%2findex.html /assets/..%2f..%2fsecret.js /assets/..%5c..%5csecret.js'.split(' '),
+    ...'/assets/%2e%2e%2f%2e%2e%2fsecret.js /assets/%00 /assets/../../secret.js'.split(' '),
+    ...'/assets/constructor /index.html /secret.js'.split(' '),
   ])('the path %s is not found', async (path) => {
     expect((await serveDashboard(createBuild())(path)).statusCode).toBe(404);
   });

@@ -78,13 +78,8 @@ describe('one message', () => {
 
 describe('HTML for a frame', () => {
   const BODIES = [
-    '<!doctype html><html><script>alert(1)</script><p onclick="alert(1)">x</p></html>',
-    '<html><meta http-equiv="Content-Security-Policy" content="script-src *"><a href="javascript:alert(1)">x</a></html>',
-    '<html><meta http-equiv="refresh" content="0;url=https://evil.example/"></html>',
     '<html><base href="https://evil.example/" target="_top"><form action="/api/v1/tokens"><button>x</button></form></html>',
     '<html><style>@import "https://evil.example/x.css"; p{background:url(https://evil.example/x)}</style></html>',
-    '<html><svg onload="alert(1)"><a xlink:href="javascript:alert(1)"><text>x</text></a></svg></html>',
-    '<html><iframe srcdoc="<script>alert(1)</script>"></iframe><object data="x"></object><embed src="x"></html>',
     '<html>\0\u2028<plaintext><!--<![CDATA[</html>',
   ];
 

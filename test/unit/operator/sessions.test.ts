@@ -1,4 +1,3 @@
-/** Tests of the validity and expiry of sessions and tickets. */
 import { expect, test } from 'vitest';
 import { createSessions, SESSION_LIFETIME_MS, TICKET_LIFETIME_MS } from '../../../src/operator/sessions.ts';
 
@@ -15,6 +14,7 @@ test('a session is valid only with its cookie and its secret, until its expiry, 
   expect(otherNode.verify(cookie, secret, NOW + SESSION_LIFETIME_MS)).toBe(false);
   expect(otherNode.verify(cookie, secret, NOW - SESSION_LIFETIME_MS)).toBe(false);
   expect(createSessions(Buffer.alloc(32, 8), false).verify(cookie, secret, NOW)).toBe(false);
+  for (const wrongSecret of ['', `${secret}x`, cookie]) expect(otherNode.verify(cookie, wrongSecret, NOW)).toBe(false);
   expect(cookie).not.toContain(secret);
 });
 

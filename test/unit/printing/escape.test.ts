@@ -116,33 +116,11 @@ const MISTYPED_URLS: readonly ((scheme: string, secret: string) => string)[] = [
   (scheme, secret) => `${scheme}://user:\u202e${secret}@db.example/mail`,
 ];
 
-const SCHEMES = [
-  'postgres',
-  'postgresql',
-  'postgers',
-  'POSTGRES',
-  'smtp',
-  'smtps',
-  'smpt',
-  'ses',
-  'mx',
-  'http',
-  'mysql',
-];
+const SCHEMES = 'postgres postgresql postgers POSTGRES smtp smtps smpt ses mx http mysql'.split(' ');
 const SETTINGS = [
-  'POSTRIDER_DATABASE',
-  'POSTRIDER_TRANSPORT',
-  'POSTRIDER_LISTEN',
-  'POSTRIDER_OPERATOR_LISTEN',
-  'POSTRIDER_SES_QUEUE',
-  'POSTRIDER_SES_TOPICS',
-  'POSTRIDER_RETURN_PATH_DOMAIN',
-  'POSTRIDER_DNS',
-  'POSTRIDER_TLS_CERT',
-  'POSTRIDER_ROLES',
-  'POSTRIDER_LOG',
-  'POSTRIDER_MAX_AGE',
-  'POSTRIDER_MAX_REQUEST',
+  ...'POSTRIDER_DATABASE POSTRIDER_TRANSPORT POSTRIDER_LISTEN POSTRIDER_OPERATOR_LISTEN'.split(' '),
+  ...'POSTRIDER_SES_QUEUE POSTRIDER_SES_TOPICS POSTRIDER_RETURN_PATH_DOMAIN POSTRIDER_DNS'.split(' '),
+  ...'POSTRIDER_TLS_CERT POSTRIDER_ROLES POSTRIDER_LOG POSTRIDER_MAX_AGE POSTRIDER_MAX_REQUEST'.split(' '),
 ];
 
 /** Returns the whole output of `config` for a setting, or the error line. */
@@ -197,15 +175,11 @@ describe('a password in a setting', () => {
 
 describe('masking', () => {
   test.each([
-    'sqlite:./data/postrider.db',
-    'sqlite:/srv/mail@home/postrider.db',
-    'sqlite:///srv/postrider.db',
-    'capture:',
-    'ses://eu-west-1?endpoint=http://127.0.0.1:8005&configuration-set=x',
-    'smtp://relay.example:587?tls=required&name=a.example',
-    'smtp://[::1]:25',
-    'postgres://a.example:5432,b.example:5433/mail?sslmode=verify-full&options=-c%20search_path%3Dx',
-    'postgres:///mail?host=/run/postgresql',
+    ...'sqlite:./data/postrider.db sqlite:/srv/mail@home/postrider.db sqlite:///srv/postrider.db'.split(' '),
+    ...'capture: ses://eu-west-1?endpoint=http://127.0.0.1:8005&configuration-set=x'.split(' '),
+    ...'smtp://relay.example:587?tls=required&name=a.example smtp://[::1]:25'.split(' '),
+    ...'postgres://a.example:5432,b.example:5433/mail?sslmode=verify-full&options=-c%20search_path%3Dx'.split(' '),
+    ...'postgres:///mail?host=/run/postgresql'.split(' '),
   ])('does not change %s', (value) => expect(maskUrl(value)).toBe(value));
 
   test('redacts only URL credentials, secret parameters and keys in a line', () => {
