@@ -12,79 +12,49 @@ const BASE_SETTING = {
   relayParameters: {},
 } as const;
 
+const POSTMARK = { provider: 'postmark', connections: 10 };
+const relay = (host: string, port: number, tls: string, changes: object = {}) => ({
+  ...{ ...BASE_SETTING, host, port, tls },
+  ...changes,
+});
+
 describe('POSTRIDER_TRANSPORT', () => {
-  it.each([
+  it.each<[string, object]>([
     ['capture:', { kind: 'capture' }],
-    ['smtp://relay.example', { ...BASE_SETTING, host: 'relay.example', port: 25, tls: 'offered' }],
-    ['SMTP://relay.example/', { ...BASE_SETTING, host: 'relay.example', port: 25, tls: 'offered' }],
-    ['smtps://relay.example', { ...BASE_SETTING, host: 'relay.example', port: 465, tls: 'implicit' }],
-    ['smtp://127.0.0.1:2525?tls=never', { ...BASE_SETTING, host: '127.0.0.1', port: 2525, tls: 'never' }],
-    ['smtp://[::1]:2525?tls=required', { ...BASE_SETTING, host: '::1', port: 2525, tls: 'required' }],
-    ['smtp://[::1]', { ...BASE_SETTING, host: '::1', port: 25, tls: 'offered' }],
+    ['smtp://relay.example', relay('relay.example', 25, 'offered')],
+    ['SMTP://relay.example/', relay('relay.example', 25, 'offered')],
+    ['smtps://relay.example', relay('relay.example', 465, 'implicit')],
+    ['smtp://127.0.0.1:2525?tls=never', relay('127.0.0.1', 2525, 'never')],
+    ['smtp://[::1]:2525?tls=required', relay('::1', 2525, 'required')],
+    ['smtp://[::1]', relay('::1', 25, 'offered')],
     [
       'smtp://me%40example.com:p%3A%2F%40ss@relay.example:587?tls=required&verify=no&connections=7&name=out.example.com',
-      {
-        kind: 'smtp',
-        host: 'relay.example',
-        port: 587,
-        tls: 'required',
-        auth: { user: 'me@example.com', pass: 'p:/@ss' },
-        connections: 7,
-        verifyCertificate: false,
-        name: 'out.example.com',
-        provider: null,
-        relayParameters: {},
-      },
+      relay('relay.example', 587, 'required', {
+        ...{ auth: { user: 'me@example.com', pass: 'p:/@ss' }, connections: 7 },
+        ...{ verifyCertificate: false, name: 'out.example.com' },
+      }),
     ],
     [
       'smtps://u:a?b/c#d@relay.example?verify=no',
-      {
-        ...BASE_SETTING,
-        host: 'relay.example',
-        port: 465,
-        tls: 'implicit',
-        verifyCertificate: false,
-        auth: { user: 'u', pass: 'a?b/c#d' },
-      },
+      relay('relay.example', 465, 'implicit', { verifyCertificate: false, auth: { user: 'u', pass: 'a?b/c#d' } }),
     ],
     [
       'smtp://smtp.postmarkapp.com:587?stream=receipts_1',
-      {
-        ...BASE_SETTING,
-        host: 'smtp.postmarkapp.com',
-        port: 587,
-        tls: 'offered',
-        provider: 'postmark',
-        connections: 10,
-        relayParameters: { stream: 'receipts_1' },
-      },
+      relay('smtp.postmarkapp.com', 587, 'offered', { ...POSTMARK, relayParameters: { stream: 'receipts_1' } }),
     ],
     [
       'smtp://Email-SMTP.eu-west-1.amazonaws.com?configuration-set=news',
-      {
-        ...BASE_SETTING,
-        host: 'Email-SMTP.eu-west-1.amazonaws.com',
-        port: 25,
-        tls: 'offered',
-        provider: 'ses',
-        relayParameters: { 'configuration-set': 'news' },
-      },
+      relay('Email-SMTP.eu-west-1.amazonaws.com', 25, 'offered', {
+        ...{ provider: 'ses', relayParameters: { 'configuration-set': 'news' } },
+      }),
     ],
     [
       'smtp://127.0.0.1:2525?stream=outbound&provider=postmark',
-      {
-        ...BASE_SETTING,
-        host: '127.0.0.1',
-        port: 2525,
-        tls: 'offered',
-        provider: 'postmark',
-        connections: 10,
-        relayParameters: { stream: 'outbound' },
-      },
+      relay('127.0.0.1', 2525, 'offered', { ...POSTMARK, relayParameters: { stream: 'outbound' } }),
     ],
     [
       'smtp://smtp.postmarkapp.com?provider=postal',
-      { ...BASE_SETTING, host: 'smtp.postmarkapp.com', port: 25, tls: 'offered', provider: 'postal' },
+      relay('smtp.postmarkapp.com', 25, 'offered', { provider: 'postal' }),
     ],
     ['ses://eu-west-1', { kind: 'ses', region: 'eu-west-1', endpoint: null, configurationSet: null }],
     [
@@ -185,7 +155,7 @@ describe('POSTRIDER_TRANSPORT', () => {
         const parseResult = parseTransport(`smtp://${encodedLogin}@relay.example:587`);
         expect(parseResult).toEqual({
           ok: true,
-          value: { ...BASE_SETTING, host: 'relay.example', port: 587, tls: 'offered', auth: { user, pass } },
+          value: relay('relay.example', 587, 'offered', { auth: { user, pass } }),
         });
       }),
     );

@@ -69,16 +69,12 @@ describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
     expectOneLine(readFault({ [setting]: 'x', [name]: '/x' }), name, 'remove one of them');
   });
 
-  test('is refused if the file is absent', () => {
-    expectOneLine(readFault({ [name]: join(createTemporaryFolder(), 'none') }), name, 'cannot be read (ENOENT)');
-  });
-
-  test('is refused if a parent folder in the path is a file', () => {
-    expectOneLine(readFault({ [name]: join(writeSecret('x'), 'none') }), name, 'cannot be read (ENOTDIR)');
-  });
-
-  test('is refused if the path is a folder', () => {
-    expectOneLine(readFault({ [name]: createTemporaryFolder() }), name, 'is not a file; give the path of a file');
+  test.each([
+    ['the file is absent', () => join(createTemporaryFolder(), 'none'), 'cannot be read (ENOENT)'],
+    ['a parent folder in the path is a file', () => join(writeSecret('x'), 'none'), 'cannot be read (ENOTDIR)'],
+    ['the path is a folder', createTemporaryFolder, 'is not a file; give the path of a file'],
+  ])('is refused if %s', (_label, createPath, errorText) => {
+    expectOneLine(readFault({ [name]: createPath() }), name, errorText);
   });
 
   test('is refused immediately if the path is a device or a pipe', () => {

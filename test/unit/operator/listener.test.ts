@@ -1,38 +1,16 @@
-import { request } from 'node:http';
 import { connect } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { isLoopbackHost } from '../../../src/operator/access.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import { createOptions, startOperatorListener } from './operator-rig.ts';
+import { sendRequest as send } from './response-check.ts';
 
 async function startListener(changes: Parameters<typeof createOptions>[0] = {}): Promise<number> {
   return (await startOperatorListener(createOptions(changes))).port;
 }
 
-interface ReceivedResponse {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly text: string;
-}
-
-function sendRequest(
-  port: number,
-  path: string,
-  headers: Record<string, string> = {},
-  method = 'GET',
-): Promise<ReceivedResponse> {
-  return new Promise((resolve, reject) => {
-    const clientRequest = request({ host: '127.0.0.1', port, path, method, headers, agent: false }, (incoming) => {
-      let text = '';
-      incoming.on('data', (chunk) => {
-        text += chunk;
-      });
-      incoming.on('end', () => resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text }));
-    });
-    clientRequest.on('error', reject);
-    clientRequest.end();
-  });
-}
+const sendRequest = (port: number, path: string, headers: Record<string, string> = {}, method = 'GET') =>
+  send(`http://127.0.0.1:${port}`, method, path, { headers, hostHeaderCount: 'Host' in headers ? 0 : 1 });
 
 function sendRaw(port: number, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 /** Tests the worker with a store in memory and a clock that the test controls. */
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ServiceEvent } from '../../../src/model/events.ts';
 import { FEEDBACK_PREFIX } from '../../../src/model/feedback.ts';
 import {
@@ -113,8 +113,8 @@ function createRig(
     const lastExaminedId = examinedIds.length < (options.maxExamined ?? 1_000) ? undefined : examinedIds.at(-1);
     return { deliveries, next: lastExaminedId ?? null };
   };
-  const start = (): WebhookWorker =>
-    startWebhookWorker({
+  const start = (): WebhookWorker => {
+    const worker = startWebhookWorker({
       node: 'node',
       clock,
       random: () => 0.5,
@@ -154,20 +154,22 @@ function createRig(
       openSecret: options.openSecret ?? createSigningKey,
       publish: (event) => events.push(event),
     });
-  const stop = async (worker: WebhookWorker) => {
-    const whenDrained = worker.drain(1);
-    await clock.advance(1);
-    await whenDrained;
+    onTestFinished(async () => {
+      const whenDrained = worker.drain(1);
+      await clock.advance(1);
+      await whenDrained;
+    });
+    return worker;
   };
   const state = { requests, settlements, events, released: releasedIds, recoveries, due: dueDeliveries, claims };
-  return { clock, addDelivery, start, stop, ...state, fanOutCount: () => fanOutCount };
+  return { clock, addDelivery, start, ...state, fanOutCount: () => fanOutCount };
 }
 
 describe('the worker', () => {
   it('sends the payload with the id of the delivery, and standardwebhooks verifies it', async () => {
     const rig = createRig();
     const id = rig.addDelivery(1, { sealed: [createSigningSecret(randomBytes), SECRET] });
-    const worker = rig.start();
+    rig.start();
     await rig.clock.advance(0);
     const [request] = rig.requests;
     expect(request?.headers['webhook-id']).toBe(id);
@@ -187,7 +189,6 @@ describe('the worker', () => {
       { id, result: { kind: 'delivered' }, isGone: false, isInstallationFault: false },
     ]);
     expect(rig.events).toMatchObject([{ type: 'webhook.attempt_succeeded', webhookId: 1, deliveryId: id }]);
-    await rig.stop(worker);
   });
 
   it('schedules retries, obeys Retry-After, and ends the schedule with the status failed', async () => {
@@ -198,7 +199,7 @@ describe('the worker', () => {
     rig.addDelivery(1);
     rig.addDelivery(2, { sealedUrl: 'https://2.test/busy' });
     rig.addDelivery(3, { attempt: 10 });
-    const worker = rig.start();
+    rig.start();
     await rig.clock.advance(0);
     expect(rig.settlements.map(({ webhookId, result }) => ({ webhookId, result }))).toEqual([
       { webhookId: 1, result: { kind: 'retry', dueAt: START + 5_000 } },
@@ -210,7 +211,6 @@ describe('the worker', () => {
       'webhook.attempt_failed',
       'webhook.delivery_failed',
     ]);
-    await rig.stop(worker);
   });
 
   it('reports the status 410, and the endpoint that the store has disabled', async () => {
@@ -219,24 +219,22 @@ describe('the worker', () => {
       settle: async () => ({ kind: 'settled', disabled: 'gone' }),
     });
     rig.addDelivery(7);
-    const worker = rig.start();
+    rig.start();
     await rig.clock.advance(0);
     expect(rig.settlements).toMatchObject([{ isGone: true, isInstallationFault: false }]);
     expect(rig.events.at(-1)).toMatchObject({ type: 'webhook.disabled', webhookId: 7, reason: 'gone' });
-    await rig.stop(worker);
   });
 
   it('starts at most 16 attempts per pause while the node is saturated, and sends every delivery', async () => {
     const rig = createRig({ pauseMs: 40 });
     for (let index = 0; index < 100; index += 1) rig.addDelivery(1 + (index % 50));
-    const worker = rig.start();
+    rig.start();
     await rig.clock.advance(39);
     expect(rig.requests).toHaveLength(16);
     await rig.clock.advance(40);
     expect(rig.requests.length).toBeLessThanOrEqual(32);
     await rig.clock.advance(1_000);
     expect(rig.requests).toHaveLength(100);
-    await rig.stop(worker);
   });
 
   it('records a failed attempt if the secret of the installation is lost', async () => {
@@ -246,7 +244,7 @@ describe('the worker', () => {
       },
     });
     rig.addDelivery(1);
-    const worker = rig.start();
+    rig.start();
     await rig.clock.advance(0);
     expect(rig.requests).toEqual([]);
     expect(rig.settlements).toMatchObject([
@@ -256,7 +254,6 @@ describe('the worker', () => {
         isInstallationFault: true,
       },
     ]);
-    await rig.stop(worker);
   });
 
   it('reports a body that cannot be built and a request that cannot be made, without mentioning the secret', async () => {
@@ -268,7 +265,7 @@ describe('the worker', () => {
     const unbuildableEvent: RecordedWebhookEvent = { ...TEST_EVENT, type: 'domain.failing', data: { count: 1n } };
     rig.addDelivery(1, { event: unbuildableEvent });
     rig.addDelivery(2);
-    const worker = rig.start();
+    rig.start();
     await rig.clock.advance(0);
     const retry = { kind: 'retry' };
     expect(rig.settlements.toSorted((a, b) => a.webhookId - b.webhookId)).toMatchObject([
@@ -285,7 +282,6 @@ describe('the worker', () => {
     ]);
     const operations = rig.events.flatMap((event) => (event.type === 'node.operation_failed' ? [event.operation] : []));
     expect(operations.sort()).toEqual(['build a webhook', 'send a webhook']);
-    await rig.stop(worker);
   });
 
   it('makes at most 16 attempts to one endpoint at a time, and an endpoint that does not respond delays no other endpoint', async () => {
@@ -307,7 +303,6 @@ describe('the worker', () => {
     await rig.clock.advanceUntil(() => rig.settlements.length === 100, 2_000);
     expect(rig.settlements.every(({ webhookId }) => webhookId === 2)).toBe(true);
     expect(worker.inProgressCount).toBe(16);
-    await rig.stop(worker);
   });
 
   it('delivers to one endpoint at once while 300 endpoints with a backlog stop responding, before and after their first failure', async () => {
@@ -335,7 +330,6 @@ describe('the worker', () => {
       await rig.clock.advance(2_000);
       await deliverAll();
     }
-    await rig.stop(worker);
   });
 
   it('makes one attempt at a time to an endpoint whose last attempt failed, even after a restart', async () => {
@@ -361,7 +355,6 @@ describe('the worker', () => {
       expect(worker.inProgressCount).toBeLessThanOrEqual(expected);
     }
     expect(worker.inProgressCount).toBe(16);
-    await rig.stop(worker);
   });
 
   it('makes at most about one attempt per second to an endpoint that refuses its backlog at once', async () => {
@@ -379,7 +372,6 @@ describe('the worker', () => {
     }
     expect(rig.settlements.length).toBeGreaterThan(30);
     expect(rig.settlements.length).toBeLessThanOrEqual(61);
-    await rig.stop(worker);
   });
 
   it('makes no attempt if the claim took more than two seconds, and releases the leases', async () => {
@@ -392,7 +384,6 @@ describe('the worker', () => {
     rig.addDelivery(1);
     await rig.clock.advance(1_000);
     expect(rig.settlements).toHaveLength(1);
-    await rig.stop(worker);
   });
 
   it('if the response of a claim is lost, sends the claimed deliveries within two seconds, not at the end of their leases', async () => {
@@ -403,7 +394,7 @@ describe('the worker', () => {
       attempt: async ({ url }) => (url === 'https://1.test/' ? unansweredAttempt.promise : respondWith(200)),
     });
     const runningId = rig.addDelivery(1);
-    const worker = rig.start();
+    rig.start();
     await rig.clock.advance(10);
     rig.addDelivery(2);
     await rig.clock.advance(3_000);
@@ -415,14 +406,13 @@ describe('the worker', () => {
     await rig.clock.advance(DELIVERY_LEASE_MS);
     expect(rig.recoveries).toHaveLength(length);
     unansweredAttempt.resolve(respondWith(200));
-    await rig.stop(worker);
   });
 
   it('records one failed attempt of an event whose message is no longer stored, and sends the other deliveries', async () => {
     const rig = createRig();
     const missingId = rig.addDelivery(1, { event: { kind: 'missing', type: 'message.bounced' } });
     rig.addDelivery(1);
-    const worker = rig.start();
+    rig.start();
     await rig.clock.advance(100);
     expect(rig.requests).toHaveLength(1);
     expect(rig.settlements.find(({ id }) => id === missingId)).toMatchObject({
@@ -430,7 +420,6 @@ describe('the worker', () => {
       result: { kind: 'failed' },
       isInstallationFault: true,
     });
-    await rig.stop(worker);
   });
 
   it('repeats the record of a result until the store accepts it, and occupies the slot until then', async () => {
@@ -448,7 +437,6 @@ describe('the worker', () => {
     expect([rig.settlements.length, worker.inProgressCount]).toEqual([0, 1]);
     await rig.clock.advance(2_000);
     expect([rig.settlements.length, worker.inProgressCount, rig.requests.length]).toEqual([1, 0, 1]);
-    await rig.stop(worker);
   });
 
   it('finds a delivery after a wake-up at once, and without a wake-up within a second', async () => {
@@ -462,7 +450,6 @@ describe('the worker', () => {
     rig.addDelivery(1);
     await rig.clock.advance(1_000);
     expect(rig.settlements).toHaveLength(2);
-    await rig.stop(worker);
   });
 
   it('waits for running attempts at shutdown up to a time limit, and then releases the remaining leases', async () => {
