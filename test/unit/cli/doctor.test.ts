@@ -8,6 +8,7 @@ import type { RelayProbe } from '../../../src/transports/smtp/probe.ts';
 import { probeRelay } from '../../../src/transports/smtp/probe.ts';
 import { startDns } from '../../rig/dns.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
+import { createSmtpSetting } from '../../rig/smtp-message.ts';
 import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
 import { createCommandRig } from './command-rig.ts';
@@ -93,19 +94,8 @@ describe('doctor', () => {
 });
 
 describe('the probe of the relay', () => {
-  const createSetting = (port: number, change: Partial<SmtpSetting> = {}): SmtpSetting => ({
-    kind: 'smtp',
-    host: '127.0.0.1',
-    port,
-    tls: 'offered',
-    auth: null,
-    connections: 1,
-    verifyCertificate: true,
-    name: 'client.example',
-    provider: null,
-    relayParameters: {},
-    ...change,
-  });
+  const createSetting = (port: number, change: Partial<SmtpSetting> = {}) =>
+    createSmtpSetting(port, { tls: 'offered', ...change });
 
   async function runProbe(
     script: Script,

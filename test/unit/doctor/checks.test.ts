@@ -16,6 +16,7 @@ import type { RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import { POSTMARK } from '../../../src/providers/postmark/postmark.ts';
 import { SES } from '../../../src/providers/ses/ses.ts';
 import type { RelaySession } from '../../../src/transports/smtp/probe.ts';
+import { createSmtpSetting } from '../../rig/smtp-message.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const found = <T>(...values: readonly T[]): Lookup<T> => ({ kind: 'found', values });
@@ -406,18 +407,7 @@ describe('sending domain', () => {
 });
 
 describe('transport', () => {
-  const smtp = {
-    kind: 'smtp',
-    host: 'relay.example',
-    port: 587,
-    tls: 'required',
-    auth: { user: 'postrider', pass: 'secret-word' },
-    connections: 20,
-    verifyCertificate: true,
-    name: 'out.example.org',
-    provider: null,
-    relayParameters: {},
-  } as const;
+  const smtp = createSmtpSetting(587, { tls: 'required', auth: { user: 'postrider', pass: 'secret-word' } });
   const ready: RelaySession = {
     kind: 'ready',
     description: 'relay.example:587 [192.0.2.1], TLSv1.3',

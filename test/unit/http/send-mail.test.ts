@@ -3,8 +3,10 @@ import { systemClock } from '../../../src/clock.ts';
 import { computeFingerprint } from '../../../src/http/idempotency.ts';
 import type { ListenerOptions } from '../../../src/http/listener-options.ts';
 import type { AcceptResult } from '../../../src/model/message.ts';
+import { createSmtpSetting } from '../../rig/smtp-message.ts';
 import {
   ACCEPTED,
+  connectClient,
   createAccount,
   createApiKey,
   createRawRequest,
@@ -25,18 +27,7 @@ const withSubmitResult = (result: AcceptResult) => ({ submit: () => Promise.reso
 const withSettings = (changes: Partial<ListenerOptions['settings']>): { settings: ListenerOptions['settings'] } => ({
   settings: { ...LISTENER_SETTINGS, ...changes },
 });
-const SMTP_TRANSPORT: ListenerOptions['settings']['transport'] = {
-  kind: 'smtp',
-  host: '127.0.0.1',
-  port: 25,
-  tls: 'offered',
-  auth: null,
-  connections: 1,
-  verifyCertificate: true,
-  name: 'test',
-  provider: null,
-  relayParameters: {},
-};
+const SMTP_TRANSPORT = createSmtpSetting(25);
 
 describe('201', () => {
   test('contains exactly result.id, a lower-case UUIDv7, and no header that names the server software', async () => {
@@ -505,6 +496,33 @@ describe('a key that is not in the cache', () => {
       expect([response.status, response.body]).toEqual([401, createErrorBody(message)]);
       expect(rig.recordedEvents.authenticatedRequestCount).toBe(0);
     }
+  });
+
+  test('causes no query if the Authorization header is absent, empty, repeated or too long', async () => {
+    const rig = await startListener({ findKeys: () => expect.unreachable() });
+    for (const lines of [[], [''], [NEW_KEY, NEW_KEY], ['k'.repeat(513)]]) {
+      const headers = lines.map((value) => `Authorization: ${value}`);
+      const request = createRawRequest('{}', headers).replace(`Authorization: ${KEY}\r\n`, '');
+      expect([lines, parseRawResponse(await sendRaw(rig, request)).status]).toEqual([lines, 401]);
+    }
+    expect(rig.recordedEvents.errors).toEqual([]);
+  });
+
+  test('is counted as a refusal if the client disconnects during the query', async () => {
+    const lookup = Promise.withResolvers<typeof foundKeys>();
+    let queryCount = 0;
+    const findKeys = () => {
+      queryCount += 1;
+      return lookup.promise;
+    };
+    const rig = await startListener({ findKeys });
+    const { socket } = await connectClient(rig);
+    socket.write(createRawRequest('{}').replace(KEY, NEW_KEY));
+    await waitUntil(() => queryCount === 1);
+    socket.resetAndDestroy();
+    lookup.resolve({ ...foundKeys, accounts: [], keys: [] });
+    await waitUntil(() => rig.recordedEvents.refusals.length > 0);
+    expect(rig.recordedEvents.refusals).toEqual(['invalid-key']);
   });
 
   test('causes a 500 and a published error if the store does not respond', async () => {

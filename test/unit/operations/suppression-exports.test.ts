@@ -4,47 +4,21 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { EXPORT_FORMATS } from '../../../src/operations/suppressions/export-formats.ts';
-import { type ListHooks, readSuppressionList } from '../../../src/operations/suppressions/list-reader.ts';
-import type { ListRow } from '../../../src/operations/suppressions/list-row.ts';
 import { parseRowTime } from '../../../src/operations/suppressions/row-time.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
+import { NOW, readList, toExpectedRow } from './list-rig.ts';
 
 const CORPUS_FOLDER = join(import.meta.dirname, '../../corpus/exports');
-const NOW = Date.UTC(2030, 0, 1);
 
 const SAMPLES = readdirSync(CORPUS_FOLDER, { recursive: true, encoding: 'utf8' }).filter(
   (name) => /\.(?:csv|json)$/.test(name) && !name.endsWith('.expected.json'),
 );
 
-async function readList(bytes: Buffer, size = Math.max(bytes.length, 1)) {
-  async function* splitBytes() {
-    for (let offset = 0; offset < bytes.length; offset += size) yield bytes.subarray(offset, offset + size);
-  }
-  let format: string | null = null;
-  const rows: ListRow[] = [];
-  const hooks: ListHooks = {
-    onColumns(columns) {
-      format = columns.kind === 'export' ? columns.format.label : null;
-    },
-  };
-  for await (const row of readSuppressionList(splitBytes(), 'the file', { reason: null, now: NOW }, hooks)) {
-    rows.push(row);
-  }
-  return { format: format as string | null, rows };
-}
-
 /** Returns the rows in the format of the `.expected.json` files. */
-function toExpected({ format, rows }: Awaited<ReturnType<typeof readList>>) {
-  return {
-    format,
-    rows: rows.map((row) => {
-      if (row.kind === 'excluded') return row.exclusion;
-      if (row.kind === 'invalid') return [row.line, row.lastLine, row.fault];
-      const { address, reason, at } = row.entry;
-      return [address, reason, at === NOW ? null : new Date(at).toISOString()];
-    }),
-  };
-}
+const toExpected = ({ format, rows }: Awaited<ReturnType<typeof readList>>) => ({
+  format,
+  rows: rows.map(toExpectedRow),
+});
 
 const readSample = (name: string) => readFileSync(join(CORPUS_FOLDER, name));
 const readExpected = (name: string): unknown =>

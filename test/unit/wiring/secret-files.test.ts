@@ -6,6 +6,7 @@ import type { TransportSetting } from '../../../src/config/settings.ts';
 import { findRestartReason, watchSecretFiles } from '../../../src/wiring/secret-files.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
+import { createSmtpSetting } from '../../rig/smtp-message.ts';
 
 const INTERVAL_MS = 5_000;
 
@@ -96,18 +97,7 @@ test('a changed operator password is reported once and needs a restart', async (
 });
 
 test('another kind of transport, another provider and more connections need a restart', () => {
-  const relay: TransportSetting = {
-    kind: 'smtp',
-    host: 'relay.example',
-    port: 587,
-    tls: 'required',
-    auth: null,
-    connections: 20,
-    verifyCertificate: true,
-    name: 'mail.example',
-    provider: null,
-    relayParameters: {},
-  };
+  const relay = createSmtpSetting(587, { connections: 20 });
   expect(findRestartReason(relay, { ...relay, host: 'other.example', connections: 10 })).toBeNull();
   expect(findRestartReason(relay, { ...relay, connections: 21 })).toContain('connections=');
   expect(findRestartReason(relay, { ...relay, provider: 'postmark' })).toContain('provider');
