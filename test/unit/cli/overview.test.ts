@@ -34,32 +34,55 @@ describe('the trend of the queue', () => {
   const getQueueStatus = (changes: Parameters<typeof createQueueInput>[0]) =>
     computeQueueStatus(createQueueInput(changes), NOW);
 
-  test('is empty when no message waits', () => {
-    expect(getQueueStatus({ recentSteps: createTrafficMinutes(100, 100) })).toMatchObject({
-      trend: 'empty',
-      emptyAt: null,
-    });
-  });
-
-  test('is draining, with the time at which the queue will be empty at the current rates of arrivals and departures', () => {
-    const status = getQueueStatus({ queued: 4_000, recentSteps: createTrafficMinutes(200, 1_200, 4) });
-    expect(status).toMatchObject({ trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200 });
-    expect(status.emptyAt).toBe(NOW + 4 * MINUTE_MS);
-  });
-
-  test('is computed from the start of the traffic, so that a burst in the current minute is not averaged over five minutes', () => {
-    expect(getQueueStatus({ queued: 600, recentSteps: [createStep(NOW - MINUTE_MS, { ended: 600 })] })).toMatchObject({
-      trend: 'draining',
-      departuresPerMinute: 600,
-      emptyAt: NOW + MINUTE_MS,
-    });
-  });
-
-  test('is growing, without a time at which the queue will be empty, when arrivals exceed departures', () => {
-    expect(getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(300, 200) })).toMatchObject({
-      trend: 'growing',
-      emptyAt: null,
-    });
+  test.each<[string, Parameters<typeof createQueueInput>[0], object]>([
+    [
+      'is empty when no message waits',
+      { recentSteps: createTrafficMinutes(100, 100) },
+      { trend: 'empty', emptyAt: null },
+    ],
+    [
+      'is draining, with the time at which the queue will be empty at the current rates',
+      { queued: 4_000, recentSteps: createTrafficMinutes(200, 1_200, 4) },
+      { trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200, emptyAt: NOW + 4 * MINUTE_MS },
+    ],
+    [
+      'is computed from the start of the traffic, so that a burst in the current minute is not averaged',
+      { queued: 600, recentSteps: [createStep(NOW - MINUTE_MS, { ended: 600 })] },
+      { trend: 'draining', departuresPerMinute: 600, emptyAt: NOW + MINUTE_MS },
+    ],
+    [
+      'is growing, without a time at which the queue will be empty, when arrivals exceed departures',
+      { queued: 500, recentSteps: createTrafficMinutes(300, 200) },
+      { trend: 'growing', emptyAt: null },
+    ],
+    [
+      'is not growing when the queue contains only messages in progress',
+      { sending: 3, recentSteps: createTrafficMinutes(1_200, 1_200) },
+      { trend: 'draining' },
+    ],
+    [
+      'is waiting when every message is due later',
+      { queued: 5, recentSteps: createTrafficMinutes(0, 10), nextDueAt: NOW + 3 * MINUTE_MS },
+      { trend: 'waiting', nextDueAt: NOW + 3 * MINUTE_MS },
+    ],
+    [
+      'is waiting when the account is locked',
+      { queued: 5, recentSteps: createTrafficMinutes(0, 10), nextDueAt: null },
+      { trend: 'waiting', nextDueAt: null },
+    ],
+    [
+      'is waiting when the circuit breaker is open',
+      { queued: 5, recentSteps: createTrafficMinutes(0, 10), isBreakerOpen: true },
+      { trend: 'waiting' },
+    ],
+    ['is waiting when there was no traffic', { queued: 5 }, { trend: 'waiting', emptyAt: null }],
+    [
+      'is draining when a message is in progress and the others are due later',
+      { queued: 5, sending: 1, recentSteps: createTrafficMinutes(0, 10), nextDueAt: NOW + 3 * MINUTE_MS },
+      { trend: 'draining' },
+    ],
+  ])('%s', (_name, changes, status) => {
+    expect(getQueueStatus(changes)).toMatchObject(status);
   });
 
   test('is steady when arrivals and departures differ only within the statistical error of a few minutes', () => {
@@ -72,12 +95,13 @@ describe('the trend of the queue', () => {
       const status = getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(arrivals, departures) });
       expect([arrivals, departures, status.trend, status.emptyAt]).toEqual([arrivals, departures, 'steady', null]);
     }
-    expect(getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(28, 25) })).toMatchObject({
-      trend: 'growing',
-    });
-    expect(getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(25, 28) })).toMatchObject({
-      trend: 'draining',
-    });
+    for (const [arrivals, departures, trend] of [
+      [28, 25, 'growing'],
+      [25, 28, 'draining'],
+    ] as const)
+      expect(getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(arrivals, departures) }).trend).toBe(
+        trend,
+      );
   });
 
   test('is not growing a few seconds after the first message, and the rates are not extrapolated to a full minute', () => {
@@ -93,34 +117,6 @@ describe('the trend of the queue', () => {
       trend: 'steady',
       arrivalsPerMinute: 2,
       departuresPerMinute: 1,
-    });
-  });
-
-  test('is not growing when the queue contains only messages in progress', () => {
-    expect(getQueueStatus({ sending: 3, recentSteps: createTrafficMinutes(1_200, 1_200) })).toMatchObject({
-      trend: 'draining',
-    });
-  });
-
-  test('is waiting when every message is due later, the account is locked, the circuit breaker is open, or there was no traffic', () => {
-    const recentMinutes = createTrafficMinutes(0, 10);
-    const threeMinutesLater = NOW + 3 * MINUTE_MS;
-    expect(getQueueStatus({ queued: 5, recentSteps: recentMinutes, nextDueAt: threeMinutesLater })).toMatchObject({
-      trend: 'waiting',
-      nextDueAt: threeMinutesLater,
-    });
-    expect(getQueueStatus({ queued: 5, recentSteps: recentMinutes, nextDueAt: null })).toMatchObject({
-      trend: 'waiting',
-      nextDueAt: null,
-    });
-    expect(getQueueStatus({ queued: 5, recentSteps: recentMinutes, isBreakerOpen: true })).toMatchObject({
-      trend: 'waiting',
-    });
-    expect(getQueueStatus({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
-    expect(
-      getQueueStatus({ queued: 5, sending: 1, recentSteps: recentMinutes, nextDueAt: threeMinutesLater }),
-    ).toMatchObject({
-      trend: 'draining',
     });
   });
 });

@@ -20,19 +20,9 @@ const HOUR_MS = 3_600_000;
 const ACCOUNT = createAccount({ name: 'acme', createdAt: BASE_TIME });
 
 const QUEUED_MESSAGE: StoredMessage = {
-  id: '01990000-0000-7000-8000-000000000001',
-  accountId: 1,
-  keyId: 1,
-  state: 'queued',
-  to: 'bob@example.com',
-  from: 'ann@example.org',
-  subject: 'Hi',
-  message: 'body',
-  acceptedAt: BASE_TIME,
-  dueAt: BASE_TIME,
-  owner: null,
-  attempts: 0,
-  endedAt: null,
+  ...{ id: '01990000-0000-7000-8000-000000000001', accountId: 1, keyId: 1, state: 'queued', message: 'body' },
+  ...{ to: 'bob@example.com', from: 'ann@example.org', subject: 'Hi', acceptedAt: BASE_TIME, dueAt: BASE_TIME },
+  ...{ owner: null, attempts: 0, endedAt: null },
   events: [{ at: BASE_TIME, verb: 'accepted', by: 'node-1', detail: null, failure: null, attempt: null }],
   omittedEvents: 0,
   furtherReports: 0,
@@ -204,16 +194,10 @@ describe('the explanation', () => {
     expect(node).not.toContain('connection');
   });
 
-  const createEntry = (overrides: Partial<ListedSuppression>): ListedSuppression => {
-    return {
-      address: 'bob@example.com',
-      reason: 'manual',
-      source: null,
-      at: BASE_TIME - HOUR_MS,
-      list: 'acme',
-      ...overrides,
-    };
-  };
+  const createEntry = (overrides: Partial<ListedSuppression>): ListedSuppression => ({
+    ...{ address: 'bob@example.com', reason: 'manual', source: null, at: BASE_TIME - HOUR_MS, list: 'acme' },
+    ...overrides,
+  });
   const SUPPRESSED_MESSAGE = {
     state: 'suppressed',
     endedAt: BASE_TIME,
