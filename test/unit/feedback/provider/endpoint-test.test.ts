@@ -73,6 +73,9 @@ describe.each([
     const recordFeedback = () => Promise.reject(new Error('nothing may be recorded'));
     const receiver = await startReceiver(name, 'a secret of the provider', { recordFeedback });
     expect(await sendRequest(receiver.url, 'POST', createTest(receiver.publicUrl))).toBe(200);
+    expect(await sendRequest(receiver.url, 'GET')).toBe(200);
+    const refusedResponse = await fetch(receiver.url, { method: 'PUT' });
+    expect([refusedResponse.status, refusedResponse.headers.get('allow')]).toEqual([405, 'GET, HEAD, POST']);
     expect([receiver.events, receiver.faults]).toEqual([[], []]);
     expect(await sendRequest(receiver.url, 'POST', { headers: {}, body: Buffer.from('{}') })).toBe(401);
   });
