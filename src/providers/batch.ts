@@ -20,16 +20,12 @@ export function readBatch(members: readonly unknown[], readMember: (member: Json
 
 /** Reads a body that is one event or an array of events. */
 export function readObjectOrArray(value: unknown, readMember: (member: Json) => MemberResult): ReadResult {
-  if (Array.isArray(value)) return readBatch(value, readMember);
-  if (toObject(value) === null) return { kind: 'broken', reason: 'the body is neither a JSON object nor a JSON array' };
-  return readBatch([value], readMember);
+  return Array.isArray(value) ? readBatch(value, readMember) : readObject(value, readMember);
 }
 
-/** Reads a body that is one event. If the body is not an event, the whole body is reported as `broken`. */
+/** Reads a body that is one event. An object that is not an event is counted and acknowledged, like a member of a batch. */
 export function readObject(value: unknown, readMember: (member: Json) => MemberResult): ReadResult {
-  const body = toObject(value);
-  if (body === null) return { kind: 'broken', reason: 'the body is not a JSON object' };
-  const result = readMember(body);
-  if (result === 'broken') return { kind: 'broken', reason: 'the body is not an event in the format of the provider' };
-  return result === 'ignored' ? { ...NO_EVENTS, ignored: 1 } : { ...NO_EVENTS, events: [result] };
+  return toObject(value) === null
+    ? { kind: 'broken', reason: 'the body is not JSON of the form that the provider documents' }
+    : readBatch([value], readMember);
 }

@@ -6,7 +6,7 @@ import { authenticateByAuthorization, createAuthenticatorFactory, parseBasicSecr
 import { readObject } from '../batch.ts';
 import type { EventMeaning } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { findRow, type Json, parseJson, toBoolean, toText } from '../json.ts';
+import { findRow, type Json, parseJson, toBoolean, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /** The meaning of each `Type` of a bounce. https://postmarkapp.com/developer/api/bounce-api#bounce-types */
@@ -42,7 +42,8 @@ const OTHER_BOUNCE: EventMeaning = 'soft';
 
 const readPostmarkEvent = createEventReader({
   sources: {
-    type: ['RecordType'],
+    // A received message, which Postmark calls inbound, has no `RecordType`.
+    type: ['RecordType', ({ FromFull: sender }) => (toObject(sender) === null ? null : 'Inbound')],
     subtypes: ['Type'],
     messageId: ['Metadata'],
     reference: ['MessageID'],

@@ -131,6 +131,15 @@ test.each(Object.entries(REPLIES))('%s', (name, { stage, outcome, failure }) => 
   expect(classifyOutcome(result)).toEqual(failure);
 });
 
+test.each([
+  ['{"RecordType":"Unheard"}', { ignored: 1, broken: 0 }],
+  ['{"MessageID":"a","FromFull":{"Email":"a@b.example"}}', { ignored: 1, broken: 0 }],
+  ['{"MessageID":"a"}', { ignored: 0, broken: 1 }],
+])('the event %s of an unknown type is acknowledged and counted', (body, counts) => {
+  const request = { method: 'POST', headers: {}, body: Buffer.from(body), url: null } as const;
+  expect(findProvider('postmark')?.events?.read(request)).toMatchObject({ kind: 'events', events: [], ...counts });
+});
+
 /** Faults that no address has, in the words of servers. */
 const FAULTLESS_DIAGNOSTICS = [
   '550 5.7.1 Rejected by local policy',
