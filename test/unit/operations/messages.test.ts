@@ -1,9 +1,11 @@
 /** Tests the events of operations on messages. */
 import { expect, test } from 'vitest';
+import type { Scope } from '../../../src/model/access.ts';
 import { createOperatorMessageId, getIdTimestamp, isMessageId } from '../../../src/model/submission.ts';
 import { resendMessage } from '../../../src/operations/message-resend.ts';
 import { toAttemptDetails } from '../../../src/operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../../../src/operations/messages.ts';
+import { perform } from '../../../src/operations/operation.ts';
 import { createAttempt, createMessage } from '../../rig/messages.ts';
 import { createOperationRig } from './operation-rig.ts';
 
@@ -21,6 +23,18 @@ test('a retry and a cancellation publish an event after the commit, and only if 
     { type: 'message.retried', at, id: message.id },
     { type: 'message.cancelled', at, id: message.id },
   ]);
+});
+
+test('a token with the scope read sees a message without its body', async () => {
+  const rig = await createOperationRig();
+  const message = createMessage({ message: 'the secret body' });
+  await rig.store.accept([message]);
+  const show = async (scope: Scope) => perform(showMessage, { id: message.id }, { ...rig.context, scope });
+  for (const scope of ['content', 'full', 'all'] as const)
+    expect(await show(scope)).toMatchObject({ value: { id: message.id, message: 'the secret body' } });
+  const shown = await show('read');
+  expect(shown).toMatchObject({ value: { id: message.id, subject: message.subject, message: null } });
+  expect(JSON.stringify(shown)).not.toContain('secret body');
 });
 
 test('a message can be resent only in a terminal state, and the resend publishes an event of an accepted message', async () => {
