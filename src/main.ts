@@ -18,7 +18,7 @@ import type { ListenerLimits } from './http/listener-options.ts';
 import { readCertificate } from './http/tls.ts';
 import { generateApiKey } from './model/credentials.ts';
 import {
-  type NodeDelivery,
+  type DeliveryStatus,
   type RefusedReports,
   type RuntimeStatus,
   STANDBY_TEXTS,
@@ -163,7 +163,7 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
   const secretFault = getSecretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
   let readRefusedReports = (): readonly RefusedReports[] => [];
-  let readDelivery = (): NodeDelivery | null => null;
+  let readDelivery = (): DeliveryStatus | null => null;
   const reportNodeFailure = createFailureReporter(publish, machineClock);
   const ownNode = await startNode(
     node,
@@ -202,7 +202,16 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
     }),
   );
   readRefusedReports = observability.getRefusedReports;
-  if (roles.has('deliver')) readDelivery = observability.getDeliveryStatus;
+  if (roles.has('deliver')) {
+    readDelivery = observability.getDeliveryStatus;
+    // Commands and other nodes read the state of the circuit breaker and its cause from the store.
+    events.subscribe({
+      'attempt.ended': () => {
+        if (observability.getDeliveryStatus().breaker.state !== 'closed') ownNode.membership.sendStatus();
+      },
+      'circuit_breaker.closed': () => ownNode.membership.sendStatus(),
+    });
+  }
 
   const directory = new ApiKeyCache({ clock, publish });
   const domains = new DomainCache({ clock, publish });

@@ -22,7 +22,7 @@ export interface NodeStatus extends NodeIdentity {
   /** True if the liveness timeout has not expired, by the clock of the store. */
   readonly isAlive: boolean;
   /** The delivery status of the node as of its last heartbeat. Null if the node does not deliver. */
-  readonly delivery: NodeDelivery | null;
+  readonly delivery: DeliveryStatus | null;
   /** The reports and requests that the node refused, as of its last heartbeat. */
   readonly refusedReports: readonly RefusedReports[];
 }
@@ -44,8 +44,8 @@ export interface TokenGrant {
   readonly nextTokenMs: number;
 }
 
-// The runtime status of a process: the delivery, the alarms and the store. Each heartbeat stores the refused reports,
-// the state of the circuit breaker and the alarms.
+// The runtime status of a process: the delivery, the alarms and the store. Each heartbeat stores the refused reports and
+// the delivery status.
 
 /** The reason for an alarm about a message that could not be signed. */
 export const SIGNING_ALARM = 'signing';
@@ -66,7 +66,7 @@ export interface DeliveryFailure {
   readonly at: number;
 }
 
-/** The delivery status of this process. */
+/** The delivery status of a process. Each heartbeat stores it, so that every process can read it. */
 export interface DeliveryStatus {
   readonly breaker: { readonly state: 'closed' | 'half-open' | 'open'; readonly retryAt: number | null };
   /** The latest alarm of each reason, newest first. */
@@ -74,9 +74,6 @@ export interface DeliveryStatus {
   /** The last attempt that failed for a reason that does not concern the message. */
   readonly lastFailure: DeliveryFailure | null;
 }
-
-/** The part of the delivery status that each heartbeat stores, so that every process can read it. */
-export type NodeDelivery = Pick<DeliveryStatus, 'breaker' | 'alarms'>;
 
 /**
  * The number of feedback reports and provider-event requests that a process refused for one reason since the process

@@ -16,7 +16,7 @@ import {
   getRangeStart,
 } from './overview/figures.ts';
 import { listHealth } from './overview/health.ts';
-import { type OverviewInput, readOverviewInput } from './overview/input.ts';
+import { listDeliveries, type OverviewInput, readOverviewInput } from './overview/input.ts';
 import { computeQueueStatus, type QueueStatus } from './overview/queue.ts';
 import { Overview, RANGE_NAMES, RANGES } from './overview/schemas.ts';
 import { createStringEnum } from './schemas.ts';
@@ -68,8 +68,10 @@ export const showOverview = defineOperation({
   },
 });
 
-function readQueueStatus({ queue: queued, recentSteps, store, status, now }: OverviewInput): QueueStatus {
-  const isBreakerOpen = status?.delivery?.breaker.state === 'open';
+function readQueueStatus(input: OverviewInput): QueueStatus {
+  const { queue: queued, recentSteps, store, now } = input;
+  const deliveries = listDeliveries(input);
+  const isBreakerOpen = deliveries.length > 0 && deliveries.every(({ breaker }) => breaker.state === 'open');
   return computeQueueStatus({ figures: queued, recentSteps, nextDueAt: store.nextDueAt, isBreakerOpen }, now);
 }
 

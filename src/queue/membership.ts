@@ -8,7 +8,7 @@
  * heartbeats have succeeded for the whole liveness timeout.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
-import type { NodeDelivery, NodeIdentity, RefusedReports } from '../model/node.ts';
+import type { DeliveryStatus, NodeIdentity, RefusedReports } from '../model/node.ts';
 import { advanceRunningTime, computeAgeCutoff, computeRunningAgeMs, type RunningTime } from '../model/running-time.ts';
 import type { NodeStore } from '../store/contract.ts';
 
@@ -25,6 +25,8 @@ export interface Membership {
   isLeaseValid(leasedAt: number): boolean;
   /** Returns true if this node may treat other nodes as dead. */
   canDetectDeadNodes(): boolean;
+  /** Stores the delivery status now, without waiting for the next heartbeat. */
+  sendStatus(): void;
   /** Stops the heartbeats and removes the node from the store. */
   leave(): Promise<void>;
 }
@@ -48,7 +50,7 @@ interface MembershipParts {
    */
   readonly readRefusedReports: () => readonly RefusedReports[];
   /** Returns the delivery status for the next heartbeat, or null. The default function returns null. */
-  readonly readDelivery?: () => NodeDelivery | null;
+  readonly readDelivery?: () => DeliveryStatus | null;
 }
 
 /**
@@ -61,9 +63,6 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   /** The start of the current period of heartbeats without a gap, on the monotonic clock and on `clock`. */
   let aliveSinceMonotonicMs = 0;
   let aliveSinceTime = 0;
-  let isStopped = false;
-  let cancelHeartbeat: () => void = () => undefined;
-  let heartbeatInProgress: Promise<void> = Promise.resolve();
 
   const isAlive = (at: number) => at - heartbeatAt < LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS;
 
@@ -87,29 +86,61 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
     heartbeatAt = sentAt;
   }
 
-  function scheduleNext(): void {
-    cancelHeartbeat = clock.after(HEARTBEAT_MS, () => {
-      heartbeatInProgress = sendHeartbeat()
-        .catch((error: unknown) => onError('heartbeat', error))
-        .then(() => {
-          if (!isStopped) scheduleNext();
-        });
-    });
-  }
-
   await sendHeartbeat();
-  scheduleNext();
+  const heartbeats = repeatHeartbeats(clock, HEARTBEAT_MS, sendHeartbeat, onError);
   return {
     isLeaseValid: (leasedAt) => isAlive(monotonic()) && leasedAt >= aliveSinceTime,
     canDetectDeadNodes() {
       const now = monotonic();
       return isAlive(now) && now - aliveSinceMonotonicMs >= LIVENESS_TIMEOUT_MS;
     },
+    sendStatus: heartbeats.wake,
     async leave() {
-      isStopped = true;
-      cancelHeartbeat();
-      await heartbeatInProgress;
+      await heartbeats.stop();
       await store.removeNode(node.name);
+    },
+  };
+}
+
+/** Calls `send` after each interval, and at once after `wake`. Two calls never overlap. */
+export function repeatHeartbeats(
+  clock: Pick<Clock, 'after'>,
+  intervalMs: number,
+  send: () => Promise<void>,
+  onError: (operation: string, error: unknown) => void,
+) {
+  let isStopped = false;
+  let isWoken = false;
+  let inProgress: Promise<void> | null = null;
+  let cancelNext: () => void = () => undefined;
+  function run(): void {
+    isWoken = false;
+    inProgress = send()
+      .catch((error: unknown) => onError('heartbeat', error))
+      .then(() => {
+        inProgress = null;
+        if (isStopped) return;
+        if (isWoken) run();
+        else scheduleNext();
+      });
+  }
+  function scheduleNext(): void {
+    cancelNext = clock.after(intervalMs, run);
+  }
+  scheduleNext();
+  return {
+    wake(): void {
+      if (inProgress !== null) {
+        isWoken = true;
+      } else if (!isStopped) {
+        cancelNext();
+        run();
+      }
+    },
+    async stop(): Promise<void> {
+      isStopped = true;
+      cancelNext();
+      await inProgress;
     },
   };
 }
@@ -120,6 +151,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
 export const SINGLE_NODE: Membership = {
   isLeaseValid: () => true,
   canDetectDeadNodes: () => false,
+  sendStatus: () => undefined,
   leave: async () => undefined,
 };
 

@@ -49,7 +49,7 @@ import type {
   StoredMessageSummary,
 } from '../model/message.ts';
 import type {
-  NodeDelivery,
+  DeliveryStatus,
   NodeIdentity,
   NodeStatus,
   RefusedReports,
@@ -254,7 +254,7 @@ export interface NodeStore {
     ttlMs: number,
     now: number,
     refused?: readonly RefusedReports[],
-    delivery?: NodeDelivery | null,
+    delivery?: DeliveryStatus | null,
   ): Promise<number>;
   /** Removes the node. After the removal, other nodes may recover the leases of this node immediately. */
   removeNode(name: string): Promise<void>;

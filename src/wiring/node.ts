@@ -8,8 +8,15 @@ import { hostname } from 'node:os';
 import type { MonotonicClock } from '../clock.ts';
 import { createSynchronizedClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { NodeDelivery, NodeIdentity, RefusedReports } from '../model/node.ts';
-import { type AgeClock, joinCluster, type Membership, SINGLE_NODE, startAgeClock } from '../queue/membership.ts';
+import type { DeliveryStatus, NodeIdentity, RefusedReports } from '../model/node.ts';
+import {
+  type AgeClock,
+  joinCluster,
+  type Membership,
+  repeatHeartbeats,
+  SINGLE_NODE,
+  startAgeClock,
+} from '../queue/membership.ts';
 import type { NodeStore } from '../store/contract.ts';
 import { readVersion } from '../version.ts';
 
@@ -55,7 +62,7 @@ export async function startNode(
   clock: MonotonicClock,
   reportFailure: (operation: string, error: unknown) => void,
   readRefusedReports: () => readonly RefusedReports[],
-  readDelivery: () => NodeDelivery | null = () => null,
+  readDelivery: () => DeliveryStatus | null = () => null,
 ): Promise<ClusterNode> {
   const node: NodeIdentity = { name, roles: [...settings.roles], version: readVersion() };
   if (settings.database.kind === 'sqlite') {
@@ -88,19 +95,16 @@ async function startSingleNode(
   clock: MonotonicClock,
   reportFailure: (operation: string, error: unknown) => void,
   readRefusedReports: () => readonly RefusedReports[],
-  readDelivery: () => NodeDelivery | null,
+  readDelivery: () => DeliveryStatus | null,
 ): Promise<Membership> {
   for (const { name } of await store.listNodes(clock.now())) await store.removeNode(name);
   let storedReports = '';
   let heartbeatAt = 0;
-  let isStopped = false;
-  let cancelHeartbeat: () => void = () => undefined;
-  let heartbeatInProgress: Promise<void> = Promise.resolve();
 
   async function sendHeartbeat(): Promise<void> {
     const refusedReports = readRefusedReports();
     const delivery = readDelivery();
-    const reports = JSON.stringify([refusedReports, delivery?.breaker, delivery?.alarms]);
+    const reports = JSON.stringify([refusedReports, delivery]);
     const now = clock.monotonic();
     if (reports === storedReports && now - heartbeatAt < SINGLE_NODE_HEARTBEAT_MS) return;
     await store.recordHeartbeat(node, SINGLE_NODE_LIVENESS_TIMEOUT_MS, clock.now(), refusedReports, delivery);
@@ -108,24 +112,13 @@ async function startSingleNode(
     heartbeatAt = now;
   }
 
-  function scheduleNext(): void {
-    cancelHeartbeat = clock.after(STATUS_CHECK_INTERVAL_MS, () => {
-      heartbeatInProgress = sendHeartbeat()
-        .catch((error: unknown) => reportFailure('heartbeat', error))
-        .then(() => {
-          if (!isStopped) scheduleNext();
-        });
-    });
-  }
-
   await sendHeartbeat();
-  scheduleNext();
+  const heartbeats = repeatHeartbeats(clock, STATUS_CHECK_INTERVAL_MS, sendHeartbeat, reportFailure);
   return {
     ...SINGLE_NODE,
+    sendStatus: heartbeats.wake,
     async leave() {
-      isStopped = true;
-      cancelHeartbeat();
-      await heartbeatInProgress;
+      await heartbeats.stop();
       await store.removeNode(node.name);
     },
   };

@@ -42,10 +42,17 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const now = Date.now();
     const createRefusedCounts = (count: number) => [{ reason: 'postmark-unauthenticated', count, lastAt: now }];
     const alarm = { reason: 'configuration', text: '535 bad \0 login', lastAt: now };
-    const openStatus = { breaker: { state: 'open', retryAt: now + 1 }, alarms: [alarm] } as const;
-    const closedStatus = { breaker: { state: 'closed', retryAt: null }, alarms: [] } as const;
+    const openStatus = {
+      breaker: { state: 'open', retryAt: now + 1 },
+      alarms: [alarm],
+      lastFailure: { text: 'relay\0', at: now },
+    } as const;
+    const closedStatus = { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null } as const;
     await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(1), openStatus);
-    expect((await store.listNodes(now))[0]?.delivery).toMatchObject({ breaker: { state: 'open' } });
+    expect((await store.listNodes(now))[0]?.delivery).toMatchObject({
+      breaker: { state: 'open' },
+      lastFailure: { text: 'relay\uFFFD' },
+    });
     await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(2), closedStatus);
     await store.recordHeartbeat(createHeartbeat('node-b'), MINUTE_MS, now);
     await store.recordHeartbeat(createHeartbeat('node-c'), -1, now, createRefusedCounts(3));

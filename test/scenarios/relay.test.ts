@@ -116,6 +116,12 @@ test('while a relay is down, it receives few connections and waiting messages st
       ({ part }) => part === 'transport',
     )?.text;
   await expect.poll(readTransportHealth).toMatch(/circuit breaker is (open|half-open)/);
+  const readProblem = async () =>
+    (await runJsonCommand<{ attention: { code: string; text: string }[] }>(folder, ['overview'])).attention[0];
+  await expect.poll(readProblem, { timeout: 60_000 }).toMatchObject({
+    code: 'circuit-breaker-open',
+    text: expect.stringMatching(/last failure .* ago: connection: .*127\.0\.0\.1:\d+/),
+  });
   const waitingId = await submitTo('late@example.com');
   const { explanation } = await get<{ explanation: readonly string[] }>(`/messages/${waitingId}/explain`);
   expect(explanation.join(' ')).toMatch(

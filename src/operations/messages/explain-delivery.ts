@@ -14,8 +14,8 @@ export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
 export function explainDueMessage(status: DeliveryStatus, now: number): readonly string[] {
   if (status === null) {
     return [
-      'a running service with the role deliver sends it unless its circuit breaker is open; only the service can report the state of its circuit breaker.',
-      '`postrider doctor` checks the next hop; the overview of the dashboard shows the circuit breaker.',
+      'a running service with the role deliver sends it unless its circuit breaker is open.',
+      '`postrider overview` shows the circuit breaker; `postrider doctor` checks the next hop.',
     ];
   }
   const { delivery } = status;

@@ -6,7 +6,7 @@
 import type { Account } from '../../model/account.ts';
 import type { AttentionCode } from '../../model/attention.ts';
 import { GRACE_PERIOD_MS, maySend } from '../../model/domain.ts';
-import { type Alarm, type NodeDelivery, SIGNING_ALARM } from '../../model/node.ts';
+import { type Alarm, type DeliveryFailure, type DeliveryStatus, SIGNING_ALARM } from '../../model/node.ts';
 import { findSenderFault } from '../../model/notification-sender.ts';
 import {
   type DomainProblem,
@@ -19,7 +19,7 @@ import { formatWebhookId, type Webhook } from '../../model/webhook.ts';
 import { formatSpan, formatTime, shortenText } from '../../printing/text.ts';
 import { sumTraffic } from './figures.ts';
 import { getTransportName } from './health.ts';
-import { getNotificationSenderDomain, hasFeedbackSource, type OverviewInput } from './input.ts';
+import { getNotificationSenderDomain, hasFeedbackSource, listDeliveries, type OverviewInput } from './input.ts';
 import type { AttentionItem } from './schemas.ts';
 
 const OLD_MESSAGE_AGE_MS = 3_600_000;
@@ -85,15 +85,23 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
     );
   }
   const deliveries = listDeliveries(input);
-  const alarms = listLatestAlarms(deliveries);
-  const openCount = deliveries.filter(({ breaker }) => breaker.state !== 'closed').length;
-  if (openCount > 0) {
-    const nodeCountText = deliveries.length === 1 ? '' : ` on ${openCount} of ${deliveries.length} nodes`;
+  const openDeliveries = deliveries.filter(({ breaker }) => breaker.state !== 'closed');
+  const lastFailure = findLastFailure(openDeliveries);
+  // An older refusal is not the reason why the circuit breaker is open.
+  const alarms = listLatestAlarms(deliveries).filter(
+    ({ reason, lastAt }) => reason === SIGNING_ALARM || lastFailure === null || lastAt >= lastFailure.at,
+  );
+  if (openDeliveries.length > 0) {
+    const nodeCountText = deliveries.length === 1 ? '' : ` on ${openDeliveries.length} of ${deliveries.length} nodes`;
+    const failureText =
+      lastFailure === null
+        ? ''
+        : `; last failure ${formatSpan(now - lastFailure.at)} ago: ${shortenText(lastFailure.text, MAX_TEXT_LENGTH)}`;
     const remedy = 'Run `postrider doctor`; delivery resumes automatically once the next hop answers';
     items.push(
       createFailure(
         ['circuit-breaker-open', null],
-        `The circuit breaker of the next hop is open${nodeCountText}: ${getTransportName(settings.transport)}`,
+        `The circuit breaker of the next hop is open${nodeCountText}: ${getTransportName(settings.transport)}${failureText}`,
         remedy,
         '/messages?state=queued',
       ),
@@ -113,7 +121,7 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
           ),
     );
   }
-  if (alarmed > 0 && alarms.length === 0) {
+  if (alarmed > 0 && alarms.length === 0 && openDeliveries.length === 0) {
     const remedy = 'Read the events `attempt.alarm_raised` in the log of the delivering nodes';
     const text = `In the last hour ${formatAttemptCount(alarmed)} failed because the next hop rejected this service or signing failed`;
     items.push(createWarning(['attempts-refused', null], text, remedy));
@@ -154,15 +162,12 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
   return items;
 }
 
-/** Returns the delivery status of this process and those that the other live nodes have stored. */
-function listDeliveries({ status, nodes, now }: OverviewInput): readonly NodeDelivery[] {
-  const ownDelivery = status?.delivery ?? null;
-  const otherNodes = nodes.filter(({ name, aliveUntil }) => name !== status?.node && aliveUntil > now);
-  return [ownDelivery, ...otherNodes.map(({ delivery }) => delivery)].filter((delivery) => delivery !== null);
+function findLastFailure(deliveries: readonly DeliveryStatus[]): DeliveryFailure | null {
+  return deliveries.flatMap(({ lastFailure }) => lastFailure ?? []).sort((a, b) => b.at - a.at)[0] ?? null;
 }
 
 /** Returns the latest alarm of each reason, newest first. */
-function listLatestAlarms(deliveries: readonly NodeDelivery[]): readonly Alarm[] {
+function listLatestAlarms(deliveries: readonly DeliveryStatus[]): readonly Alarm[] {
   const sortedAlarms = deliveries.flatMap(({ alarms }) => alarms).sort((a, b) => b.lastAt - a.lastAt);
   return [...new Set(sortedAlarms.map(({ reason }) => reason))].flatMap(
     (reason) => sortedAlarms.find((alarm) => alarm.reason === reason) ?? [],

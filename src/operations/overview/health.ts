@@ -9,7 +9,7 @@ import { SIGNING_ALARM } from '../../model/node.ts';
 import { requiresAuthenticatedSender } from '../../model/submission.ts';
 import { formatSpan } from '../../printing/text.ts';
 import { sumTraffic } from './figures.ts';
-import { hasFeedbackSource, type OverviewInput } from './input.ts';
+import { hasFeedbackSource, listDeliveries, type OverviewInput } from './input.ts';
 import type { HealthItem } from './schemas.ts';
 
 export function listHealth(input: OverviewInput): readonly HealthItem[] {
@@ -46,35 +46,29 @@ export function getTransportName(transport: TransportSetting): string {
   }
 }
 
-function getTransportHealth({ settings, status, recentSteps, now }: OverviewInput): HealthItem {
+function getTransportHealth(input: OverviewInput): HealthItem {
+  const { settings, recentSteps, now } = input;
   const name = getTransportName(settings.transport);
   const createHealthItem = (level: HealthItem['level'], text: string): HealthItem => ({
     part: 'transport',
     level,
     text: `${name}: ${text}`,
   });
-  if (status === null) return createHealthItem('ok', 'only the running service can report the state of the transport');
-  if (status.delivery === null)
+  const deliveries = listDeliveries(input);
+  if (deliveries.length === 0) return createHealthItem('ok', 'no running node that delivers reports its state');
+  const openDelivery = deliveries.find(({ breaker }) => breaker.state === 'open');
+  if (openDelivery !== undefined)
     return createHealthItem(
-      'ok',
-      'this node does not deliver; only delivering nodes can report the state of the transport',
+      'failure',
+      `the circuit breaker is open; next probe ${formatProbeTime(openDelivery.breaker.retryAt, now)}`,
     );
-  const { breaker, alarms } = status.delivery;
-  switch (breaker.state) {
-    case 'open':
-      return createHealthItem(
-        'failure',
-        `the circuit breaker is open; next probe ${formatProbeTime(breaker.retryAt, now)}`,
-      );
-    case 'half-open':
-      return createHealthItem('warning', 'the circuit breaker is half-open; one message probes the next hop');
-    case 'closed': {
-      const reasons = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING_ALARM);
-      if (reasons.length > 0) return createHealthItem('warning', `rejects this service: ${reasons.join(', ')}`);
-      const { delivered } = sumTraffic(recentSteps);
-      return createHealthItem('ok', delivered === 0 ? 'no delivery in the last hour' : 'accepts messages');
-    }
-  }
+  if (deliveries.some(({ breaker }) => breaker.state === 'half-open'))
+    return createHealthItem('warning', 'the circuit breaker is half-open; one message probes the next hop');
+  const reasons = deliveries.flatMap(({ alarms }) => alarms.map(({ reason }) => reason));
+  const refusals = [...new Set(reasons)].filter((reason) => reason !== SIGNING_ALARM);
+  if (refusals.length > 0) return createHealthItem('warning', `rejects this service: ${refusals.join(', ')}`);
+  const { delivered } = sumTraffic(recentSteps);
+  return createHealthItem('ok', delivered === 0 ? 'no delivery in the last hour' : 'accepts messages');
 }
 
 function formatProbeTime(at: number | null, now: number): string {

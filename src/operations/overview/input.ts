@@ -2,7 +2,7 @@
 import type { Settings } from '../../config/settings.ts';
 import { parseAddress } from '../../model/address.ts';
 import type { SendingDomain } from '../../model/domain.ts';
-import type { NodeStatus, RuntimeStatus } from '../../model/node.ts';
+import type { DeliveryStatus, NodeStatus, RuntimeStatus } from '../../model/node.ts';
 import { findSenderDomain, listDomainCandidates } from '../../model/notification-sender.ts';
 import type { OverviewData, QueueStatistics } from '../../model/overview.ts';
 import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
@@ -30,6 +30,17 @@ export interface OverviewInput {
 /** Returns true if a listener or queue for bounces and complaints is configured. */
 export function hasFeedbackSource({ feedbackListen, feedbackHttpListen, sesQueue }: Settings): boolean {
   return feedbackListen !== null || feedbackHttpListen !== null || sesQueue !== null;
+}
+
+/** Returns the delivery status of this process and those that the other live nodes have stored. */
+export function listDeliveries({
+  status,
+  nodes,
+  now,
+}: Pick<OverviewInput, 'status' | 'nodes' | 'now'>): readonly DeliveryStatus[] {
+  const ownDelivery = status?.delivery ?? null;
+  const otherNodes = nodes.filter(({ name, aliveUntil }) => name !== status?.node && aliveUntil > now);
+  return [ownDelivery, ...otherNodes.map(({ delivery }) => delivery)].filter((delivery) => delivery !== null);
 }
 
 /** Reads the data of one range. `maxItems` is the maximum number of items of each kind, such as accounts or keys. */

@@ -26,7 +26,7 @@ export interface QueueInput {
   readonly recentSteps: readonly TrafficStep[];
   /** The earliest due time of a message whose account is not locked; null if there is no such message. */
   readonly nextDueAt: number | null;
-  /** True while the circuit breaker of this process is open. */
+  /** True while the circuit breaker of every node that delivers is open. */
   readonly isBreakerOpen: boolean;
 }
 

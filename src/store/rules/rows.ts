@@ -37,7 +37,7 @@ import {
   type State,
   type StoredMessageSummary,
 } from '../../model/message.ts';
-import type { NodeDelivery, NodeStatus, RefusedReports } from '../../model/node.ts';
+import type { DeliveryStatus, NodeStatus, RefusedReports } from '../../model/node.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import { type DomainProblem, type OverviewData, parseFailedRecords } from '../../model/overview.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
@@ -442,15 +442,20 @@ const MAX_ALARMS = 10;
 const MAX_ALARM_LENGTH = 500;
 
 /** Returns the delivery status of a node as JSON for the column `delivery`. */
-export function formatNodeDelivery(delivery: NodeDelivery | null): string | null {
+export function formatNodeDelivery(delivery: DeliveryStatus | null): string | null {
   if (delivery === null) return null;
-  const { breaker, alarms } = delivery;
-  const storedAlarms = alarms.slice(0, MAX_ALARMS).map(({ reason, text, lastAt }) => ({
-    ...{ reason, lastAt },
-    // NUL is replaced, because PostgreSQL cannot store it in a text.
-    text: text.slice(0, MAX_ALARM_LENGTH).replaceAll('\0', '\uFFFD').toWellFormed(),
-  }));
-  return JSON.stringify({ breaker, alarms: storedAlarms });
+  const { breaker, alarms, lastFailure } = delivery;
+  // NUL is replaced, because PostgreSQL cannot store it in a text.
+  const toStored = <T extends { readonly text: string }>(value: T): T => ({
+    ...value,
+    text: value.text.slice(0, MAX_ALARM_LENGTH).replaceAll('\0', '\uFFFD').toWellFormed(),
+  });
+  const status: DeliveryStatus = {
+    breaker,
+    alarms: alarms.slice(0, MAX_ALARMS).map(toStored),
+    lastFailure: lastFailure === null ? null : toStored(lastFailure),
+  };
+  return JSON.stringify(status);
 }
 
 /** Converts a row of `throttle`. */

@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type {
-  NodeDelivery,
+  DeliveryStatus,
   NodeIdentity,
   NodeStatus,
   RefusedReports,
@@ -53,7 +53,7 @@ export function prepareNodes(database: DatabaseSync) {
       ttlMs: number,
       now: number,
       refused: readonly RefusedReports[] = [],
-      delivery: NodeDelivery | null = null,
+      delivery: DeliveryStatus | null = null,
     ): number {
       purgeDeadNodes.run(now - DEAD_NODE_LISTING_MS);
       const report = [rows.formatRefusedReports(refused), rows.formatNodeDelivery(delivery)] as const;

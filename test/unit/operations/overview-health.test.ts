@@ -114,7 +114,7 @@ test('alarms are reported for one hour, one per reason, with the last reply text
 test('the open circuit breakers of all live nodes are listed as one item, and so are their alarms of one reason', () => {
   const breaker = { state: 'open', retryAt: NOW } as const;
   const createAlarm = (lastAt: number) => ({ reason: 'configuration', text: `535 at ${lastAt}`, lastAt });
-  const createDelivery = (lastAt: number) => ({ breaker, alarms: [createAlarm(lastAt)] });
+  const createDelivery = (lastAt: number) => ({ breaker, alarms: [createAlarm(lastAt)], lastFailure: null });
   const nodes = [
     { ...createNode('a', NOW + 1), delivery: createDelivery(NOW - 9) },
     { ...createNode('b', NOW + 1), delivery: createDelivery(NOW - 1_000) },
@@ -126,6 +126,26 @@ test('the open circuit breakers of all live nodes are listed as one item, and so
     { code: 'circuit-breaker-open', subject: null, text: expect.stringContaining('open on 2 of 3 nodes: smtp://') },
     { code: 'next-hop-refusal', subject: 'configuration', text: expect.stringContaining(`535 at ${NOW - 1_000}`) },
   ]);
+});
+
+test('in a command too, an open circuit breaker is shown with the failing host and its reply, and not with an older refusal', () => {
+  const lastFailure = { text: 'connection: relay.example:587 421 4.3.2 shutting down', at: NOW - 3_000 };
+  const alarms = [
+    { reason: 'configuration', text: '535 bad credentials', lastAt: NOW - 1_800_000 },
+    { reason: 'signing', text: 'no key', lastAt: NOW - 1_800_000 },
+  ];
+  const delivery = { breaker: { state: 'open', retryAt: NOW + 2_000 }, alarms, lastFailure } as const;
+  const nodes = [{ ...createNode('a', NOW + 1), delivery }];
+  const input = createInput(RELAY_SETTINGS, { status: null, nodes });
+  expect(getHealth(input, 'transport')).toMatchObject({ level: 'failure', text: expect.stringContaining('in 2 s') });
+  expect(listAttention(input).map(({ code, text }) => [code, text])).toEqual([
+    [
+      'circuit-breaker-open',
+      `The circuit breaker of the next hop is open: smtp://relay.example:587; last failure 3 s ago: ${lastFailure.text}`,
+    ],
+    ['signing-failed', expect.any(String)],
+  ]);
+  expect(getHealth({ ...input, nodes: [] }, 'transport')?.text).toContain('no running node that delivers');
 });
 
 test('a signing failure is reported with its cause, and not as a fault of the next hop', () => {

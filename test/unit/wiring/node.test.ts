@@ -68,6 +68,21 @@ test('a node of the embedded store removes the nodes of earlier processes, and s
   expect(heartbeats).toHaveLength(4);
 });
 
+test.each(['sqlite:unused.db', 'postgres://u:p@127.0.0.1/mail'])(
+  'a node on %s stores its delivery status at once',
+  async (database) => {
+    const { clock, heartbeats, state, node } = await startTestNode(database);
+    onTestFinished(() => node.leave());
+    state.refused = REFUSED_REPORTS;
+    node.membership.sendStatus();
+    // A call during a heartbeat causes another one, because the status may have changed since.
+    state.refused = [];
+    node.membership.sendStatus();
+    await clock.advance(0);
+    expect(heartbeats).toEqual([[], REFUSED_REPORTS, []]);
+  },
+);
+
 test('each heartbeat of a node of a shared database contains the counts of its refused requests', async () => {
   const { clock, heartbeats, state, node, removedNodes } = await startTestNode('postgres://u:p@127.0.0.1/mail');
   onTestFinished(() => node.leave());
