@@ -21,7 +21,7 @@ export function formatAccountTable(accounts: readonly AccountEntry[], now: numbe
  * days, the lines include them.
  */
 export function formatAccount(account: AccountEntry | AccountDetails, now: number): string {
-  const { maxBounces, maxComplaints, warning, reason, lockedAt } = account;
+  const { maxBounces, maxComplaints, onReputation, warning, reason, lockedAt } = account;
   const lockPairs =
     lockedAt === null ? [] : [['locked', `${formatSpan(now - Date.parse(lockedAt))} ago: ${reason}`] as const];
   return formatPairs([
@@ -32,7 +32,10 @@ export function formatAccount(account: AccountEntry | AccountDetails, now: numbe
     ['volume', formatVolume(account, now)],
     ['rate', formatRate(account)],
     ['throttle', account.throttle ?? 'none'],
-    ['locks at', `${formatPercent(maxBounces)} hard bounces or ${formatPercent(maxComplaints)} complaints`],
+    [
+      onReputation === 'lock' ? 'locks at' : 'warns at',
+      `${formatPercent(maxBounces)} hard bounces or ${formatPercent(maxComplaints)} complaints`,
+    ],
     ...(account.sesConfigurationSet === null ? [] : [['configuration set', account.sesConfigurationSet] as const]),
     ...('reputation' in account ? [['last 7 days', formatReputation(account.reputation)] as const] : []),
     ...(warning === null ? [] : [['warning', { text: warning, style: 'warning' }] as const]),

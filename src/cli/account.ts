@@ -29,6 +29,7 @@ export function addAccountCommands(program: Command, context: Context): void {
       ...LIMIT_FLAGS,
       maxBounces: '--max-bounces <percent>',
       maxComplaints: '--max-complaints <percent>',
+      onReputation: '--on-reputation <lock|warn>',
       sesConfigurationSet: '--ses-configuration-set <set>',
       ...EXPECTED_FLAG,
     },

@@ -12,9 +12,10 @@ const VERSION_LENGTH = 16;
 export function computeAccountVersion({
   limits,
   thresholds,
+  onReputation,
   locked,
   sesConfigurationSet,
-}: Pick<Account, 'limits' | 'thresholds' | 'locked' | 'sesConfigurationSet'>): string {
+}: Pick<Account, 'limits' | 'thresholds' | 'onReputation' | 'locked' | 'sesConfigurationSet'>): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   const fields = [
     volume,
@@ -25,6 +26,7 @@ export function computeAccountVersion({
     throttle?.burst,
     thresholds.bounceRate,
     thresholds.complaintRate,
+    onReputation,
     locked?.reason,
     locked?.at,
     sesConfigurationSet,

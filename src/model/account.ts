@@ -11,7 +11,7 @@ export interface AccountLimits {
 }
 
 /** The members of an account that an operator can set. An absent member stays unchanged. */
-export type AccountChange = Partial<AccountLimits & Thresholds & Pick<Account, 'sesConfigurationSet'>>;
+export type AccountChange = Partial<AccountLimits & Thresholds & Pick<Account, 'onReputation' | 'sesConfigurationSet'>>;
 
 export interface Account {
   readonly id: number;
@@ -21,6 +21,8 @@ export interface Account {
   /** The text of the reputation warning, which names the count and its limit. Null if there is no warning. */
   readonly warning: string | null;
   readonly thresholds: Thresholds;
+  /** What happens when a threshold is reached. */
+  readonly onReputation: OnReputation;
   readonly limits: AccountLimits;
   /**
    * The configuration set at Amazon SES for the messages of the account. If null, the set in POSTRIDER_TRANSPORT
@@ -177,6 +179,10 @@ export function toComplainant(recipient: string): string {
   return recipient.slice(0, plusIndex) + recipient.slice(atIndex);
 }
 
+/** The values of `onReputation`: an account is locked at a threshold, or gets a warning only. */
+export const ON_REPUTATION = ['lock', 'warn'] as const;
+export type OnReputation = (typeof ON_REPUTATION)[number];
+
 /** The thresholds of an account as fractions of its messages. A threshold of 1 never locks the account. */
 export interface Thresholds {
   readonly bounceRate: number;
@@ -259,14 +265,24 @@ function computeUsage(
  * Compares the counts with the thresholds. The reason for a warning or a lock names the count, the limit and the
  * window.
  */
-export function determineReputationStatus(counts: WindowCounts, thresholds: Thresholds): ReputationStatus {
-  const statuses = computeThresholdUsages(counts, thresholds).map((usage) => determineStatus(usage, counts.emails));
+export function determineReputationStatus(
+  counts: WindowCounts,
+  thresholds: Thresholds,
+  onReputation: OnReputation,
+): ReputationStatus {
+  const statuses = computeThresholdUsages(counts, thresholds).map((usage) =>
+    determineStatus(usage, counts.emails, onReputation),
+  );
   return (
     statuses.find(({ kind }) => kind === 'lock') ?? statuses.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
   );
 }
 
-function determineStatus({ metric, count, limitType, limit, usage }: ThresholdUsage, emails: number): ReputationStatus {
+function determineStatus(
+  { metric, count, limitType, limit, usage }: ThresholdUsage,
+  emails: number,
+  onReputation: OnReputation,
+): ReputationStatus {
   if (limit === null || usage < 0.5) return { kind: 'good' };
   const noun = metric === 'bounces' ? 'hard bounces' : 'complaints';
   const limitText =
@@ -274,7 +290,7 @@ function determineStatus({ metric, count, limitType, limit, usage }: ThresholdUs
       ? `${limit} while there are fewer than ${MIN_MESSAGES_FOR_RATES} messages`
       : formatPercent(limit);
   const reason = `${count} ${count === 1 ? noun.slice(0, -1) : noun} of ${emails} messages in 7 days (${formatPercent(count / Math.max(1, emails))}; the limit is ${limitText})`;
-  return { kind: usage >= 1 ? 'lock' : 'warning', reason };
+  return { kind: usage >= 1 && onReputation === 'lock' ? 'lock' : 'warning', reason };
 }
 
 /** Formats `0.0015` as `0.15 %`. */

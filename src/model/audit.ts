@@ -63,8 +63,8 @@ function toJson(value: unknown): string | null {
 }
 
 /** Returns the properties that an audit log entry contains for an account. */
-export function toAuditedAccount({ limits, locked, thresholds, sesConfigurationSet }: Account) {
-  return { limits, locked: locked?.reason ?? null, thresholds, sesConfigurationSet };
+export function toAuditedAccount({ limits, locked, thresholds, onReputation, sesConfigurationSet }: Account) {
+  return { limits, locked: locked?.reason ?? null, thresholds, onReputation, sesConfigurationSet };
 }
 
 /** Returns the properties that an audit log entry contains for a key. The hash is not one of them. */

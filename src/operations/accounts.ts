@@ -30,7 +30,14 @@ import {
 import { computeAccountVersion } from '../model/account-version.ts';
 import { Type } from '../model/schema.ts';
 import { formatTime } from '../printing/text.ts';
-import { AccountDetails, AccountEntry, limitMembers, providerMembers, thresholdMembers } from './accounts/schemas.ts';
+import {
+  AccountDetails,
+  AccountEntry,
+  limitMembers,
+  providerMembers,
+  reputationMembers,
+  thresholdMembers,
+} from './accounts/schemas.ts';
 import {
   createAccountNotFound,
   createConflict,
@@ -94,6 +101,7 @@ export const setAccount = defineOperation({
     account: AccountName,
     ...limitMembers,
     ...thresholdMembers,
+    ...reputationMembers,
     ...providerMembers,
     expected: ExpectedVersion,
   }),
@@ -220,7 +228,7 @@ function toChangeResult(name: string, result: GuardedChangeResult<Account>, now:
 type LimitsInput = { readonly [member in keyof typeof limitMembers]?: string };
 type AccountChangeInput = LimitsInput & {
   readonly [member in keyof typeof thresholdMembers | keyof typeof providerMembers]?: string;
-};
+} & Pick<AccountChange, 'onReputation'>;
 
 /** Parses the limits that the input contains. */
 function parseLimits(
@@ -256,13 +264,16 @@ function parseLimits(
   return ok(limits);
 }
 
-const SETTABLE_MEMBERS = [limitMembers, thresholdMembers, providerMembers].flatMap((members) => Object.keys(members));
+const SETTABLE_MEMBERS = [limitMembers, thresholdMembers, reputationMembers, providerMembers].flatMap((members) =>
+  Object.keys(members),
+);
 
 function parseChange(input: AccountChangeInput, now: number): Result<AccountChange> {
   const limits = parseLimits(input, now);
   if (!limits.ok) return limits;
   const change: { -readonly [K in keyof AccountChange]: AccountChange[K] } = { ...limits.value };
-  const { maxBounces, maxComplaints, sesConfigurationSet } = input;
+  const { maxBounces, maxComplaints, onReputation, sesConfigurationSet } = input;
+  if (onReputation !== undefined) change.onReputation = onReputation;
   if (sesConfigurationSet !== undefined) {
     const isRemoved = sesConfigurationSet === '' || sesConfigurationSet === 'none';
     if (!isRemoved && !isRelayParameterValue(sesConfigurationSet))
@@ -329,6 +340,7 @@ function toAccountEntry(account: Account, now: number): AccountEntry {
     warning: account.warning,
     maxBounces: account.thresholds.bounceRate,
     maxComplaints: account.thresholds.complaintRate,
+    onReputation: account.onReputation,
     sesConfigurationSet: account.sesConfigurationSet,
     version: computeAccountVersion(account),
   };
@@ -336,7 +348,7 @@ function toAccountEntry(account: Account, now: number): AccountEntry {
 
 /** Builds the details of an account. `counts` are the counts of the last 7 days. */
 export function toAccountDetails(account: Account, now: number, counts: WindowCounts): AccountDetails {
-  const { thresholds } = account;
+  const { thresholds, onReputation } = account;
   const entry = toAccountEntry(account, now);
   const { emails, bounces, complaints } = counts;
   return {
@@ -346,7 +358,7 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
       emails,
       bounces,
       complaints,
-      status: determineReputationStatus(counts, thresholds).kind,
+      status: determineReputationStatus(counts, thresholds, onReputation).kind,
       thresholds: [...computeThresholdUsages(counts, thresholds)],
     },
   };
@@ -355,21 +367,24 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
 /**
  * Returns the warning for the current counts. The stored warning contains the counts at the last bounce or complaint.
  */
-function getCurrentWarning({ locked, warning, thresholds }: Account, counts: WindowCounts): string | null {
+function getCurrentWarning(
+  { locked, warning, thresholds, onReputation }: Account,
+  counts: WindowCounts,
+): string | null {
   if (locked !== null) return warning;
-  const status = determineReputationStatus(counts, thresholds);
+  const status = determineReputationStatus(counts, thresholds, onReputation);
   return status.kind === 'good' ? null : status.reason;
 }
 
 /** Describes limits, thresholds, configuration set and lock in one line, for the error of a conflicting change. */
-function describeAccount({ limits, locked, thresholds, sesConfigurationSet }: Account): string {
+function describeAccount({ limits, locked, thresholds, onReputation, sesConfigurationSet }: Account): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   return [
     locked === null ? 'active' : `locked (${locked.reason})`,
     `volume ${volume ?? 'unlimited'}${volumeExpiresAt === null ? '' : ` until ${formatTime(volumeExpiresAt)}`}`,
     `rate ${rate === null ? 'none' : formatRate(rate)}`,
     `throttle ${throttle === null ? 'none' : formatThrottle(throttle)}`,
-    `lock thresholds: ${formatPercent(thresholds.bounceRate)} hard bounces, ${formatPercent(thresholds.complaintRate)} complaints`,
+    `${onReputation} thresholds: ${formatPercent(thresholds.bounceRate)} hard bounces, ${formatPercent(thresholds.complaintRate)} complaints`,
     ...(sesConfigurationSet === null ? [] : [`configuration set ${sesConfigurationSet}`]),
   ].join(', ');
 }

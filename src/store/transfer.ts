@@ -23,7 +23,7 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
     columns: [
       ...['id', 'name', 'created_at', 'locked_reason', 'locked_at', 'volume', 'volume_used', 'volume_expires_at'],
       ...['rate_limit', 'rate_period_ms', 'rate_used', 'rate_window_at', 'throttle_per_s', 'throttle_burst'],
-      ...['bounce_rate', 'complaint_rate', 'warning', 'ses_configuration_set', 'revision'],
+      ...['bounce_rate', 'complaint_rate', 'warning', 'on_reputation', 'ses_configuration_set', 'revision'],
     ],
   },
   {

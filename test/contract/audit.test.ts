@@ -107,7 +107,7 @@ const CHANGES: Readonly<
 > = {
   'account.create': (store, _prepared, actor) => store.createAccount('new', NO_LIMITS, NOW, actor),
   'account.set': (store, _prepared, actor) =>
-    store.setAccount('acme', { volume: 7, bounceRate: 0.5 }, NOW, undefined, actor),
+    store.setAccount('acme', { volume: 7, bounceRate: 0.5, onReputation: 'warn' }, NOW, undefined, actor),
   'account.lock': (store, _prepared, actor) => store.lockAccount('acme', 'unpaid', NOW, undefined, actor),
   'account.unlock': (store, _prepared, actor) => store.unlockAccount('acme', NOW, undefined, actor),
   'key.create': (store, _prepared, actor) =>
@@ -211,7 +211,11 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     /** The target of each entry, and members of the values before and after the change. */
     const expectedEntries: Readonly<Record<string, readonly [target: string, before: unknown, after: unknown]>> = {
       'account.create': ['new', null, { locked: null }],
-      'account.set': ['acme', { limits: { volume: null } }, { limits: { volume: 7 } }],
+      'account.set': [
+        'acme',
+        { limits: { volume: null }, onReputation: 'lock' },
+        { limits: { volume: 7 }, onReputation: 'warn' },
+      ],
       'account.lock': ['acme', { locked: null }, { locked: 'unpaid' }],
       'account.unlock': ['acme', { locked: 'unpaid' }, { locked: null }],
       'key.create': ['acme', null, { name: 'k', revokedAt: null }],

@@ -415,6 +415,23 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await store.setAccount('unknown', { bounceRate: 0.5 }, 1)).toEqual({ kind: 'missing' });
   });
 
+  test('an account that is set to warn gets a warning at a threshold and no lock, and every node reads the setting', async () => {
+    const store = await openWithAccounts();
+    const seenSettings: (string | undefined)[] = [];
+    await store.watchDirectory(({ accounts }) => seenSettings.push(...accounts.map((account) => account.onReputation)));
+    const versionBefore = computeAccountVersion((await findAccount(store, 'default')) as Account);
+    const changed = expectDone(await store.setAccount('default', { onReputation: 'warn' }, 1));
+    expect([changed.onReputation, computeAccountVersion(changed) === versionBefore]).toEqual(['warn', false]);
+    await expect.poll(() => seenSettings.at(-1)).toBe('warn');
+    await settleMessages(store, 1, 40, 'hard');
+    expect(await findAccount(store, 'default')).toMatchObject({
+      locked: null,
+      warning: expect.stringContaining('hard bounces'),
+    });
+    await store.setAccount('default', { bounceRate: 0.1 }, 2);
+    expect((await findAccount(store, 'default'))?.onReputation).toBe('warn');
+  });
+
   test('a configuration set is stored until it is replaced or removed, and every node reads each change of it', async () => {
     const store = await openWithAccounts();
     const seenConfigurationSets: (string | null | undefined)[] = [];

@@ -34,8 +34,8 @@ export function LimitGauges({ account }: { readonly account: AccountDetails }) {
         {account.reputation.emails < MIN_MESSAGES_FOR_RATES ? (
           <p className="card-note">
             Below {MIN_MESSAGES_FOR_RATES} messages, the thresholds are counts. From {MIN_MESSAGES_FOR_RATES} messages
-            on, the account is locked at {formatPercent(account.maxBounces)} hard bounces or{' '}
-            {formatPercent(account.maxComplaints)} complaints.
+            on, the account {account.onReputation === 'lock' ? 'is locked' : 'gets a warning'} at{' '}
+            {formatPercent(account.maxBounces)} hard bounces or {formatPercent(account.maxComplaints)} complaints.
           </p>
         ) : null}
       </Card>

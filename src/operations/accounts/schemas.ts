@@ -3,6 +3,7 @@
  * Node, because the dashboard imports the types.
  */
 import type { Static } from 'typebox';
+import { ON_REPUTATION } from '../../model/account.ts';
 import { Type } from '../../model/schema.ts';
 import { createNullable, createStringEnum, Time } from '../schemas.ts';
 
@@ -37,6 +38,14 @@ export const thresholdMembers = {
   maxComplaints: Type.Optional(
     Type.String({
       description: 'The rate of complaints in 7 days that locks the account, such as `0.15%`; `100%` never locks it.',
+    }),
+  ),
+};
+
+export const reputationMembers = {
+  onReputation: Type.Optional(
+    createStringEnum(ON_REPUTATION, {
+      description: '`lock` locks the account at a threshold (the default); `warn` never locks it.',
     }),
   ),
 };
@@ -100,6 +109,9 @@ const accountMembers = {
   warning: createNullable(Type.String({ description: 'The counts that are at or above half of a lock threshold.' })),
   maxBounces: Type.Number({ description: 'The fraction of hard bounces that locks the account; 1 never locks it.' }),
   maxComplaints: Type.Number({ description: 'The fraction of complaints that locks the account; 1 never locks it.' }),
+  onReputation: createStringEnum(ON_REPUTATION, {
+    description: '`warn` if the account is never locked at a threshold.',
+  }),
   sesConfigurationSet: createNullable(
     Type.String({ description: 'The configuration set of Amazon SES; null: the set of the transport.' }),
   ),

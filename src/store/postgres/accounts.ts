@@ -33,7 +33,8 @@ const UPDATE_LIMITS: Statement = {
   text: `UPDATE account SET volume = $1, volume_expires_at = $2, rate_limit = $3, rate_period_ms = $4, throttle_per_s = $5, throttle_burst = $6,
       volume_used = CASE WHEN $7 THEN 0 ELSE volume_used END, rate_used = CASE WHEN $8 THEN 0 ELSE rate_used END,
       rate_window_at = CASE WHEN $8 THEN NULL ELSE rate_window_at END, bounce_rate = coalesce($9, bounce_rate),
-      complaint_rate = coalesce($10, complaint_rate), ses_configuration_set = $11, revision = $12 WHERE id = $13`,
+      complaint_rate = coalesce($10, complaint_rate), on_reputation = coalesce($11, on_reputation),
+      ses_configuration_set = $12, revision = $13 WHERE id = $14`,
 };
 const DELETE_USAGE: Statement = {
   name: 'account_usage_delete',
@@ -171,7 +172,13 @@ export function prepareAccounts(database: Database): Operations {
         return toDone(account);
       });
     },
-    setAccount: (name, { bounceRate, complaintRate, sesConfigurationSet, ...limits }, _now, expected, actor) =>
+    setAccount: (
+      name,
+      { bounceRate, complaintRate, onReputation, sesConfigurationSet, ...limits },
+      _now,
+      expected,
+      actor,
+    ) =>
       changeAccount([actor, 'account.set'], name, expected, async (session, account) => {
         const newVolume = limits.volume !== undefined;
         const newRate = limits.rate !== undefined;
@@ -180,7 +187,16 @@ export function prepareAccounts(database: Database): Operations {
         const configurationSet = sesConfigurationSet === undefined ? account.sesConfigurationSet : sesConfigurationSet;
         if (Object.keys(limits).length > 0) await session.query(newVolume ? DELETE_USAGE : MOVE_USAGE, [account.id]);
         const revision = await incrementRevision(session);
-        const values = [...columns, newVolume, newRate, ...rates, configurationSet, revision, account.id];
+        const values = [
+          ...columns,
+          newVolume,
+          newRate,
+          ...rates,
+          onReputation ?? null,
+          configurationSet,
+          revision,
+          account.id,
+        ];
         await session.query(UPDATE_LIMITS, values);
       }),
     async readReputation(name, now) {

@@ -53,7 +53,7 @@ const RECORD_COMPLAINT: Statement = {
 /** Locks the accounts whose status the batch can change. `$2` contains the accounts to evaluate without a warning. */
 const LOCK_EVALUATED_ACCOUNTS: Statement = {
   name: 'reputation_lock_accounts',
-  text: `SELECT id, name, bounce_rate, complaint_rate, warning FROM account
+  text: `SELECT id, name, bounce_rate, complaint_rate, on_reputation, warning FROM account
     WHERE id = ANY($1::int[]) AND locked_at IS NULL AND (warning IS NOT NULL OR id = ANY($2::int[]))
     ORDER BY id FOR NO KEY UPDATE`,
 };
@@ -121,7 +121,8 @@ async function evaluateAccount(transaction: Transaction, row: Row, now: number) 
   ]);
   const thresholds = rows.toThresholds(row);
   const describe = (reason: string) => buildAccountData(rows.readText(row, 'name'), reason, window, thresholds);
-  return { accountId, now, decision: evaluateReputation(window, thresholds, row.warning !== null), describe };
+  const decision = evaluateReputation(window, thresholds, rows.readOnReputation(row), row.warning !== null);
+  return { accountId, now, decision, describe };
 }
 
 /**

@@ -5,6 +5,7 @@
 import {
   determineReputationStatus,
   getReputationDelta,
+  type OnReputation,
   REPUTATION_BUCKET_MS,
   REPUTATION_WINDOW_HOURS,
   type ReputationDelta,
@@ -57,9 +58,10 @@ export type ReputationDecision =
 export function evaluateReputation(
   window: WindowCounts,
   thresholds: Thresholds,
+  onReputation: OnReputation,
   isWarned: boolean,
 ): ReputationDecision {
-  const status = determineReputationStatus(window, thresholds);
+  const status = determineReputationStatus(window, thresholds, onReputation);
   switch (status.kind) {
     case 'lock':
       return status;

@@ -10,6 +10,8 @@ import {
   type ApiKey,
   type Credential,
   DEFAULT_THRESHOLDS,
+  ON_REPUTATION,
+  type OnReputation,
   type Thresholds,
   type WindowCounts,
 } from '../../model/account.ts';
@@ -109,6 +111,7 @@ export function toAccount(row: Row): Account {
     locked: lockedAt === null ? null : { reason: readText(row, 'locked_reason'), at: lockedAt },
     warning: readTextOrNull(row, 'warning'),
     thresholds: toThresholds(row),
+    onReputation: readOnReputation(row),
     limits: {
       volume: readIntegerOrNull(row, 'volume'),
       volumeExpiresAt: readIntegerOrNull(row, 'volume_expires_at'),
@@ -120,6 +123,11 @@ export function toAccount(row: Row): Account {
     rateUsed: readInteger(row, 'rate_used'),
     rateWindowAt: readIntegerOrNull(row, 'rate_window_at'),
   };
+}
+
+/** Reads what happens when the account reaches a threshold. */
+export function readOnReputation(row: Row): OnReputation {
+  return readOneOf(row, 'on_reputation', ON_REPUTATION);
 }
 
 /** Reads the thresholds in a row of `account`. */

@@ -32,6 +32,8 @@ CREATE TABLE account (
   -- The thresholds of the account, null for the defaults. The warning at half of a threshold, null for no warning.
   bounce_rate           double precision,
   complaint_rate        double precision,
+  -- What happens at a threshold: `lock`, or `warn`.
+  on_reputation         text NOT NULL DEFAULT 'lock',
   warning               text,
   -- The configuration set of the account's messages at Amazon SES, null for the one of the transport.
   ses_configuration_set text,

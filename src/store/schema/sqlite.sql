@@ -29,6 +29,7 @@ CREATE TABLE account (
   throttle_burst        INTEGER,
   bounce_rate           REAL,
   complaint_rate        REAL,
+  on_reputation         TEXT NOT NULL DEFAULT 'lock',
   warning               TEXT,
   ses_configuration_set TEXT,
   revision              INTEGER NOT NULL

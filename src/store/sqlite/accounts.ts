@@ -31,7 +31,7 @@ export function prepareAccounts(
     `UPDATE account SET volume = ?, volume_expires_at = ?, rate_limit = ?, rate_period_ms = ?, throttle_per_s = ?, throttle_burst = ?,
        volume_used = CASE WHEN ? THEN 0 ELSE volume_used END, rate_used = CASE WHEN ? THEN 0 ELSE rate_used END,
        rate_window_at = CASE WHEN ? THEN NULL ELSE rate_window_at END, bounce_rate = coalesce(?, bounce_rate),
-       complaint_rate = coalesce(?, complaint_rate), ses_configuration_set = ?, revision = ? WHERE id = ?`,
+       complaint_rate = coalesce(?, complaint_rate), on_reputation = coalesce(?, on_reputation), ses_configuration_set = ?, revision = ? WHERE id = ?`,
   );
   const setLock = database.prepare(
     'UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?',
@@ -132,7 +132,13 @@ export function prepareAccounts(
       const account = findAccount(name);
       const conflict = findChangeConflict(account, expected);
       if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
-      const { bounceRate, complaintRate, sesConfigurationSet = account.sesConfigurationSet, ...limits } = changes;
+      const {
+        bounceRate,
+        complaintRate,
+        onReputation,
+        sesConfigurationSet = account.sesConfigurationSet,
+        ...limits
+      } = changes;
       const hasNewVolume = limits.volume === undefined ? 0 : 1;
       const hasNewRate = limits.rate === undefined ? 0 : 1;
       updateLimits.run(
@@ -142,6 +148,7 @@ export function prepareAccounts(
         hasNewRate,
         bounceRate ?? null,
         complaintRate ?? null,
+        onReputation ?? null,
         sesConfigurationSet,
         incrementRevision(),
         account.id,

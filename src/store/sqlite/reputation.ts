@@ -41,7 +41,7 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
      ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE at <= :before`,
   );
   const selectAccount = database.prepare(
-    'SELECT name, locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = ?',
+    'SELECT name, locked_at, bounce_rate, complaint_rate, on_reputation, warning FROM account WHERE id = ?',
   );
   const lockAccount = database.prepare(
     'UPDATE account SET locked_reason = ?, locked_at = ?, warning = NULL, revision = ? WHERE id = ?',
@@ -70,7 +70,7 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
     deleteExpired.run(accountId, getLastExpiredHour(now));
     const window = readWindow(accountId, now);
     const thresholds = rows.toThresholds(row);
-    const evaluation = evaluateReputation(window, thresholds, isWarned);
+    const evaluation = evaluateReputation(window, thresholds, rows.readOnReputation(row), isWarned);
     const recordAccountEvent = (type: 'account.locked' | 'account.warned', reason: string) =>
       outbox.recordResource(type, accountId, now, () =>
         buildAccountData(rows.readText(row, 'name'), reason, window, thresholds),

@@ -35,6 +35,7 @@ export function createAccount(changes: Partial<Account> = {}): Account {
     warning: null,
     thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
     limits: NO_LIMITS,
+    onReputation: 'lock',
     sesConfigurationSet: null,
     volumeUsed: 0,
     rateUsed: 0,

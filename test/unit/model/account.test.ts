@@ -8,7 +8,7 @@ import {
 } from '../../../src/model/account.ts';
 
 const getStatusKind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
-  determineReputationStatus({ emails, bounces, complaints }, thresholds).kind;
+  determineReputationStatus({ emails, bounces, complaints }, thresholds, 'lock').kind;
 
 test('with at least 100 messages, a hard bounce rate of 10 % locks the account and half of that rate causes a warning', () => {
   expect(getStatusKind(100, 4, 0)).toBe('good');
@@ -33,6 +33,14 @@ test('a single complaint causes a warning at any rate; a lock requires complaint
   }
   expect(getStatusKind(500, 0, 1, { bounceRate: 1, complaintRate: 0 })).toBe('warning');
   expect(getStatusKind(500, 0, 2, { bounceRate: 1, complaintRate: 0 })).toBe('lock');
+});
+
+test('an account that is set to warn is never locked', () => {
+  for (const counts of [
+    { emails: 20, bounces: 20, complaints: 20 },
+    { emails: 1_000, bounces: 900, complaints: 900 },
+  ])
+    expect(determineReputationStatus(counts, DEFAULT_THRESHOLDS, 'warn').kind).toBe('warning');
 });
 
 test.each([

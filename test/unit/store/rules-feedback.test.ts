@@ -11,13 +11,13 @@ describe('reputation', () => {
     ['two complaints about few messages', { emails: 9, bounces: 0, complaints: 2 }, 'lock', 'lock'],
   ] as const)('%s is evaluated, and the first warning stays unchanged until it ends', (_, window, unwarned, warned) => {
     expect([
-      evaluateReputation(window, THRESHOLDS, false).kind,
-      evaluateReputation(window, THRESHOLDS, true).kind,
+      evaluateReputation(window, THRESHOLDS, 'lock', false).kind,
+      evaluateReputation(window, THRESHOLDS, 'lock', true).kind,
     ]).toEqual([unwarned, warned]);
   });
 
   test('a warning is removed when the counts of the window no longer exceed a threshold', () => {
-    expect(evaluateReputation({ emails: 1_000, bounces: 1, complaints: 0 }, THRESHOLDS, true)).toEqual({
+    expect(evaluateReputation({ emails: 1_000, bounces: 1, complaints: 0 }, THRESHOLDS, 'lock', true)).toEqual({
       kind: 'warn',
       warning: null,
     });

@@ -16,6 +16,7 @@ function createAccount(limits: Partial<AccountLimits> = {}, locked: Account['loc
     ...{ id: 1, name: 'shop', createdAt: 0, locked, warning: null },
     thresholds: { bounceRate: 0.1, complaintRate: 0.0015 },
     limits: { ...NO_LIMITS, ...limits },
+    onReputation: 'lock',
     sesConfigurationSet: null,
     ...{ volumeUsed: 0, rateUsed: 0, rateWindowAt: null },
   };
