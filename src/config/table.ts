@@ -300,7 +300,7 @@ export const SETTINGS_TABLE = {
       secrecy: 'password',
     },
     createValueKind('URL', parseDirectDatabase, '`postgres://…`'),
-    'URL that connects to the database of `POSTRIDER_DATABASE` without its pooler. Migrations and `LISTEN` (notifications of PostgreSQL about changes) use this connection. If unset, migrations use the pooler, and behind a pooler in transaction mode, nodes poll for changes.',
+    'URL that connects to the database of `POSTRIDER_DATABASE` without its pooler. Migrations and `LISTEN` use this connection. If unset, migrations use the pooler, and behind a pooler in transaction mode, nodes poll for changes.',
   ),
   requireSyncStandby: createSpec(
     'POSTRIDER_REQUIRE_SYNC_STANDBY',
@@ -346,7 +346,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_TRUSTED_PROXIES',
     { default: null, example: '10.0.0.0/8,192.0.2.7' },
     createValueKind('comma list', parseNetworks, 'IP addresses and networks'),
-    'Reverse proxies in front of a listener. The headers `X-Forwarded-For` and `X-Forwarded-Proto` are read only from these proxies. The limit on connections per client address does not apply to these proxies. The peers of a unix socket are trusted without this setting. A connection from a proxy in this list to `POSTRIDER_FEEDBACK_LISTEN` must begin with the header of the PROXY protocol, version 1 or 2.',
+    'Reverse proxies in front of a listener. The headers `X-Forwarded-For` and `X-Forwarded-Proto` are read only from these proxies. The peers of a unix socket are trusted without this setting. A connection from a proxy in this list to `POSTRIDER_FEEDBACK_LISTEN` must begin with the header of the PROXY protocol, version 1 or 2.',
   ),
   tlsCert: createSpec(
     'POSTRIDER_TLS_CERT',
@@ -418,7 +418,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
     { default: null, example: '0.0.0.0:8443' },
     HTTP_LISTEN_ADDRESS,
-    'Address of the listener for provider events. Amazon SES sends its events through SNS to the path `/ses`. Other providers send their events to the path `/events/PROVIDER`. With `POSTRIDER_TLS_CERT` the listener uses HTTPS. If unset, there is no such listener. This setting requires `POSTRIDER_SES_TOPICS`, a setting `POSTRIDER_EVENTS_…`, or a relay of Mandrill or MailerSend in `POSTRIDER_TRANSPORT`: these providers test the URL before their secret exists.',
+    'Address of the listener for provider events. Amazon SES sends its events through SNS to `/ses`, other providers to `/events/PROVIDER`. With `POSTRIDER_TLS_CERT` the listener uses HTTPS. If unset, there is no such listener. This setting requires `POSTRIDER_SES_TOPICS`, a setting `POSTRIDER_EVENTS_…`, or a relay of Mandrill or MailerSend in `POSTRIDER_TRANSPORT`: these providers test the URL before their secret exists.',
   ),
   feedbackUrl: createSpec(
     'POSTRIDER_FEEDBACK_URL',
@@ -467,7 +467,7 @@ export const SETTINGS_TABLE = {
       parseNotifyTargets,
       '`mailto:ADDRESS`, `https://…`, and `http://…` with POSTRIDER_WEBHOOK_TARGETS=any; at most 10',
     ),
-    'Targets that receive a notification when a problem that needs attention begins and when the problem ends (docs/notifications.md). Failures of the transport are sent to HTTPS targets only. If unset, no notification is sent. Give every node the same value.',
+    'Targets of notifications about problems (docs/notifications.md). Failures of the transport are sent to HTTPS targets only. If unset, no notification is sent. Give every node the same value.',
   ),
   notifyFrom: createSpec(
     'POSTRIDER_NOTIFY_FROM',
@@ -479,7 +479,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_NOTIFY_SECRET',
     { default: null, example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=', secrecy: 'whole' },
     createValueKind('comma list', parseNotifySecrets, '`whsec_`, followed by the base64 encoding of 24 to 64 bytes'),
-    'Secret that signs the requests to HTTPS targets as Standard Webhooks specifies. With two secrets, each request is signed with both, so that a receiver can change from one to the other. An HTTPS target requires this setting.',
+    'Secret that signs the requests to HTTPS targets as Standard Webhooks specifies. With two secrets, each request is signed with both. An HTTPS target requires this setting.',
   ),
   roles: createSpec(
     'POSTRIDER_ROLES',

@@ -24,19 +24,14 @@ export function generateConfigurationPage(page: string): string {
 
 function formatSettings(): string {
   const specs: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
-  const rows = specs.map(
-    (spec) =>
-      `| [\`${spec.name}\`](#${spec.name.toLowerCase()}) | ${formatDefault(spec)} | ${SECRET_COLUMN[spec.secrecy]} |`,
-  );
-  const index = ['| setting | default | secret |', '|---|---|---|', ...rows].join('\n');
-  return `${index}\n\n${specs.map(formatSection).join('\n')}`;
+  return specs.map(formatSection).join('\n');
 }
 
-const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secrecy']]: string } = {
+const SECRECY_TEXTS: { readonly [secrecy in SettingSpec<unknown>['secrecy']]: string } = {
   no: '',
-  password: 'the password in the URL',
-  urls: 'the paths and queries of the URLs',
-  whole: 'yes',
+  password: ' Secret: the password in the URL.',
+  urls: ' Secret: the paths and queries of the URLs.',
+  whole: ' Secret.',
 };
 
 function formatDefault(spec: SettingSpec<unknown>): string {
@@ -47,7 +42,7 @@ function formatSection(spec: SettingSpec<unknown>): string {
   return [
     `### ${spec.name}\n`,
     `${spec.meaning}\n`,
-    `Type: ${spec.type}${spec.range === null ? '' : `, ${spec.range}`}.\n`,
+    `Default: ${formatDefault(spec)}. Type: ${spec.type}${spec.range === null ? '' : `, ${spec.range}`}.${SECRECY_TEXTS[spec.secrecy]}\n`,
     `    ${spec.name}=${spec.example}\n`,
   ].join('\n');
 }
