@@ -72,8 +72,7 @@ export const LOG_EVENTS = {
   'message.accepted': {
     level: 'debug',
     fields: ['id', 'accountId', 'keyId', 'to', 'state', 'durationMs'],
-    meaning:
-      'The message is stored, and the client receives a 201. `durationMs` is the time from the start of the API key check to the response.',
+    meaning: 'The message is stored, and the client receives a 201.',
   },
   'message.replayed': {
     level: 'debug',
@@ -99,7 +98,7 @@ export const LOG_EVENTS = {
     level: 'info',
     fields: FAILED_FIELDS,
     meaning:
-      'Delivery failed permanently: the next hop refused the message, or an asynchronous bounce reported the failure. `reportSource` is present only for an asynchronous bounce.',
+      'Delivery failed permanently: the next hop refused the message, or an asynchronous bounce reported the failure.',
   },
   'message.complained': {
     level: 'info',
@@ -114,8 +113,7 @@ export const LOG_EVENTS = {
   'message.uncertain': {
     level: 'warn',
     fields: SETTLED_FIELDS,
-    meaning:
-      'The reply to the final dot was lost. The message may have been delivered. It is not sent again unless an operator retries it.',
+    meaning: 'The reply to the final dot was lost. The message is not sent again unless an operator retries it.',
   },
   'message.confirmed': {
     level: 'info',
@@ -203,7 +201,7 @@ export const LOG_EVENTS = {
     level: 'warn',
     fields: ['node', 'domain'],
     meaning:
-      'The DKIM record of the domain is missing or has another value. If the record is not found again within 72 hours, messages from the domain are refused.',
+      'The DKIM record of the domain is missing or has another value. After 72 hours messages from the domain are refused.',
   },
   'domain.blocked': {
     level: 'warn',
@@ -220,7 +218,7 @@ export const LOG_EVENTS = {
     level: 'warn',
     fields: ['node', 'domain', 'returnPath'],
     meaning:
-      'A record of the return path of the domain is missing or has another value. Messages from the domain use POSTRIDER_RETURN_PATH_DOMAIN until the record is found again.',
+      'A record of the return path of the domain is missing or has another value. Messages from the domain use POSTRIDER_RETURN_PATH_DOMAIN.',
   },
   'operator.changed': null,
   'webhook.attempt_succeeded': {
@@ -242,7 +240,7 @@ export const LOG_EVENTS = {
     level: 'error',
     fields: ['node', 'webhookId', 'reason'],
     meaning:
-      'The endpoint was disabled. `reason` is `gone` if the endpoint responded with 410, or `failing` if it had no success for five days. Correct the endpoint, then run `postrider webhook enable ID`.',
+      'The endpoint was disabled. `reason` is `gone` after the response 410, or `failing` after five days without success. Correct it, then run `postrider webhook enable ID`.',
   },
   'notification.recorded': {
     level: 'info',
@@ -252,8 +250,7 @@ export const LOG_EVENTS = {
   'notification.delivered': {
     level: 'info',
     fields: ['node', 'notificationId', 'target', 'id', 'durationMs'],
-    meaning:
-      'A target accepted a notification. For a notification by mail, `id` is the id of its message, and `postrider message show ID` shows the delivery.',
+    meaning: 'A target accepted a notification. For a notification by mail, `id` is the id of its message.',
   },
   'notification.attempt_failed': {
     level: 'warn',
@@ -279,7 +276,7 @@ export const LOG_EVENTS = {
     level: 'info',
     fields: ['node', 'count'],
     meaning:
-      'The leases of `count` messages had expired, or the node that held the leases had ended. The messages were queued again, or became `uncertain` if POSTRIDER_ON_UNCERTAIN is `hold`.',
+      'The leases of `count` messages had expired, or their node had ended. The messages were queued again, or became `uncertain`.',
   },
   'node.warned': {
     level: 'warn',
@@ -290,7 +287,7 @@ export const LOG_EVENTS = {
     level: 'info',
     fields: ['node', 'reason', 'detail'],
     meaning:
-      'At startup, the node reports the standby of the PostgreSQL server. `reason` is `none`, `asynchronous`, `synchronous`, or `hidden` if the database role of Postrider may not read the replication status.',
+      'At startup, the node reports the standby of the PostgreSQL server, see [postgresql.md](postgresql.md#replication).',
   },
   'node.variables_ignored': {
     level: 'debug',
@@ -359,7 +356,10 @@ export function formatLogEventsPage(): string {
     event === null
       ? []
       : [
-          `| \`${name}\` | ${event.level} | ${event.fields.map((field) => `\`${field}\``).join(', ')} | ${event.meaning} |`,
+          `| \`${name}\` | ${event.level} | ${event.fields
+            .filter((field) => field !== 'node')
+            .map((field) => `\`${field}\``)
+            .join(', ')} | ${event.meaning} |`,
         ],
   );
   const fields = Object.entries(LOG_FIELDS).map(([name, content]) => `| \`${name}\` | ${content} |`);
@@ -369,7 +369,7 @@ This page lists all log events, for operators who search the log or write alerts
 \`src/observability/log-events.ts\`.
 
 The service writes the log to standard output, one JSON object per line. Every line contains \`level\`, \`time\`
-(ISO 8601, UTC) and \`event\`, then the fields of the event. The names of events and fields are stable. \`POSTRIDER_LOG\` sets the lowest level that is logged.
+(ISO 8601, UTC) and \`event\`, then the fields of the event; lines of a node also contain \`node\`. The names of events and fields are stable. \`POSTRIDER_LOG\` sets the lowest level that is logged.
 
 ## Events
 
