@@ -388,7 +388,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_ON_UNCERTAIN',
     { default: 'resend', example: 'hold' },
     createChoiceKind(['resend', 'hold']),
-    'Selects the action for a message whose connection or node was lost after the whole message was sent and before the reply arrived. `resend`: the message is sent again with the same Message-ID. `hold`: the message becomes `uncertain` and waits for an operator.',
+    'Selects the action for a message whose reply was lost after the whole message was sent. `resend`: the message is sent again with the same Message-ID. `hold`: the message becomes `uncertain` and waits for an operator.',
   ),
   secret: createSpec(
     'POSTRIDER_SECRET',
@@ -424,7 +424,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_FEEDBACK_URL',
     { default: null, example: 'https://events.example.com' },
     createValueKind('URL', (text) => parsePublicUrl(text, 'https://events.example.com')),
-    'Public URL of `POSTRIDER_FEEDBACK_HTTP_LISTEN`, to which a provider sends its events. `doctor` prints the URLs to register. `POSTRIDER_EVENTS_MANDRILL` requires this setting, because the signatures of Mandrill cover the URL.',
+    'Public URL of `POSTRIDER_FEEDBACK_HTTP_LISTEN`, to which a provider sends its events. `doctor` prints the URLs to register. `POSTRIDER_EVENTS_MANDRILL` requires this setting.',
   ),
   postmarkEvents: createEventSecretsSpec(POSTMARK),
   sendgridEvents: createEventSecretsSpec(SENDGRID),
@@ -473,7 +473,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_NOTIFY_FROM',
     { default: null, example: 'postrider@example.com' },
     createValueKind('address', parseNotifyFrom),
-    'Sender of notifications by mail. The account that owns the domain of this address sends the notifications. The limits of the account do not apply to them. A `mailto:` target requires this setting.',
+    'Sender of notifications by mail. The account that owns its domain sends them, without its limits. A `mailto:` target requires this setting.',
   ),
   notifySecrets: createSpec(
     'POSTRIDER_NOTIFY_SECRET',
