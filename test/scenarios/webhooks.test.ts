@@ -152,7 +152,9 @@ test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with 
   const listDeliveries = () =>
     runWithLostSecret<(Delivery & { readonly attempts: readonly { error: string }[] })[]>('webhook', 'deliveries', id);
   await expect.poll(async () => (await listDeliveries())[0]?.status).toBe('failed');
-  expect((await listDeliveries())[0]?.attempts[0]?.error).toMatch(/restore POSTRIDER_SECRET, or rotate .* give its URL again/);
+  expect((await listDeliveries())[0]?.attempts[0]?.error).toMatch(
+    /restore POSTRIDER_SECRET, or rotate .* give its URL again/,
+  );
   expect(receiver.receivedWebhooks).toEqual([]);
   const { secret } = await runWithLostSecret<{ secret: string }>('webhook', 'rotate', id);
   await runWithLostSecret('webhook', 'update', id, '--url', receiver.url);
