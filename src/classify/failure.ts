@@ -9,7 +9,8 @@
 import type { Failure, FailureCategory } from '../model/failure.ts';
 import type { HistoryEntry } from '../model/message.ts';
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../model/outcome.ts';
-import { findRule } from './classify.ts';
+import { getReason } from './classify.ts';
+import { judge } from './judge.ts';
 
 /** The category of a failure by its reason, if no rule of rules.ts has a more specific category. */
 const CATEGORIES_BY_REASON: Readonly<Record<Reason, FailureCategory>> = {
@@ -44,22 +45,18 @@ const SOFT_REASONS: readonly Reason[] = [
 ];
 
 /**
- * Returns the class and the category of the outcome, or null if the attempt did not fail or its result is not known.
+ * Returns the class and the category of the outcome, or null if the attempt did not fail or its result is not known. The
+ * rules decide, unless the outcome has another reason: then the relay’s own rules decided, or there was no reply.
  */
 export function classifyOutcome(outcome: Outcome): Failure | null {
-  switch (outcome.kind) {
-    case 'delivered':
-    case 'unanswered':
-      return null;
-    case 'bounced': {
-      const refusalClass = SOFT_REASONS.includes(outcome.reason) ? 'soft' : 'block';
-      return { class: outcome.suppress ? 'hard' : refusalClass, category: findCategory(outcome) };
-    }
-    case 'deferred': {
-      const isSoft = outcome.reason === 'unknown' || SOFT_REASONS.includes(outcome.reason);
-      return { class: isSoft ? 'soft' : 'block', category: findCategory(outcome) };
-    }
-  }
+  if (outcome.kind === 'delivered' || outcome.kind === 'unanswered') return null;
+  const { reply, reason } = outcome;
+  const { verdict } = judge(reply);
+  const suppresses = outcome.kind === 'bounced' && outcome.suppress;
+  if (reply.code !== null && getReason(verdict) === reason && suppresses === (verdict.class === 'hard'))
+    return { class: verdict.class, category: verdict.category };
+  const isSoft = SOFT_REASONS.includes(reason) || (outcome.kind === 'deferred' && reason === 'unknown');
+  return { class: suppresses ? 'hard' : isSoft ? 'soft' : 'block', category: CATEGORIES_BY_REASON[reason] };
 }
 
 /**
@@ -79,17 +76,4 @@ export function classifyAttempt({ outcome, remote }: Pick<Attempt, 'outcome' | '
  */
 export function classifyEntry({ attempt, failure }: Pick<HistoryEntry, 'attempt' | 'failure'>): Failure | null {
   return failure ?? (attempt === null ? null : classifyAttempt(attempt));
-}
-
-/**
- * Returns the category of the reason. If the reason is `recipient-unknown` and the matching rule has the same reason,
- * returns the category of the rule. The matching rule has another reason if the rules of an earlier version determined
- * the outcome.
- */
-function findCategory({ reply, reason }: Extract<Outcome, { reason: Reason }>): FailureCategory {
-  if (reason !== 'recipient-unknown') return CATEGORIES_BY_REASON[reason];
-  const rule = findRule(reply);
-  return rule !== null && rule.result.reason === reason && rule.category !== undefined
-    ? rule.category
-    : CATEGORIES_BY_REASON[reason];
 }

@@ -1,133 +1,92 @@
 /**
- * Rules for the replies of mail servers and providers, as data. The first matching rule is applied. The rules are in the
- * order of their subjects: the configuration of this service; recipients and domains, if the phrases also occur in
- * other replies; the reputation of this service; temporary failures; the message; the mailbox; the sender and the
- * policy of the server; protocol errors.
- *
- * Phrases are in lower case and match whole words of the reply text. A phrase that ends with `*` also matches longer
- * words: `greylist*` matches `greylisted`. A rule with a permanent result applies only if the reply code and the
- * enhanced code are both permanent. Each rule has sample replies, and a test checks that each sample matches its
- * rule. The enhanced codes are defined in RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505.
+ * The rules about failed deliveries, as data: for replies, reports, bounces of Amazon SES and events of providers. The
+ * first matching rule decides (judge.ts). The rules for texts without a code follow those for replies. A rule whose
+ * verdict is final applies only to a permanent failure. A test checks that each sample matches its rule, wherever the
+ * sample comes from. RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505 define the enhanced codes.
  */
+
+import {
+  CONFIGURATION_FAULT,
+  CONTENT_REFUSAL,
+  type FailureRule,
+  POLICY_REFUSAL,
+  ROUTE_THROTTLED,
+  SENDER_FAULT,
+  SIZE_REFUSAL,
+  THROTTLED,
+  type Verdict,
+} from '../model/failure-rule.ts';
 import type { Stage } from '../model/outcome.ts';
-import type { ReplyRule, ReplyRuleResult } from '../model/reply-rule.ts';
+import {
+  ACCOUNT_DISABLED_PHRASES,
+  AUTHENTICATION_PHRASES,
+  CONTENT_PHRASES,
+  DOMAIN_MISSING_PHRASES,
+  EXPIRY_PHRASES,
+  LOOP_PHRASES,
+  MAILBOX_DISABLED_PHRASES,
+  MAILBOX_FULL_PHRASES,
+  MAILBOX_MISSING_PHRASES,
+  MAILBOX_UNAVAILABLE_PHRASES,
+  POLICY_PHRASES,
+  REPUTATION_PHRASES,
+  SENDER_PHRASES,
+  SIZE_PHRASES,
+  TEMPORARY_PHRASES,
+  VAGUE_MAILBOX_PHRASES,
+} from './phrases.ts';
+import { parsePhrases } from './text.ts';
 
 const STAGES_BEFORE_MAIL: readonly Stage[] = ['connect', 'greeting', 'ehlo', 'starttls'];
 const STAGES_BEFORE_CONTENT: readonly Stage[] = [...STAGES_BEFORE_MAIL, 'mail', 'rcpt'];
 const MESSAGE_STAGES: readonly Stage[] = ['rcpt', 'data', 'content'];
 const MAILBOX_STAGES: readonly Stage[] = ['rcpt', 'content'];
 
-/** Phrases of a failed DNS lookup. A failed lookup does not prove that the domain does not exist. */
-const FAILED_LOOKUP_PHRASES: readonly string[] = [
-  'nameserver*',
-  'name server*',
-  'unreachable',
-  'servfail',
-  'unable to resolve',
-  'cannot resolve',
-  'cannot be resolved',
-  'could not resolve',
-  'could not be resolved',
-  'lookup failed',
-  'lookup failure*',
-  'lookup error*',
-];
+const MAILBOX_MISSING: Verdict = { class: 'hard', category: 'mailbox-unknown', scope: 'recipient' };
+const DOMAIN_MISSING: Verdict = { class: 'hard', category: 'domain', scope: 'recipient' };
+const MAILBOX_DISABLED: Verdict = { class: 'hard', category: 'mailbox-disabled', scope: 'recipient' };
+const MAILBOX_REFUSAL: Verdict = { class: 'block', category: 'mailbox-disabled', scope: 'recipient' };
+const MAILBOX_CLOSED: Verdict = { class: 'soft', category: 'mailbox-disabled', scope: 'recipient' };
+const MAILBOX_FULL: Verdict = { class: 'soft', category: 'mailbox-full', scope: 'recipient' };
+const GREYLISTED: Verdict = { class: 'soft', category: 'greylisted', scope: 'recipient' };
+export const RECIPIENT_UNAVAILABLE: Verdict = { class: 'soft', category: 'network', scope: 'recipient' };
+export const SERVER_UNAVAILABLE: Verdict = { class: 'soft', category: 'network', scope: 'route' };
+const REPUTATION_REFUSAL: Verdict = { class: 'block', category: 'reputation', scope: 'route' };
+export const SENDER_REFUSAL: Verdict = { class: 'block', category: 'policy', scope: 'sender' };
+export const UNKNOWN_REFUSAL: Verdict = { class: 'block', category: 'unknown', scope: 'message' };
+const LOOP_REFUSAL: Verdict = { class: 'block', category: 'network', scope: 'message' };
+const PROTOCOL_FAULT: Verdict = { class: 'soft', category: 'unknown', scope: 'route' };
+
+/** A failed DNS lookup does not prove that the domain does not exist. */
+const FAILED_LOOKUP_PHRASES: readonly string[] = parsePhrases(`
+  nameserver, name server, unreachable, servfail, unable to resolve, cannot resolve, cannot be resolved
+  could not resolve, could not be resolved, lookup failed, lookup failure, lookup error
+`);
 
 /**
- * Phrases about causes other than an unknown mailbox. A reply with such a phrase does not prove that the mailbox does
- * not exist.
+ * Causes other than an unknown mailbox. The last lines are about counts and volumes: a server that uses them refuses
+ * the number of recipients or messages.
  */
 const OTHER_CAUSE_PHRASES: readonly string[] = [
-  'spam*',
-  'antispam*',
-  'block*',
-  'blacklist*',
-  'black list*',
-  'reputation*',
-  'listed',
-  'policy',
-  'policies',
-  'denied',
-  'banned',
-  'prohibited',
-  'not permitted',
-  'not allowed',
-  'unsolicited*',
-  'abuse*',
-  'spf*',
-  'dkim*',
-  'dmarc*',
-  'dnsbl*',
-  'rbl*',
-  'uribl*',
-  'surbl*',
-  'relaying',
-  'greylist*',
-  'graylist*',
-  'rate limit*',
-  'too many',
-  'receiving mail',
-  'try again',
-  'later',
-  'temporar*',
-  'quota*',
-  'is full',
-  'mailbox full',
-  'inbox full',
-  'storage full',
-  'disk full',
-  'sender*',
-  'from address*',
-  'mail from',
-  'verify',
-  'verified',
-  'authenticat*',
-  'notauthenticat*',
-  'virus*',
-  'antivirus*',
-  'content*',
-  'client host*',
-  'helo*',
-  'dns*',
-  'timeout*',
-  'timed out',
-  // Phrases about counts and volumes. A server that uses them refuses the number of recipients or messages, not this
-  // mailbox.
-  'count',
-  'counts',
-  'threshold*',
-  'exceed*',
-  'limit',
-  'limits',
-  'limited',
-  'volume*',
-  'rate',
-  'frequen*',
   ...FAILED_LOOKUP_PHRASES,
+  ...parsePhrases(`
+    spam, antispam, block, blacklist, black list, reputation, listed$, policy, policies, denied, banned, prohibited
+    not permitted, not allowed, unsolicited, abuse, spf, dkim, dmarc, dnsbl, rbl, uribl, surbl, relaying, greylist
+    graylist, rate limit, too many, receiving mail, try again, later$, temporar, quota, is full, mailbox full, inbox full
+    storage full, disk full, sender, from address, mail from, verify, verified, authenticat, notauthenticat, virus
+    antivirus, content, client host, helo, dns, timeout, timed out
+    count$, counts$, threshold, exceed, limit$, limits$, limited$, volume, rate$, frequen
+  `),
 ];
 
-/** Phrases about a recipient’s domain that does not exist, or that accepts no mail. */
-const DOMAIN_PHRASES: readonly string[] = [
-  'does not accept mail',
-  'does not accept email',
-  'does not accept any mail',
-  'does not receive mail',
-  'does not receive email',
-  'no smtp service',
-  'no mail service',
-  'unrouteable mail domain',
-  'unroutable mail domain',
-  'all relevant mx records point to non-existent',
-  'recipient domain not found',
-  'recipient domain does not exist',
-  'domain does not exist',
-  'domain not found',
-  'no such domain',
-  'unknown domain',
-  'host unknown',
-  'unknown host',
-  'host not found',
-];
+/** Subjects other than the recipient’s domain, such as the sender or a relay. */
+const OTHER_SUBJECT_PHRASES: readonly string[] = parsePhrases(`
+  mail from, email from, messages from, client, your, relay host, smart host, smarthost, service not available, hostname
+`);
+
+function without(phrases: readonly string[], phrase: string): readonly string[] {
+  return phrases.filter((other) => other !== phrase);
+}
 
 /** The codes of a reply about the domain of a recipient. */
 const DOMAIN_CODES: readonly number[] = [550, 551, 552, 553, 554, 556];
@@ -136,97 +95,47 @@ const DOMAIN_ENHANCED_CODES: readonly string[] = [
   ...['5.4.0', '5.4.4', '5.4.310', '5.5.0'],
 ];
 
-/** Phrases about a subject other than the recipient’s domain, such as the sender or a relay. */
-const OTHER_SUBJECT_PHRASES: readonly string[] = [
-  'mail from',
-  'email from',
-  'messages from',
-  'client*',
-  'your',
-  'relay host',
-  'smart host',
-  'smarthost',
-  'service not available',
-];
-
 const BLOCKLIST_PHRASES: readonly string[] = [
-  'spamhaus*',
-  'spamcop*',
-  'sorbs*',
-  'barracudacentral*',
-  'blocklist*',
-  'block list*',
-  'blacklist*',
-  'black list*',
-  'denylist*',
-  'dnsbl*',
-  'rbl*',
-  'reputation*',
-  'listed at',
-  'listed in',
-  'listed on',
-  'listed by',
-  'blocked using',
-  'banned sending ip',
-  'has been blocked',
-  'is blocked',
-  'was blocked',
-  'temporarily blocked',
-  'your ip*',
-  'sender ip*',
-  'sending ip*',
-  'your host*',
-  'your network*',
-  'from your server',
-  'connections from this host',
-  'connections will not be accepted from',
-  'unsolicited mail originating*',
-  'user complaints',
-  'unexpected volume',
-  'excessive spam',
+  ...REPUTATION_PHRASES,
+  ...parsePhrases(`
+    sorbs, listed at, listed in, listed on, listed by, blocked using, banned sending ip, has been blocked, is blocked
+    was blocked, temporarily blocked, your ip, sender ip, sending ip, your host, your network, from your server
+    connections from this host, connections will not be accepted from, unsolicited mail originating, user complaints
+    unexpected volume, excessive spam
+  `),
 ];
 
-const SPAM_PHRASES: readonly string[] = [
-  'spam*',
-  'antispam*',
-  'unsolicited*',
-  'bulk mail*',
-  'phish*',
-  'virus*',
-  'antivirus*',
-  'malware*',
-  'message content*',
-  'content rejected',
-  'content filter*',
-  'suspicious*',
-  'blocked because its content',
-  'url in this message*',
-  'attachment*',
-];
+const VAGUE_DOMAIN_PHRASES: readonly string[] = parsePhrases(`
+  invalid domain, bad domain, domain name is invalid, illegal host, invalid destination domain, name or service not known
+`);
+/** The domain of the recipient accepts no mail. */
+const NO_MAIL_PHRASES: readonly string[] = parsePhrases(`
+  does not accept mail, does not accept email, does not accept any mail, does not receive mail, does not receive email
+  no smtp service, no mail service, unrouteable mail domain, unroutable mail domain
+`);
+const NO_SIZE_PHRASES: readonly string[] = parsePhrases(`
+  exceeded maximum delivery, exceeded maximum time, exceeded maximum hop, exceeds maximum hop, exceeded maximum number
+`);
+/** Subjects other than the mailbox of the recipient, in prose. */
+const NO_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
+  sender does not exist, does not exist in dns, sender address, mail from, from address, relaying, backend
+  could not be verified, callback, callout, reverse dns, policy does not exist
+`);
 
-const CONFIGURATION_FAULT: ReplyRuleResult = { kind: 'temporary', reason: 'configuration', scope: 'transport' };
-/**
- * A configuration fault of one sender. Messages of other senders are delivered, so this fault must not open the circuit
- * breaker.
- */
-const SENDER_CONFIGURATION_FAULT: ReplyRuleResult = { kind: 'temporary', reason: 'configuration', scope: 'message' };
-const REPUTATION_REFUSAL: ReplyRuleResult = { kind: 'temporary', reason: 'reputation', scope: 'transport' };
-const RECIPIENT_UNKNOWN: ReplyRuleResult = { kind: 'permanent', reason: 'recipient-unknown', suppress: true };
-
-export const RULES: readonly ReplyRule[] = [
+export const RULES: readonly FailureRule[] = [
   // ── Configuration of this service ─────────────────────────────────────────────────────────────────────
   {
     name: 'temporary sign-in failure',
     stages: ['auth'],
     codes: [421, 432, 451, 454],
-    result: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
+    verdict: SERVER_UNAVAILABLE,
     samples: ['auth 454 4.7.0 Temporary authentication failure', 'auth 421 4.7.0 Try again later, closing connection.'],
   },
   {
     name: 'credentials refused',
     stages: ['auth'],
     codes: [500, 501, 502, 503, 504, 525, 530, 534, 535, 538, 550, 554],
-    result: CONFIGURATION_FAULT,
+    verdict: CONFIGURATION_FAULT,
     samples: [
       'auth 535 5.7.8 Username and Password not accepted',
       'auth 535 Authentication Credentials Invalid',
@@ -239,7 +148,7 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'sign-in required',
     codes: [530, 534, 535, 538],
-    result: CONFIGURATION_FAULT,
+    verdict: CONFIGURATION_FAULT,
     samples: [
       'mail 530 5.7.0 Authentication Required',
       'mail 530 Authentication required',
@@ -251,24 +160,12 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'relaying denied',
     stages: ['mail', 'rcpt', 'data', 'content'],
-    phrases: [
-      'relay access denied*',
-      'relaying denied',
-      'relay denied',
-      'relay not permitted',
-      'relay is not permitted',
-      'relaying not allowed',
-      'relaying is not allowed',
-      'relaying is prohibited',
-      'relay prohibited',
-      'unable to relay',
-      'not permitted to relay',
-      'do not relay',
-      'authenticated to relay',
-      'rcpthosts',
-      'unauthorized ip address',
-    ],
-    result: CONFIGURATION_FAULT,
+    phrases: parsePhrases(`
+      relay access denied, relaying denied, relay denied, relay not permitted, relay is not permitted
+      relaying not allowed, relaying is not allowed, relaying is prohibited, relay prohibited, unable to relay
+      not permitted to relay, do not relay, authenticated to relay, rcpthosts, unauthorized ip address
+    `),
+    verdict: CONFIGURATION_FAULT,
     samples: [
       'rcpt 554 5.7.1 <a@b.example>: Relay access denied',
       'rcpt 550 5.7.1 Relaying denied',
@@ -283,19 +180,12 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'sign-in required, according to the text',
     stages: STAGES_BEFORE_CONTENT,
-    phrases: [
-      'authentication required',
-      'authentication is required',
-      'must authenticate',
-      'please authenticate',
-      'auth required',
-      'client was not authenticated',
-      'client not authenticated',
-      'not logged in',
-      'starttls command first',
-      'invalid credentials',
-    ],
-    result: CONFIGURATION_FAULT,
+    phrases: parsePhrases(`
+      authentication required, authentication is required, must authenticate, please authenticate, auth required
+      client was not authenticated, client not authenticated, not logged in, starttls command first
+      invalid credentials
+    `),
+    verdict: CONFIGURATION_FAULT,
     samples: [
       'mail 550 5.7.1 Client was not authenticated',
       'rcpt 554 5.7.1 Authentication required',
@@ -305,16 +195,10 @@ export const RULES: readonly ReplyRule[] = [
   },
   {
     name: 'EHLO name refused',
-    phrases: [
-      'helo command rejected',
-      'invalid helo',
-      'invalid ehlo',
-      'bad helo',
-      'helo name*',
-      'ehlo name*',
-      'helo/ehlo',
-    ],
-    result: CONFIGURATION_FAULT,
+    phrases: parsePhrases(`
+      helo command rejected, invalid helo, invalid ehlo, bad helo, helo name, ehlo name, helo/ehlo
+    `),
+    verdict: CONFIGURATION_FAULT,
     samples: [
       'rcpt 504 5.5.2 <localhost>: Helo command rejected: need fully-qualified hostname',
       'ehlo 550 Invalid HELO name (See RFC2821 4.1.1.1)',
@@ -326,13 +210,13 @@ export const RULES: readonly ReplyRule[] = [
     name: 'EHLO refused by syntax',
     stages: ['ehlo'],
     codes: [500, 501, 502, 504],
-    result: CONFIGURATION_FAULT,
+    verdict: CONFIGURATION_FAULT,
     samples: ['ehlo 501 5.5.4 Invalid domain name', 'ehlo 504 Parameter not implemented'],
   },
   {
     name: 'no reverse DNS name',
-    phrases: ['ptr record*', 'reverse dns', 'cannot find your', 'reverse hostname', 'no reverse', 'dns ptr', 'rdns'],
-    result: CONFIGURATION_FAULT,
+    phrases: parsePhrases('ptr record, reverse dns, cannot find your, reverse hostname, no reverse, dns ptr, rdns'),
+    verdict: CONFIGURATION_FAULT,
     samples: [
       'rcpt 550 5.7.25 [192.0.2.1] The IP address sending this message does not have a PTR record setup',
       'rcpt 450 4.7.1 Client host rejected: cannot find your hostname, [192.0.2.1]',
@@ -343,20 +227,16 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'no reverse DNS name, according to the code',
     enhancedCodes: ['5.7.25'],
-    result: CONFIGURATION_FAULT,
+    verdict: CONFIGURATION_FAULT,
     samples: ['content 550 5.7.25 See the guidelines for senders'],
   },
   {
     name: 'account paused',
-    phrases: [
-      'sending paused',
-      'account is paused',
-      'sending suspended',
-      'smtp account is not',
-      'account is not yet activated',
-      'account is under review',
-    ],
-    result: CONFIGURATION_FAULT,
+    phrases: parsePhrases(`
+      sending paused, account is paused, sending suspended, smtp account is not, account is not yet activated
+      account is under review
+    `),
+    verdict: CONFIGURATION_FAULT,
     samples: [
       'content 554 Sending paused for this account. For more information, please check the inbox of the address of the account.',
       'mail 502 5.7.0 Your SMTP account is not yet activated',
@@ -365,26 +245,13 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'sender not verified with the provider',
     stages: ['mail', 'rcpt', 'data', 'content'],
-    phrases: [
-      'address is not verified',
-      'identities failed the check',
-      'verified sender*',
-      'sender signature*',
-      'sender identity',
-      'unverified sender*',
-      'unverified domain*',
-      'unverified identity',
-      'domain is not verified',
-      'domain not verified',
-      'domain is unverified',
-      'unconfigured sending domain',
-      'permissions to send as',
-      'not owned by user',
-      'not authorized to send from',
-      'not allowed to send from',
-      'not authorized as sender',
-    ],
-    result: SENDER_CONFIGURATION_FAULT,
+    phrases: parsePhrases(`
+      address is not verified, identities failed the check, verified sender, sender signature, sender identity
+      unverified sender, unverified domain, unverified identity, domain is not verified, domain not verified
+      domain is unverified, unconfigured sending domain, permissions to send as, not owned by user
+      not authorized to send from, not allowed to send from, not authorized as sender
+    `),
+    verdict: SENDER_FAULT,
     samples: [
       'content 554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
       'content 550 The from address does not match a verified Sender Identity. Mail cannot be sent until this error is resolved.',
@@ -398,14 +265,14 @@ export const RULES: readonly ReplyRule[] = [
     // Amazon SES behind another relay: the message is correct, and a route with one signature delivers it.
     name: 'more than one DKIM signature',
     phrases: ["duplicate header 'dkim-signature'"],
-    result: SENDER_CONFIGURATION_FAULT,
+    verdict: SENDER_FAULT,
     samples: ["content 554 Transaction failed: Duplicate header 'DKIM-Signature'."],
   },
   {
     name: 'sender fails authentication at the recipient',
     stages: MESSAGE_STAGES,
     enhancedCodes: ['5.7.20', '5.7.21', '5.7.22', '5.7.23', '5.7.24', '5.7.26', '5.7.27', '5.7.30', '5.7.515'],
-    result: SENDER_CONFIGURATION_FAULT,
+    verdict: SENDER_FAULT,
     samples: [
       'content 550-5.7.26 This mail has been blocked because the sender is unauthenticated.',
       'content 550 5.7.23 The message was rejected because of Sender Policy Framework violation',
@@ -416,8 +283,8 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'sender fails authentication, according to the text',
     stages: ['mail', 'rcpt', 'data', 'content'],
-    phrases: ['dmarc*', 'spf check*', 'spf fail*', 'fails spf*', 'failed spf*', 'dkim*', 'sender policy framework*'],
-    result: SENDER_CONFIGURATION_FAULT,
+    phrases: parsePhrases('dmarc, spf check, spf fail, fails spf, failed spf, dkim, sender policy framework'),
+    verdict: SENDER_FAULT,
     samples: [
       'content 550 5.7.1 Email rejected per DMARC policy for b.example',
       'content 554 5.7.9 Message not accepted for policy reasons: failed DMARC',
@@ -432,17 +299,12 @@ export const RULES: readonly ReplyRule[] = [
     stages: MAILBOX_STAGES,
     codes: [550, 551, 553, 554],
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.10'],
-    phrases: [
-      'user not listed',
-      'recipient not listed',
-      'not listed in domino directory',
-      'not listed in the domino directory',
-      'not listed in directory',
-      'not listed in the directory',
-      'not listed in public name & address book',
-    ],
-    exceptPhrases: OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'listed'),
-    result: RECIPIENT_UNKNOWN,
+    phrases: parsePhrases(`
+      user not listed, recipient not listed, not listed in domino directory, not listed in the domino directory
+      not listed in directory, not listed in the directory, not listed in public name & address book
+    `),
+    exceptPhrases: without(OTHER_CAUSE_PHRASES, 'listed$'),
+    verdict: MAILBOX_MISSING,
     samples: [
       'rcpt 550 5.1.1 User not listed in Domino Directory',
       'rcpt 550 ada (ada@b.example) not listed in Domino Directory',
@@ -453,14 +315,11 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'recipient refuses this message',
     stages: MAILBOX_STAGES,
-    phrases: [
-      'recipient preferences',
-      "recipient's preferences",
-      'recipients preferences',
-      'may not have permission to post',
-      'not have permission to post',
-    ],
-    result: { kind: 'permanent', reason: 'policy', suppress: false },
+    phrases: parsePhrases(`
+      recipient preferences, recipient's preferences, recipients preferences, may not have permission to post
+      not have permission to post
+    `),
+    verdict: POLICY_REFUSAL,
     samples: [
       'rcpt 550 5.1.1 <a@b.example> Mail refused due to recipient preferences',
       'content 554 5.1.1 Message refused due to recipient preferences',
@@ -473,10 +332,9 @@ export const RULES: readonly ReplyRule[] = [
     stages: MAILBOX_STAGES,
     codes: [550, 553, 554],
     enhancedCodes: ['', '5.1.2', '5.4.4'],
-    phrases: ['host unknown (name server*'],
-    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'name server*'), ...OTHER_SUBJECT_PHRASES],
-    result: RECIPIENT_UNKNOWN,
-    category: 'domain',
+    phrases: ['host unknown (name server', 'host unknown (authoritative answer'],
+    exceptPhrases: [...without(OTHER_CAUSE_PHRASES, 'name server'), ...OTHER_SUBJECT_PHRASES],
+    verdict: DOMAIN_MISSING,
     samples: ['rcpt 550 5.1.2 <a@b.example>... Host unknown (Name server: b.example.: host not found)'],
   },
   {
@@ -485,10 +343,9 @@ export const RULES: readonly ReplyRule[] = [
     stages: MAILBOX_STAGES,
     codes: DOMAIN_CODES,
     enhancedCodes: DOMAIN_ENHANCED_CODES,
-    phrases: ['null mx', 'nullmx', 'null-mx'],
-    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'dns*'), ...OTHER_SUBJECT_PHRASES],
-    result: RECIPIENT_UNKNOWN,
-    category: 'domain',
+    phrases: parsePhrases('null mx, nullmx, null-mx'),
+    exceptPhrases: [...without(OTHER_CAUSE_PHRASES, 'dns'), ...OTHER_SUBJECT_PHRASES],
+    verdict: DOMAIN_MISSING,
     samples: [
       'rcpt 556 5.1.10 Recipient address has null MX',
       'rcpt 556 5.1.10 <a@b.example>: Recipient address rejected: Domain b.example does not accept mail (nullMX)',
@@ -502,9 +359,8 @@ export const RULES: readonly ReplyRule[] = [
     stages: MAILBOX_STAGES,
     codes: [550, 554],
     enhancedCodes: ['5.4.310'],
-    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'dns*'), ...OTHER_SUBJECT_PHRASES],
-    result: RECIPIENT_UNKNOWN,
-    category: 'domain',
+    exceptPhrases: [...without(OTHER_CAUSE_PHRASES, 'dns'), ...OTHER_SUBJECT_PHRASES],
+    verdict: DOMAIN_MISSING,
     samples: ['rcpt 550 5.4.310 DNS domain b.example does not exist [Message=InfoDomainNonexistent]'],
   },
   {
@@ -512,10 +368,9 @@ export const RULES: readonly ReplyRule[] = [
     stages: MAILBOX_STAGES,
     codes: DOMAIN_CODES,
     enhancedCodes: DOMAIN_ENHANCED_CODES,
-    phrases: DOMAIN_PHRASES,
+    phrases: [...DOMAIN_MISSING_PHRASES, ...NO_MAIL_PHRASES],
     exceptPhrases: [...OTHER_CAUSE_PHRASES, ...OTHER_SUBJECT_PHRASES],
-    result: RECIPIENT_UNKNOWN,
-    category: 'domain',
+    verdict: DOMAIN_MISSING,
     samples: [
       'rcpt 550 an MX or SRV record indicated no SMTP service',
       'rcpt 550 5.1.2 <a@b.example>: Recipient address rejected: Domain not found',
@@ -525,13 +380,22 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
+    name: 'recipient’s domain does not exist, in vague words beside a code',
+    stages: MAILBOX_STAGES,
+    codes: DOMAIN_CODES,
+    enhancedCodes: ['5.1.2', '5.4.4'],
+    phrases: VAGUE_DOMAIN_PHRASES,
+    exceptPhrases: [...OTHER_CAUSE_PHRASES, ...OTHER_SUBJECT_PHRASES],
+    verdict: DOMAIN_MISSING,
+    samples: ['rcpt 550 5.4.4 Invalid domain'],
+  },
+  {
     name: 'recipient’s domain accepts no mail, according to the code',
     stages: MAILBOX_STAGES,
     codes: [550, 551, 553, 554, 556],
     enhancedCodes: ['5.1.2'],
     exceptPhrases: OTHER_CAUSE_PHRASES,
-    result: RECIPIENT_UNKNOWN,
-    category: 'domain',
+    verdict: DOMAIN_MISSING,
     samples: ['rcpt 550 5.1.2 Bad destination system: a@b.example'],
   },
   {
@@ -540,8 +404,7 @@ export const RULES: readonly ReplyRule[] = [
     codes: [556],
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.10'],
     exceptPhrases: OTHER_CAUSE_PHRASES,
-    result: RECIPIENT_UNKNOWN,
-    category: 'domain',
+    verdict: DOMAIN_MISSING,
     samples: ['rcpt 556 No mail for this domain'],
   },
 
@@ -550,8 +413,10 @@ export const RULES: readonly ReplyRule[] = [
     name: 'host on a blocklist',
     stages: STAGES_BEFORE_CONTENT,
     phrases: BLOCKLIST_PHRASES,
-    exceptPhrases: ['mailbox*', 'user is', 'recipient*', 'account is', 'user you are trying'],
-    result: REPUTATION_REFUSAL,
+    exceptPhrases: parsePhrases(`
+      mailbox, user is, recipient, account is, user you are trying, message was blocked, message has been blocked
+    `),
+    verdict: REPUTATION_REFUSAL,
     samples: [
       'rcpt 554 5.7.1 Service unavailable; Client host [192.0.2.1] blocked using zen.spamhaus.org',
       'mail 550 5.7.1 Unfortunately, messages from [192.0.2.1] weren’t sent. Part of your network is on our block list (S3150).',
@@ -568,8 +433,8 @@ export const RULES: readonly ReplyRule[] = [
     stages: ['data', 'content'],
     codes: [421, 450, 451, 452, 454],
     phrases: BLOCKLIST_PHRASES,
-    exceptPhrases: ['mailbox*', 'user you are trying', 'greylist*'],
-    result: REPUTATION_REFUSAL,
+    exceptPhrases: parsePhrases('mailbox, user you are trying, greylist'),
+    verdict: REPUTATION_REFUSAL,
     samples: [
       'content 421 4.7.0 [192.0.2.1] Our system has detected an unusual rate of unsolicited mail originating from your IP address.',
       'content 421 4.7.0 [TSS04] Messages from 192.0.2.1 temporarily deferred due to user complaints',
@@ -580,23 +445,14 @@ export const RULES: readonly ReplyRule[] = [
     stages: STAGES_BEFORE_MAIL,
     codes: [521, 530, 550, 553, 554, 571],
     enhancedCodes: ['5.7.'],
-    result: REPUTATION_REFUSAL,
+    verdict: REPUTATION_REFUSAL,
     samples: ['greeting 554 5.7.1 You are not allowed to connect.', 'ehlo 550 5.7.1 Access denied'],
   },
   {
     name: 'message refused because of reputation',
     stages: ['data', 'content'],
-    phrases: [
-      'reputation*',
-      'spamhaus*',
-      'blocklist*',
-      'block list*',
-      'blacklist*',
-      'listed in',
-      'listed by',
-      'your ip*',
-    ],
-    result: { kind: 'permanent', reason: 'reputation', suppress: false },
+    phrases: parsePhrases('reputation, spamhaus, blocklist, block list, blacklist, listed in, listed by, your ip'),
+    verdict: REPUTATION_REFUSAL,
     samples: [
       'content 550-5.7.1 Our system has detected that this message is likely suspicious due to the very low reputation of the sending domain.',
       'content 554 5.7.1 Message contains a URL listed in dbl.spamhaus.org',
@@ -606,8 +462,8 @@ export const RULES: readonly ReplyRule[] = [
   // ── Temporary failures ────────────────────────────────────────────────────────────────────────────────
   {
     name: 'greylisted',
-    phrases: ['greylist*', 'graylist*', 'grey list*', 'gray list*', 'grey-list*', 'gray-list*', 'postgrey*'],
-    result: { kind: 'temporary', reason: 'greylisted', scope: 'message' },
+    phrases: parsePhrases('greylist, graylist, grey list, gray list, grey-list, gray-list, postgrey'),
+    verdict: GREYLISTED,
     samples: [
       'rcpt 450 4.2.0 <a@b.example>: Recipient address rejected: Greylisted, see http://postgrey.example/help',
       'rcpt 451 4.7.1 Greylisting in action, please come back later',
@@ -616,8 +472,10 @@ export const RULES: readonly ReplyRule[] = [
   },
   {
     name: 'recipient receives too many messages',
-    phrases: ['user you are trying to contact is receiving', 'receiving mail too quickly', 'receiving mail at a rate'],
-    result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    phrases: parsePhrases(`
+      user you are trying to contact is receiving, receiving mail too quickly, receiving mail at a rate
+    `),
+    verdict: THROTTLED,
     samples: [
       'rcpt 450 4.2.1 The user you are trying to contact is receiving mail too quickly. Please resend your message at a later time.',
       'rcpt 550 5.2.1 The user you are trying to contact is receiving mail at a rate that prevents additional messages from being delivered.',
@@ -625,19 +483,12 @@ export const RULES: readonly ReplyRule[] = [
   },
   {
     name: 'sending rate or quota exceeded',
-    phrases: [
-      'maximum sending rate exceeded',
-      'daily message quota exceeded',
-      'throttling failure*',
-      'exceeded your messaging limits',
-      'sending quota exceeded',
-      'sending limit*',
-      'too many connections',
-      'concurrent connections',
-      'too many concurrent',
-      'connection rate limit*',
-    ],
-    result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    phrases: parsePhrases(`
+      maximum sending rate exceeded, daily message quota exceeded, throttling failure, exceeded your messaging limits
+      sending quota exceeded, sending limit, too many connections, concurrent connections, too many concurrent
+      connection rate limit
+    `),
+    verdict: ROUTE_THROTTLED,
     samples: [
       'content 454 Throttling failure: Maximum sending rate exceeded.',
       'content 454 Throttling failure: Daily message quota exceeded.',
@@ -650,9 +501,9 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'mailbox full, temporary reply',
     codes: [421, 431, 450, 451, 452],
-    phrases: ['quota*', 'mailbox full', 'mailbox is full', 'out of storage', 'storage space*'],
-    exceptPhrases: ['system storage*', 'queue*'],
-    result: { kind: 'temporary', reason: 'mailbox-full', scope: 'message' },
+    phrases: parsePhrases('quota, mailbox full, mailbox is full, out of storage, storage space'),
+    exceptPhrases: parsePhrases('system storage, queue'),
+    verdict: MAILBOX_FULL,
     samples: [
       'rcpt 452 4.2.2 The email account that you tried to reach is over quota',
       'rcpt 452-4.2.2 The recipient’s inbox is out of storage space.',
@@ -663,14 +514,14 @@ export const RULES: readonly ReplyRule[] = [
     stages: MESSAGE_STAGES,
     codes: [421, 450, 451, 452],
     enhancedCodes: ['4.2.2'],
-    result: { kind: 'temporary', reason: 'mailbox-full', scope: 'message' },
+    verdict: MAILBOX_FULL,
     samples: ['rcpt 452 4.2.2 Mailbox cannot take this message'],
   },
   {
     name: 'connection closed by a rate limit',
     codes: [421],
-    phrases: ['too many', 'rate limit*', 'throttl*', 'try fewer'],
-    result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    phrases: parsePhrases('too many, rate limit, throttl, try fewer'),
+    verdict: ROUTE_THROTTLED,
     samples: [
       'mail 421 4.7.0 Too many messages in this session',
       'rcpt 421 4.7.28 Our system has detected an unusual rate; your messages are rate limited',
@@ -680,8 +531,8 @@ export const RULES: readonly ReplyRule[] = [
     name: 'connection closed because of one recipient',
     stages: MESSAGE_STAGES,
     codes: [421],
-    phrases: ['recipient*', 'mailbox*', 'this user*', 'this message*', 'rcpt domain*'],
-    result: { kind: 'temporary', reason: 'unavailable', scope: 'message' },
+    phrases: parsePhrases('recipient, mailbox, this user, this message, rcpt domain'),
+    verdict: RECIPIENT_UNAVAILABLE,
     samples: [
       'rcpt 421 4.2.1 Recipient mailbox is being moved',
       'rcpt 421 4.7.0 TLS required for RCPT domain, closing connection.',
@@ -690,7 +541,7 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'connection closed by the server',
     codes: [421],
-    result: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
+    verdict: SERVER_UNAVAILABLE,
     samples: [
       'rcpt 421 4.3.0 Temporary System Problem. Try again later.',
       'greeting 421 mx.example Service not available, closing transmission channel',
@@ -701,7 +552,7 @@ export const RULES: readonly ReplyRule[] = [
     name: 'sender domain not found, temporary reply',
     codes: [450, 451],
     enhancedCodes: ['4.1.7', '4.1.8'],
-    result: { kind: 'temporary', reason: 'sender-refused', scope: 'message' },
+    verdict: SENDER_REFUSAL,
     samples: [
       'rcpt 450 4.1.8 <a@b.example>: Sender address rejected: Domain not found',
       'mail 451 4.1.8 Domain of sender address a@b.example does not resolve',
@@ -711,17 +562,10 @@ export const RULES: readonly ReplyRule[] = [
     name: 'throttled',
     stages: MESSAGE_STAGES,
     codes: [450, 451, 452, 454],
-    phrases: [
-      'too many',
-      'too fast',
-      'rate limit*',
-      'throttl*',
-      'slow down',
-      'exceeded the rate',
-      'too much mail',
-      'try fewer',
-    ],
-    result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    phrases: parsePhrases(`
+      too many, too fast, rate limit, throttl, slow down, exceeded the rate, too much mail, try fewer
+    `),
+    verdict: THROTTLED,
     samples: [
       'rcpt 452 4.5.3 Too many recipients',
       'rcpt 451 4.7.500 Server busy. You are sending too fast.',
@@ -732,14 +576,14 @@ export const RULES: readonly ReplyRule[] = [
     name: 'next hop has insufficient storage',
     codes: [450, 451, 452],
     enhancedCodes: ['4.3.1', '4.3.2'],
-    result: { kind: 'temporary', reason: 'unavailable', scope: 'transport' },
+    verdict: SERVER_UNAVAILABLE,
     samples: ['mail 452 4.3.1 Insufficient system storage', 'rcpt 451 4.3.2 System not accepting network messages'],
   },
   {
     name: 'host accepts no messages',
     stages: STAGES_BEFORE_MAIL,
     codes: [521],
-    result: CONFIGURATION_FAULT,
+    verdict: CONFIGURATION_FAULT,
     samples: ['greeting 521 web.example does not accept mail'],
   },
 
@@ -747,17 +591,9 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'message too large',
     stages: ['mail', 'rcpt', 'data', 'content'],
-    phrases: [
-      'too large',
-      'too big',
-      'size limit*',
-      'size exceeds',
-      'message size*',
-      'maximum message size',
-      'maximum size*',
-      'exceeds fixed',
-    ],
-    result: { kind: 'permanent', reason: 'size', suppress: false },
+    phrases: SIZE_PHRASES,
+    exceptPhrases: [...NO_SIZE_PHRASES, 'mailbox is full'],
+    verdict: SIZE_REFUSAL,
     samples: [
       'mail 552 5.3.4 Message size exceeds fixed limit',
       'mail 552 5.2.3 Message size exceeds fixed maximum message size',
@@ -770,13 +606,13 @@ export const RULES: readonly ReplyRule[] = [
     name: 'message too large, according to the code',
     stages: ['mail', 'rcpt', 'data', 'content'],
     enhancedCodes: ['5.3.4', '5.2.3'],
-    result: { kind: 'permanent', reason: 'size', suppress: false },
+    verdict: SIZE_REFUSAL,
     samples: ['content 554 5.3.4 Refused'],
   },
   {
     name: 'SMTPUTF8 not supported',
     enhancedCodes: ['5.6.7', '5.6.9'],
-    result: { kind: 'permanent', reason: 'smtputf8', suppress: false },
+    verdict: CONTENT_REFUSAL,
     samples: [
       'rcpt 553 5.6.7 Must use SMTPUTF8 capability for non-ASCII addresses',
       'rcpt 550 5.6.7 SMTPUTF8 not supported',
@@ -785,8 +621,17 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'content refused',
     stages: MESSAGE_STAGES,
-    phrases: SPAM_PHRASES,
-    result: { kind: 'permanent', reason: 'content', suppress: false },
+    phrases: [
+      ...CONTENT_PHRASES,
+      'antispam',
+      'bulk mail',
+      'virus',
+      'antivirus',
+      'attachment',
+      'blocked because its content',
+      'url in this message',
+    ],
+    verdict: CONTENT_REFUSAL,
     samples: [
       'content 550 5.7.1 Message rejected as spam by Content Filtering.',
       'content 554 5.7.1 Spam message rejected',
@@ -800,7 +645,7 @@ export const RULES: readonly ReplyRule[] = [
     name: 'content refused, according to the code',
     stages: MESSAGE_STAGES,
     enhancedCodes: ['5.6.'],
-    result: { kind: 'permanent', reason: 'content', suppress: false },
+    verdict: CONTENT_REFUSAL,
     samples: ['content 550 5.6.0 Lone CR or LF in body', 'content 554 5.6.1 Body type not supported by remote host'],
   },
 
@@ -808,8 +653,8 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'mailbox full',
     stages: MESSAGE_STAGES,
-    phrases: ['quota*', 'mailbox full', 'mailbox is full', 'out of storage', 'storage allocation*', 'inbox is full'],
-    result: { kind: 'permanent', reason: 'mailbox-full', suppress: false },
+    phrases: [...MAILBOX_FULL_PHRASES, 'quota', 'storage allocation'],
+    verdict: MAILBOX_FULL,
     samples: [
       'rcpt 552 5.2.2 The email account that you tried to reach is over quota',
       'content 552 Requested mail action aborted: exceeded storage allocation',
@@ -821,15 +666,15 @@ export const RULES: readonly ReplyRule[] = [
     name: 'mailbox full, according to the code',
     stages: MESSAGE_STAGES,
     enhancedCodes: ['5.2.2'],
-    result: { kind: 'permanent', reason: 'mailbox-full', suppress: false },
+    verdict: MAILBOX_FULL,
     samples: ['rcpt 550 5.2.2 Cannot store this message'],
   },
   {
     name: 'no such recipient, according to the code',
     stages: MAILBOX_STAGES,
-    enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10'],
+    enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.1.351'],
     exceptPhrases: OTHER_CAUSE_PHRASES,
-    result: RECIPIENT_UNKNOWN,
+    verdict: MAILBOX_MISSING,
     samples: [
       'rcpt 550 5.1.1 <a@b.example>: Recipient address rejected: User unknown in local recipient table',
       'rcpt 550-5.1.1 The email account that you tried to reach does not exist. Please try double-checking the address for typos',
@@ -844,7 +689,7 @@ export const RULES: readonly ReplyRule[] = [
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.2.1'],
     exceptPhrases: OTHER_CAUSE_PHRASES,
-    result: { kind: 'permanent', reason: 'recipient-disabled', suppress: true },
+    verdict: MAILBOX_DISABLED,
     samples: [
       'rcpt 550 5.2.1 The email account that you tried to reach is disabled.',
       'content 550 5.2.1 Mailbox disabled, not accepting messages',
@@ -855,16 +700,16 @@ export const RULES: readonly ReplyRule[] = [
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.10'],
     phrases: FAILED_LOOKUP_PHRASES,
-    exceptPhrases: ['sender*', 'mail from', 'from address*'],
-    result: { kind: 'permanent', reason: 'unknown', suppress: false },
+    exceptPhrases: parsePhrases('sender, mail from, from address'),
+    verdict: UNKNOWN_REFUSAL,
     samples: ['rcpt 550 5.1.2 Unable to resolve MX: nameserver unreachable'],
   },
   {
     name: 'address refused for another reason',
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1'],
-    exceptPhrases: ['sender*'],
-    result: { kind: 'permanent', reason: 'policy', suppress: false },
+    exceptPhrases: ['sender'],
+    verdict: POLICY_REFUSAL,
     samples: [
       'rcpt 550 5.1.1 <a@b.example>: Recipient address rejected: blocked by policy',
       'rcpt 550 5.2.1 Mailbox not allowed to receive from outside, denied',
@@ -874,40 +719,10 @@ export const RULES: readonly ReplyRule[] = [
     name: 'no such recipient, according to the text',
     stages: MAILBOX_STAGES,
     codes: [550, 551, 552, 553, 554],
-    enhancedCodes: ['', '5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.5.0'],
-    phrases: [
-      'user unknown',
-      'unknown user',
-      'no such user',
-      'no such recipient',
-      'no such mailbox',
-      'no such address',
-      'no such account',
-      'user not found',
-      'mailbox not found',
-      'recipient not found',
-      'account not found',
-      'addressee unknown',
-      'recipient unknown',
-      'unknown recipient',
-      'unknown mailbox',
-      'unknown or illegal user',
-      'invalid recipient',
-      'invalid recipients',
-      'invalid mailbox',
-      'not a valid mailbox',
-      'not a valid recipient',
-      'no mailbox here by that name',
-      'mailbox does not exist',
-      'user does not exist',
-      "user doesn't exist",
-      'account does not exist',
-      'address does not exist',
-      'recipient does not exist',
-      "this user doesn't have a",
-    ],
-    exceptPhrases: OTHER_CAUSE_PHRASES,
-    result: RECIPIENT_UNKNOWN,
+    enhancedCodes: ['', '5.0.', '5.1.0', '5.2.', '5.3.', '5.4.', '5.5.'],
+    phrases: MAILBOX_MISSING_PHRASES,
+    exceptPhrases: [...OTHER_CAUSE_PHRASES, ...NO_MAILBOX_PHRASES],
+    verdict: MAILBOX_MISSING,
     samples: [
       'rcpt 550 <a@b.example>... User unknown',
       'rcpt 550 No such user here',
@@ -924,9 +739,9 @@ export const RULES: readonly ReplyRule[] = [
     stages: ['rcpt'],
     codes: [550],
     enhancedCodes: ['', '5.0.0', '5.5.0'],
-    phrases: ['mailbox unavailable'],
+    phrases: MAILBOX_UNAVAILABLE_PHRASES,
     exceptPhrases: OTHER_CAUSE_PHRASES,
-    result: RECIPIENT_UNKNOWN,
+    verdict: MAILBOX_MISSING,
     samples: [
       'rcpt 550 Requested action not taken: mailbox unavailable',
       'rcpt 550 5.5.0 Requested action not taken: mailbox unavailable (S2017062302).',
@@ -937,16 +752,9 @@ export const RULES: readonly ReplyRule[] = [
     // nobody.
     name: 'mailbox disabled, according to the text',
     stages: MAILBOX_STAGES,
-    phrases: [
-      'mailbox disabled',
-      'mailbox is disabled',
-      'mailbox has been disabled',
-      'mailbox is inactive',
-      'inactive user',
-      'user is inactive',
-    ],
+    phrases: MAILBOX_DISABLED_PHRASES,
     exceptPhrases: [...OTHER_CAUSE_PHRASES, 'your account', 'your mailbox'],
-    result: { kind: 'permanent', reason: 'recipient-disabled', suppress: true },
+    verdict: MAILBOX_DISABLED,
     samples: [
       'rcpt 554 30 Sorry, your message cannot be delivered. This mailbox is disabled (554.30).',
       'content 550 inactive user',
@@ -955,23 +763,8 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'account disabled, according to the text',
     stages: MAILBOX_STAGES,
-    phrases: [
-      'account is disabled',
-      'account disabled',
-      'account has been disabled',
-      'mailbox disabled',
-      'mailbox is disabled',
-      'mailbox has been disabled',
-      'mailbox is inactive',
-      'account is inactive',
-      'account inactive',
-      'inactive user',
-      'user is inactive',
-      'no longer accept*',
-      'mailbox suspended',
-      'user suspended',
-    ],
-    result: { kind: 'permanent', reason: 'recipient-disabled', suppress: false },
+    phrases: [...MAILBOX_DISABLED_PHRASES, ...ACCOUNT_DISABLED_PHRASES, 'no longer accept'],
+    verdict: MAILBOX_REFUSAL,
     samples: ['rcpt 550 5.7.1 Account inactive', 'rcpt 550 Mailbox disabled by policy'],
   },
   {
@@ -979,13 +772,12 @@ export const RULES: readonly ReplyRule[] = [
     name: 'recipient not in the directory of the gateway',
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.4.1'],
-    phrases: [
-      'recipient address rejected: access denied',
-      'recipient addresses rejected: access denied',
-      'recipient addresses rejected : access denied',
-    ],
-    exceptPhrases: OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'denied'),
-    result: RECIPIENT_UNKNOWN,
+    phrases: parsePhrases(`
+      recipient address rejected: access denied, recipient addresses rejected: access denied
+      recipient addresses rejected : access denied
+    `),
+    exceptPhrases: without(OTHER_CAUSE_PHRASES, 'denied'),
+    verdict: MAILBOX_MISSING,
     samples: [
       'rcpt 550 5.4.1 Recipient address rejected: Access denied. [AM0EUR02FT001.eop-EUR02.prod.protection.outlook.com]',
       'rcpt 550 5.4.1 Recipient address rejected: Access denied',
@@ -1001,23 +793,23 @@ export const RULES: readonly ReplyRule[] = [
     phrases: ['address rejected'],
     exceptPhrases: [
       ...OTHER_CAUSE_PHRASES,
-      'recipient address*',
-      'address rejected:*',
+      'recipient address',
+      'address rejected:',
       'address rejected by',
       'address rejected due',
       'address rejected because',
       'address rejected for',
     ],
-    result: RECIPIENT_UNKNOWN,
+    verdict: MAILBOX_MISSING,
     samples: ['rcpt 550 #5.1.0 Address rejected.', 'rcpt 550 #5.1.0 a@b.example Address rejected'],
   },
   {
     name: 'address without a route',
     stages: MAILBOX_STAGES,
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.2', '5.4.0', '5.4.4', '5.5.0'],
-    phrases: ['unrouteable address', 'unroutable address'],
+    phrases: parsePhrases('unrouteable address, unroutable address'),
     exceptPhrases: OTHER_CAUSE_PHRASES,
-    result: RECIPIENT_UNKNOWN,
+    verdict: MAILBOX_MISSING,
     samples: ['rcpt 550 Unrouteable address', 'rcpt 550 <a@b.example>: unroutable address'],
   },
 
@@ -1026,8 +818,8 @@ export const RULES: readonly ReplyRule[] = [
     name: 'sender refused',
     stages: ['mail', 'rcpt', 'content'],
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.7', '5.1.8', '5.4.0', '5.5.0'],
-    phrases: ['sender*', 'from address*', 'mail from', 'return path', 'envelope from'],
-    result: { kind: 'permanent', reason: 'sender-refused', suppress: false },
+    phrases: parsePhrases('sender, from address, mail from, return path, envelope from'),
+    verdict: SENDER_REFUSAL,
     samples: [
       'rcpt 550 5.1.8 <a@b.example>: Sender address rejected: Domain not found',
       'mail 553 5.1.8 <a@b.example>... Domain of sender address does not exist',
@@ -1040,32 +832,22 @@ export const RULES: readonly ReplyRule[] = [
     name: 'sender refused, according to the code',
     stages: ['mail', 'rcpt', 'content'],
     enhancedCodes: ['5.1.7', '5.1.8'],
-    result: { kind: 'permanent', reason: 'sender-refused', suppress: false },
+    verdict: SENDER_REFUSAL,
     samples: ['mail 501 5.1.7 Invalid address'],
   },
   {
     // Some servers answer with a code of the recipient.
     name: 'sender does not exist',
     stages: ['mail', 'rcpt', 'content'],
-    phrases: [
-      'sender does not exist',
-      'sender not found',
-      'sender unknown',
-      'unknown sender',
-      'no such sender',
-      'sender address rejected',
-      'sender rejected',
-      'sender domain*',
-      'sender verify*',
-    ],
-    result: { kind: 'permanent', reason: 'sender-refused', suppress: false },
+    phrases: [...SENDER_PHRASES, 'sender does not exist', 'sender unknown', 'unknown sender', 'no such sender'],
+    verdict: SENDER_REFUSAL,
     samples: ['rcpt 550 5.1.1 Sender does not exist', 'rcpt 550 5.1.1 <a@b.example>: Sender address rejected'],
   },
   {
     name: 'policy',
     stages: ['mail', ...MESSAGE_STAGES],
     enhancedCodes: ['5.7.'],
-    result: { kind: 'permanent', reason: 'policy', suppress: false },
+    verdict: POLICY_REFUSAL,
     samples: [
       'rcpt 550 5.7.1 Access denied',
       'content 550 5.7.1 This message violates b.example email policy. - gcdp',
@@ -1076,22 +858,22 @@ export const RULES: readonly ReplyRule[] = [
   {
     name: 'refused by policy, according to the text',
     stages: MESSAGE_STAGES,
-    phrases: ['policy', 'administrative prohibition', 'rejected due to', 'access denied'],
-    result: { kind: 'permanent', reason: 'policy', suppress: false },
+    phrases: [...POLICY_PHRASES, 'policy', 'rejected due to'],
+    verdict: POLICY_REFUSAL,
     samples: ['rcpt 550 Administrative prohibition', 'rcpt 550 Rejected by local policy', 'rcpt 554 Denied by policy'],
   },
   {
     name: 'message refused with the invalid code 571',
     codes: [571],
-    result: { kind: 'permanent', reason: 'policy', suppress: false },
-    samples: ['rcpt 571 Delivery not authorized, message refused', 'content 571 Message blocked'],
+    verdict: POLICY_REFUSAL,
+    samples: ['content 571 Message blocked'],
   },
 
   // ── Protocol errors ───────────────────────────────────────────────────────────────────────────────────
   {
     name: 'unexpected command or syntax error',
     codes: [500, 501, 502, 503, 504, 555],
-    result: { kind: 'temporary', reason: 'unknown', scope: 'transport' },
+    verdict: PROTOCOL_FAULT,
     samples: [
       'data 503 5.5.1 Error: need RCPT command',
       'mail 500 5.5.1 Command unrecognized',
@@ -1099,5 +881,168 @@ export const RULES: readonly ReplyRule[] = [
       'rcpt 501 5.5.4 Syntax error in parameters',
       'data 502 5.5.1 Unrecognized command.',
     ],
+  },
+
+  // ── Texts without a code, and replies that match no rule above ────────────────────────────────────────
+  {
+    name: 'mailbox full, in prose',
+    form: 'any',
+    phrases: MAILBOX_FULL_PHRASES,
+    verdict: MAILBOX_FULL,
+    samples: [
+      "The recipient's mailbox is full and cannot take messages now.",
+      'user is over quota: 52428800 of 52428800',
+      'Das Postfach des Empfängers ist voll.',
+      'La boîte aux lettres est pleine.',
+      '宛先のメールボックスがいっぱいのため、受信できませんでした。',
+      'Превышена квота почтового ящика',
+      '对方邮箱已满，暂时无法接收。',
+    ],
+  },
+  {
+    name: 'greylisted, in prose',
+    form: 'prose',
+    phrases: parsePhrases('greylist, graylist'),
+    verdict: GREYLISTED,
+    samples: ['The message was greylisted.'],
+  },
+  {
+    name: 'throttled, in prose',
+    form: 'any',
+    phrases: parsePhrases(
+      'too many connections, receiving mail at a rate, rate limit, ratelimit, too many messages too quickly',
+    ),
+    verdict: THROTTLED,
+    samples: ['You have sent too many messages too quickly.'],
+  },
+  {
+    name: 'mailbox temporarily disabled, in prose',
+    form: 'any',
+    phrases: parsePhrases('temporarily disabled, temporarily suspended, temporarily inactive, temporarily locked'),
+    verdict: MAILBOX_CLOSED,
+    samples: ['This mailbox is temporarily suspended.'],
+  },
+  {
+    name: 'temporary failure, in prose',
+    form: 'any',
+    phrases: ['found, try again', ...TEMPORARY_PHRASES],
+    exceptPhrases: parsePhrases('not temporary, no temporary, non-temporary, nicht vorübergehend'),
+    verdict: RECIPIENT_UNAVAILABLE,
+    samples: [
+      'Der Empfang ist vorübergehend gestört.',
+      'サーバーが一時的に利用できません',
+      'The server is busy; please try again later.',
+    ],
+  },
+  {
+    name: 'reputation, in prose',
+    form: 'any',
+    phrases: REPUTATION_PHRASES,
+    verdict: REPUTATION_REFUSAL,
+    samples: ['the sender is listed at spamhaus'],
+  },
+  {
+    name: 'authentication, in prose',
+    form: 'any',
+    phrases: AUTHENTICATION_PHRASES,
+    verdict: SENDER_FAULT,
+    samples: ['Relaying is not permitted for this destination.'],
+  },
+  {
+    name: 'content refused, in prose',
+    form: 'any',
+    phrases: CONTENT_PHRASES,
+    exceptPhrases: ['antispam recipient check'],
+    verdict: CONTENT_REFUSAL,
+    samples: ['The message was classified as spam and refused.', 'メッセージは迷惑メールと判断されました'],
+  },
+  {
+    name: 'sender refused, in prose',
+    form: 'any',
+    phrases: SENDER_PHRASES,
+    verdict: SENDER_REFUSAL,
+    samples: ['The list refused the message: invalid sender.'],
+  },
+  {
+    name: 'policy, in prose',
+    form: 'prose',
+    phrases: ['blocked', 'message refused', ...POLICY_PHRASES],
+    exceptPhrases: ['recipient address rejected: access denied'],
+    verdict: POLICY_REFUSAL,
+    samples: ['You are not allowed to send mail to this group.'],
+  },
+  {
+    name: 'message too large, in prose',
+    form: 'any',
+    phrases: SIZE_PHRASES,
+    exceptPhrases: NO_SIZE_PHRASES,
+    verdict: SIZE_REFUSAL,
+    samples: ['Your message exceeds the maximum size that this server accepts.', 'Die Nachricht ist zu groß.'],
+  },
+  {
+    name: 'mail loop or protocol',
+    form: 'any',
+    phrases: LOOP_PHRASES,
+    verdict: LOOP_REFUSAL,
+    samples: ['554 too many hops 26 (25 max)', 'mail for host.example loops back to myself'],
+  },
+  {
+    name: 'recipient’s domain does not exist, in prose',
+    form: 'prose',
+    phrases: [...DOMAIN_MISSING_PHRASES, ...VAGUE_DOMAIN_PHRASES],
+    exceptPhrases: parsePhrases(`
+      try again, temporar, servfail, sender domain, helo, ehlo, client host, your domain, from domain
+      domain of sender, sender address, reverse
+    `),
+    verdict: DOMAIN_MISSING,
+    samples: [
+      'The address uses a domain that could not be found: host not found.',
+      'Die Domain existiert nicht.',
+      'домен не найден',
+    ],
+  },
+  {
+    name: 'mailbox disabled, in prose',
+    form: 'prose',
+    phrases: [...MAILBOX_DISABLED_PHRASES, ...ACCOUNT_DISABLED_PHRASES],
+    exceptPhrases: NO_MAILBOX_PHRASES,
+    verdict: MAILBOX_DISABLED,
+    samples: ['The account has been closed.'],
+  },
+  {
+    name: 'no such recipient, in prose',
+    form: 'prose',
+    phrases: [...MAILBOX_MISSING_PHRASES, ...VAGUE_MAILBOX_PHRASES, ...MAILBOX_UNAVAILABLE_PHRASES],
+    exceptPhrases: NO_MAILBOX_PHRASES,
+    verdict: MAILBOX_MISSING,
+    samples: [
+      'There is no one here with that name: no such user.',
+      "L'adresse que vous avez saisie n'existe pas.",
+      'El usuario no existe en este servidor.',
+      'Die Adresse ist unbekannt.',
+      'このアドレスは存在しません。',
+      '收件人不存在，请检查地址。',
+      'Такого пользователя нет: пользователь не найден',
+    ],
+  },
+  {
+    name: 'delivery stopped after retries',
+    form: 'any',
+    phrases: EXPIRY_PHRASES,
+    verdict: RECIPIENT_UNAVAILABLE,
+    samples: [
+      'I tried for five days and the host did not respond.',
+      'retry timeout exceeded',
+      'Delivery was aborted after 72 hours.',
+      'Zeitüberschreitung beim Verbindungsaufbau',
+    ],
+  },
+  {
+    name: 'server not reached, according to the code',
+    enhancedCodes: parsePhrases(`
+      5.3.1, 5.3.2, 5.4.1, 5.4.2, 5.4.3, 5.4.5, 5.4.7, 5.4.300, 5.4.312, 5.4.316, 5.4.317, 5.4.318, 5.4.319
+    `),
+    verdict: RECIPIENT_UNAVAILABLE,
+    samples: ['rcpt 550 5.4.7 no'],
   },
 ];

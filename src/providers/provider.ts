@@ -1,6 +1,6 @@
 /** Defines a provider: the profile of its relay, and the format and authentication of its events. */
 
-import type { ReplyRule } from '../model/reply-rule.ts';
+import type { FailureRule } from '../model/failure-rule.ts';
 import type { Authenticate, ParsedSecret } from './authentication.ts';
 import type { EventMeaning, ProviderRequest, ReadResult } from './event.ts';
 
@@ -34,7 +34,7 @@ export type RelayParameter = 'stream' | 'configuration-set';
 export type RelayParameters = Readonly<Partial<Record<RelayParameter, string>>>;
 
 /** A documented reply of a provider's relay. */
-export interface RelayReply extends ReplyRule {
+export interface RelayReply extends FailureRule {
   /** The page that contains the reply. */
   readonly source: string;
 }

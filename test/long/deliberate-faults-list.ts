@@ -225,8 +225,8 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     name: 'unknown-failure-permanent',
     effect: 'a reply that nobody understands bounces the message',
     file: 'src/classify/classify.ts',
-    find: "return { kind: 'temporary', reason: 'unknown', scope: 'transport' };",
-    replace: "return { kind: 'permanent', reason: 'unknown', suppress: false };",
+    find: 'if (replyClass === 5 && isFinal(verdict, reply))',
+    replace: "if (replyClass === 5 || verdict.category === 'unknown')",
     part: ['test/unit/classify/'],
   },
   {

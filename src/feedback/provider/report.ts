@@ -4,16 +4,17 @@ import type { Failure } from '../../model/failure.ts';
 import type { Evidence, FeedbackEvent, FeedbackReport } from '../../model/feedback.ts';
 import type { Diagnosis, ProviderEvent, ProviderFact } from '../../providers/event.ts';
 import type { EventProviderName } from '../../providers/provider.ts';
+import { parseEnhancedStatus } from '../read/codes.ts';
 import {
+  createDiagnose,
+  type Diagnose,
   decideProviderFailure,
-  type FailureClassification,
+  type Diagnosis as FailureDiagnosis,
   isFaultless,
   namesProviderList,
   toTemporaryFailure,
-} from '../read/classify-failure.ts';
-import { parseEnhancedStatus } from '../read/codes.ts';
+} from '../read/diagnosis.ts';
 import { createEvidence, parseFieldAddress, toOneLine } from '../read/evidence.ts';
-import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
 
 const MAX_TYPE_LENGTH = 80;
 /** The number of hexadecimal digits that follow the message id in the digest of an event: 128 bits. */
@@ -36,12 +37,12 @@ export function createEventReports(
     signsKeyOnly,
   }: { readonly now: number; readonly usesReferences: boolean; readonly signsKeyOnly: boolean },
 ): readonly FeedbackReport[] {
-  const classifier = createFailureClassifier();
+  const diagnose = createDiagnose();
   return events.map((event) => {
     const type = toOneLine(event.type, MAX_TYPE_LENGTH) ?? 'event';
     return {
       messageRef: createMessageRef(provider, event, usesReferences),
-      events: [toFeedbackEvent(event, type, classifier)],
+      events: [toFeedbackEvent(event, type, diagnose)],
       source: provider,
       digest: signsKeyOnly ? computeKeyDigest(provider, event.key) : computeEventDigest(provider, event),
       at: now,
@@ -82,7 +83,7 @@ function createMessageRef(
   return reference === null || !usesReferences ? null : { reference: `${provider}:${reference}` };
 }
 
-function toFeedbackEvent(event: ProviderEvent, type: string, classifier: FailureClassifier): FeedbackEvent {
+function toFeedbackEvent(event: ProviderEvent, type: string, diagnose: Diagnose): FeedbackEvent {
   const { fact } = event;
   const evidence = createEventEvidence(fact.diagnosis, type);
   const members = { recipient: readRecipient(event), alias: null, evidence };
@@ -90,22 +91,22 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
     case 'bounce':
       return namesProviderList(fact.diagnosis.diagnostic ?? '')
         ? { ...members, kind: 'provider-suppressed' }
-        : { ...members, kind: 'bounce', permanent: true, failure: classifyBounce(fact, classifier) };
+        : { ...members, kind: 'bounce', permanent: true, failure: classifyBounce(fact, diagnose) };
     case 'complaint':
       return { ...members, kind: 'complaint', feedbackType: 'abuse' };
     case 'provider-suppressed': {
-      const classification = classifyText(fact.diagnosis, classifier);
+      const diagnosed = diagnoseText(fact.diagnosis, diagnose);
       const isListed =
-        fact.reason !== 'unknown' || namesProviderList(fact.diagnosis.diagnostic ?? '') || !isFaultless(classification);
+        fact.reason !== 'unknown' || namesProviderList(fact.diagnosis.diagnostic ?? '') || !isFaultless(diagnosed);
       return isListed
         ? { ...members, kind: 'provider-suppressed' }
-        : { ...members, kind: 'bounce', permanent: true, failure: classification.failure };
+        : { ...members, kind: 'bounce', permanent: true, failure: diagnosed.failure };
     }
     case 'deferred':
       return {
         ...members,
         kind: 'delayed',
-        failure: toTemporaryFailure(classifyText(fact.diagnosis, classifier).failure),
+        failure: toTemporaryFailure(diagnoseText(fact.diagnosis, diagnose).failure),
       };
     case 'delivered':
       return { ...members, kind: 'confirmed' };
@@ -121,14 +122,14 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
  */
 function classifyBounce(
   { failureClass, diagnosis }: Extract<ProviderFact, { kind: 'bounce' }>,
-  classifier: FailureClassifier,
+  diagnose: Diagnose,
 ): Failure {
-  const classification = classifyText(diagnosis, classifier);
-  return failureClass === 'by-text' ? classification.failure : decideProviderFailure(failureClass, classification);
+  const diagnosed = diagnoseText(diagnosis, diagnose);
+  return failureClass === 'by-text' ? diagnosed.failure : decideProviderFailure(failureClass, diagnosed);
 }
 
-function classifyText({ diagnostic, status }: Diagnosis, classifier: FailureClassifier): FailureClassification {
-  return classifier.classify(diagnostic ?? '', parseEnhancedStatus(status ?? ''));
+function diagnoseText({ diagnostic, status }: Diagnosis, diagnose: Diagnose): FailureDiagnosis {
+  return diagnose(diagnostic ?? '', parseEnhancedStatus(status ?? ''));
 }
 
 /**

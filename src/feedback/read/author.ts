@@ -1,4 +1,6 @@
 /** Determines the author of a received message: a mail server, an automatic responder or a person. */
+
+import { containsPhrase } from '../../classify/text.ts';
 import { decodeHeaderValue } from './decode.ts';
 import { type Entity, isDeliveryStatus, listLeafParts } from './entity.ts';
 import { findFieldValue } from './fields.ts';
@@ -12,7 +14,6 @@ import {
   REPLY_PREFIXES,
   SERVER_SENDERS,
 } from './kind-phrases.ts';
-import { containsPhrase } from './phrases.ts';
 
 export type AuthorKind = 'server' | 'machine' | 'person';
 

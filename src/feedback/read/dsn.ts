@@ -3,15 +3,16 @@
  * separator, fields with comments, unknown actions. If the diagnostic is missing or matches no rule, the free text of
  * the notification determines the result.
  */
+import { containsPhrase, normalizeText } from '../../classify/text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
-import { type FailureClassification, toTemporaryFailure } from './classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from './codes.ts';
 import { decodeEncodedWords } from './decode.ts';
+import { type Diagnose, type Diagnosis, toTemporaryFailure } from './diagnosis.ts';
 import { type Entity, isDeliveryStatus, listLeafParts } from './entity.ts';
 import { createEvidence, parseFieldAddress, stripType } from './evidence.ts';
-import type { FailureClassifier } from './failure-classifier.ts';
 import { type Field, findFieldValue, readFieldGroups } from './fields.ts';
 import type { FreeText } from './free-text.ts';
+import { DELAY_PHRASES } from './kind-phrases.ts';
 
 /** Maximum number of events of one report, for all groups and parts together. */
 export const MAX_EVENTS = 100;
@@ -21,7 +22,7 @@ export interface ReportContext {
   readonly freeText: FreeText;
   /** Failed recipients that the header or the free text of the notification names. */
   readonly recipients: readonly string[];
-  readonly classifier: FailureClassifier;
+  readonly diagnose: Diagnose;
 }
 
 /** Fields that occur once per recipient. A second occurrence begins the fields of the next recipient. */
@@ -158,11 +159,11 @@ function createEvent(
   const recipientMembers = { recipient, alias, evidence };
   switch (determineAction(findFieldValue(fields, 'action') ?? '', status, context, recipient)) {
     case 'failed': {
-      const { permanent, failure } = classifyFields(diagnostics, status, context, alias ?? recipient);
+      const { permanent, failure } = diagnoseFields(diagnostics, status, context, alias ?? recipient);
       return { ...recipientMembers, kind: 'bounce', permanent, failure };
     }
     case 'delayed': {
-      const { failure } = classifyFields(diagnostics, status, context, alias ?? recipient);
+      const { failure } = diagnoseFields(diagnostics, status, context, alias ?? recipient);
       return { ...recipientMembers, kind: 'delayed', failure: toTemporaryFailure(failure) };
     }
     case 'delivered':
@@ -218,7 +219,7 @@ function determineAction(
   if (action.startsWith('delay')) return 'delayed';
   if (['deliver', 'relay', 'expand'].some((prefix) => action.startsWith(prefix))) return 'delivered';
   if (status?.startsWith('2.') === true) return 'delivered';
-  const isDelayed = context.classifier.reportsDelay(context.freeText.getSection(recipient));
+  const isDelayed = containsPhrase(normalizeText(context.freeText.getSection(recipient)), DELAY_PHRASES);
   return isDelayed || (status?.startsWith('4.') === true && action === '') ? 'delayed' : 'failed';
 }
 
@@ -262,17 +263,17 @@ function joinDiagnostics(fields: readonly Field[]): string {
 }
 
 /**
- * Classifies a failure by its diagnostics and its status. If neither contains a known cause, the free text determines
+ * Diagnoses a failure by its diagnostics and its status. If neither contains a known cause, the free text determines
  * the result.
  */
-function classifyFields(
+function diagnoseFields(
   diagnostics: string,
   status: string | null,
-  { freeText, classifier }: ReportContext,
+  { freeText, diagnose }: ReportContext,
   recipient: string | null,
-): FailureClassification {
-  const fieldClassification = classifier.classify(diagnostics, status);
-  if (fieldClassification.isKnown || freeText.text.trim() === '') return fieldClassification;
-  const textClassification = freeText.classify(recipient, status);
-  return textClassification.isKnown ? textClassification : fieldClassification;
+): Diagnosis {
+  const fieldDiagnosis = diagnose(diagnostics, status);
+  if (fieldDiagnosis.isKnown || freeText.text.trim() === '') return fieldDiagnosis;
+  const textDiagnosis = freeText.diagnose(recipient, status);
+  return textDiagnosis.isKnown ? textDiagnosis : fieldDiagnosis;
 }

@@ -3,12 +3,12 @@
  * the cause for each recipient. The phrases are in separate data files. The result is empty if the message is not a
  * bounce.
  */
+import { containsPhrase, normalizeText } from '../../classify/text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { AuthorKind } from './author.ts';
-import { type FailureClassification, toTemporaryFailure } from './classify-failure.ts';
 import { findEnhancedStatus, findReplyCode } from './codes.ts';
+import { type Diagnose, type Diagnosis, toTemporaryFailure } from './diagnosis.ts';
 import { createEvidence } from './evidence.ts';
-import type { FailureClassifier } from './failure-classifier.ts';
 import {
   DELAY_PHRASES,
   FAILURE_PHRASES,
@@ -17,7 +17,6 @@ import {
   UNREAL_FAILURE_PHRASES,
 } from './kind-phrases.ts';
 import { RETURNED_MESSAGE_FIELDS, RETURNED_MESSAGE_HEADINGS } from './layout-phrases.ts';
-import { containsPhrase, normalizeText } from './phrases.ts';
 import { type FoundAddress, findAddresses } from './report-addresses.ts';
 
 const MAX_RECIPIENTS = 100;
@@ -43,10 +42,10 @@ export interface FreeText {
   readonly text: string;
   readonly recipients: readonly FreeTextRecipient[];
   /**
-   * Classifies the failure of this recipient. If the text about the recipient contains no known cause, classifies the
+   * Diagnoses the failure of this recipient. If the text about the recipient contains no known cause, diagnoses the
    * text that concerns all recipients.
    */
-  readonly classify: (recipient: string | null, status: string | null) => FailureClassification;
+  readonly diagnose: (recipient: string | null, status: string | null) => Diagnosis;
   /** Returns the text about this recipient, or the beginning of the whole text if no text is about the recipient. */
   readonly getSection: (recipient: string | null) => string;
 }
@@ -59,8 +58,8 @@ export interface KnownAddresses {
   readonly recipients: ReadonlySet<string>;
 }
 
-/** Parses the text of a bounce. Failures are classified on demand by the classifier of the report. */
-export function readFreeText(text: string, knownAddresses: KnownAddresses, classifier: FailureClassifier): FreeText {
+/** Parses the text of a bounce. Failures are diagnosed on demand. */
+export function readFreeText(text: string, knownAddresses: KnownAddresses, diagnose: Diagnose): FreeText {
   const body = removeHeaderLines(removeReturnedMessage(text.slice(0, 4 * MAX_LENGTH)).slice(0, MAX_LENGTH));
   const foundAddresses = findAddresses(body).filter(
     ({ address, role }) => role !== 'other' && !knownAddresses.notRecipients.has(address.toLowerCase()),
@@ -78,13 +77,13 @@ export function readFreeText(text: string, knownAddresses: KnownAddresses, class
       recipient: originalAddress ?? address,
       alias: originalAddress === null ? null : address,
     })),
-    classify: (recipient, status) => {
+    diagnose: (recipient, status) => {
       const section = findSection(recipient);
-      const sectionResult = classifier.classify(section?.reason ?? section?.text ?? '', status);
+      const sectionResult = diagnose(section?.reason ?? section?.text ?? '', status);
       if (sectionResult.isKnown) return sectionResult;
       // Text about one recipient does not concern the other recipients. Text before the first recipient concerns all
       // recipients.
-      return classifier.classify(sections.size > 1 ? leadingText : excerpt, status);
+      return diagnose(sections.size > 1 ? leadingText : excerpt, status);
     },
     getSection: (recipient) => {
       const section = findSection(recipient);
@@ -141,7 +140,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
     isDelay ||
     containsPhrase(subject, FAILURE_PHRASES) ||
     containsPhrase(text, FAILURE_PHRASES) ||
-    freeText.classify(null, null).isKnown;
+    freeText.diagnose(null, null).isKnown;
   if (!isBounce) return [];
   const namedRecipients =
     failedRecipients.length > 0
@@ -151,7 +150,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
   return eventRecipients.slice(0, MAX_RECIPIENTS).map(({ recipient, alias }) => {
     const sectionText = freeText.getSection(alias ?? recipient);
     const evidence = createEvidence(findEnhancedStatus(sectionText), sectionText, reportingHost);
-    const { permanent, failure } = freeText.classify(alias ?? recipient, null);
+    const { permanent, failure } = freeText.diagnose(alias ?? recipient, null);
     if (isDelay && !hasPermanentCode(sectionText))
       return { kind: 'delayed', recipient, alias, evidence, failure: toTemporaryFailure(failure) };
     return { kind: 'bounce', recipient, alias, evidence, permanent, failure };

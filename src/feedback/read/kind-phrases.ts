@@ -2,7 +2,7 @@
  * Phrases that determine the kind of a received message: a delivery failure, a delay, an automatic reply, a message of
  * a mail server. Phrases are in lower case and match at the beginning of a word (phrases.ts).
  */
-import { parsePhrases } from './phrases.ts';
+import { parsePhrases } from '../../classify/text.ts';
 
 /** Phrases that report a delivery failure. */
 export const FAILURE_PHRASES: readonly string[] = parsePhrases(`

@@ -2,7 +2,7 @@
  * Phrases about the layout of free-text bounce messages, in lower case: text before a recipient, the beginning of the
  * returned message, and persons who are not the recipient. causes.ts contains the phrases about causes.
  */
-import { parsePhrases } from './phrases.ts';
+import { parsePhrases } from '../../classify/text.ts';
 
 /**
  * Local parts of support contacts and of programs. An address with one of these local parts is never the failed

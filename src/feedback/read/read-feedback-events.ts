@@ -3,18 +3,19 @@
  * 3464), an automatic reply (RFC 3834), a free-text bounce, or an unknown message. A person's answer has no events. The
  * function is pure and never throws. The cost is linear in the size of the message, and the number of events is bounded.
  */
+
+import { normalizeText } from '../../classify/text.ts';
 import { convertHtmlToText } from '../../message/html-text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import { readArfEvents } from './arf.ts';
 import { type AuthorKind, detectAuthor, isReply } from './author.ts';
 import { decodeHeaderValue } from './decode.ts';
+import { createDiagnose, type Diagnose } from './diagnosis.ts';
 import { findReportingHost, MAX_EVENTS, type ReportContext, readDsnEvents, readStatusEvents } from './dsn.ts';
 import { type Entity, isDeliveryStatus, listLeafParts, readEntity } from './entity.ts';
 import { createEvidence } from './evidence.ts';
-import { createFailureClassifier, type FailureClassifier } from './failure-classifier.ts';
 import { findFieldValue, readFields } from './fields.ts';
 import { type FreeText, type KnownAddresses, readFreeText, readFreeTextEvents } from './free-text.ts';
-import { normalizeText } from './phrases.ts';
 import { findAddresses } from './report-addresses.ts';
 
 /** Maximum number of octets of a message that are read. The content of a report precedes the returned message. */
@@ -31,38 +32,35 @@ const MAX_WRAPPER_TEXT_LENGTH = 200;
 /**
  * Returns the events of a raw message: one event for each recipient, and at most 100 events. The first Return-Path field
  * of the message, if it has one, is the sender of its envelope. `classifier` must not be used for another message. After
- * the call, `classifier.cost` returns the cost of the classification.
+ * the call, `diagnose.cost` returns the cost of the classification.
  */
-export function readFeedbackEvents(
-  raw: Uint8Array,
-  classifier: FailureClassifier = createFailureClassifier(),
-): readonly FeedbackEvent[] {
-  const events = readMessage(readEntity(raw.subarray(0, MAX_BYTES)), 0, classifier);
+export function readFeedbackEvents(raw: Uint8Array, diagnose: Diagnose = createDiagnose()): readonly FeedbackEvent[] {
+  const events = readMessage(readEntity(raw.subarray(0, MAX_BYTES)), 0, diagnose);
   return removeDuplicates(events).slice(0, MAX_EVENTS);
 }
 
-function readMessage(message: Entity, depth: number, classifier: FailureClassifier): readonly FeedbackEvent[] {
+function readMessage(message: Entity, depth: number, diagnose: Diagnose): readonly FeedbackEvent[] {
   const complaintEvents = readArfEvents(message);
   if (complaintEvents.length > 0) return complaintEvents;
   // A gateway can forward the bounce as the first part and append its own text.
   const firstLeaf = listLeafParts(message)[0];
   const leadingMessage =
     depth < MAX_WRAPPING_DEPTH && message !== firstLeaf && firstLeaf?.type === 'message/rfc822' ? firstLeaf : null;
-  const forwardedEvents = leadingMessage === null ? [] : readEmbedded(leadingMessage, depth, classifier);
+  const forwardedEvents = leadingMessage === null ? [] : readEmbedded(leadingMessage, depth, diagnose);
   if (forwardedEvents.length > 0) return forwardedEvents;
 
   const subjectLine = decodeHeaderValue(findFieldValue(message.fields, 'subject') ?? '');
   const subject = normalizeText(subjectLine);
   const author = detectAuthor(message, subject);
   const text = removeReportedSubject(readText(message), message);
-  const freeText = readFreeText(text, collectKnownAddresses(message), classifier);
+  const freeText = readFreeText(text, collectKnownAddresses(message), diagnose);
   const failedRecipients = findAddresses(decodeHeaderValue(findFieldValue(message.fields, 'x-failed-recipients') ?? ''))
     .slice(0, MAX_EVENTS)
     .map(({ address }) => address);
   const context: ReportContext = {
     freeText,
     recipients: failedRecipients.length > 0 ? failedRecipients : freeText.recipients.map(({ recipient }) => recipient),
-    classifier,
+    diagnose,
   };
   const dsnEvents = readDsnEvents(message, context);
   if (dsnEvents.length > 0) return dsnEvents;
@@ -89,14 +87,14 @@ function readMessage(message: Entity, depth: number, classifier: FailureClassifi
       : null;
   // `leadingMessage` has already been read.
   const wrappedEvents =
-    wrappedMessage === null || wrappedMessage === leadingMessage ? [] : readEmbedded(wrappedMessage, depth, classifier);
+    wrappedMessage === null || wrappedMessage === leadingMessage ? [] : readEmbedded(wrappedMessage, depth, diagnose);
   if (wrappedEvents.length > 0) return wrappedEvents;
   return [{ kind: 'unknown', reason: describeUnknownMessage(author, freeText) }];
 }
 
 /** Reads an embedded message. The result is empty if the message is not a bounce or complaint. */
-function readEmbedded(part: Entity, depth: number, classifier: FailureClassifier): readonly FeedbackEvent[] {
-  const events = readMessage(readEntity(Buffer.from(part.decodeOctets(), 'latin1')), depth + 1, classifier);
+function readEmbedded(part: Entity, depth: number, diagnose: Diagnose): readonly FeedbackEvent[] {
+  const events = readMessage(readEntity(Buffer.from(part.decodeOctets(), 'latin1')), depth + 1, diagnose);
   return events.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : events;
 }
 

@@ -7,10 +7,15 @@ import type { Failure } from '../../model/failure.ts';
 import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import { isMessageId } from '../../model/submission.ts';
 import { type Json, toObject, toText } from '../../providers/json.ts';
-import { decideProviderFailure, toTemporaryFailure, withFailureClass } from '../read/classify-failure.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from '../read/codes.ts';
+import {
+  createDiagnose,
+  type Diagnose,
+  decideProviderFailure,
+  toTemporaryFailure,
+  withFailureClass,
+} from '../read/diagnosis.ts';
 import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
-import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
 
 export type SesEvent =
   /**
@@ -107,7 +112,7 @@ function readBounce(bounce: Json): readonly FeedbackEvent[] {
     // The bounce contains no delivery status. The provider uses the sub-type `General` for out-of-office replies too.
     return [{ kind: 'auto-reply', evidence: readEvidence({}, bounce, `${type} ${subType}`) }];
   }
-  const classifier = createFailureClassifier();
+  const diagnose = createDiagnose();
   const isSuppressed = type === 'Permanent' && SUPPRESSED_SUB_TYPES.includes(subType);
   return (recipients.length === 0 ? [{}] : recipients).map((recipientObject) => {
     const evidence = readEvidence(recipientObject, bounce, `${type} ${subType}`);
@@ -116,7 +121,7 @@ function readBounce(bounce: Json): readonly FeedbackEvent[] {
     return {
       ...members,
       kind: 'bounce',
-      ...classifyBounce(type, subType, recipientObject, classifier),
+      ...classifyBounce(type, subType, recipientObject, diagnose),
     };
   });
 }
@@ -145,15 +150,15 @@ function classifyBounce(
   type: string,
   subType: string,
   recipient: Json,
-  classifier: FailureClassifier,
+  diagnose: Diagnose,
 ): { readonly permanent: boolean; readonly failure: Failure } {
   const [diagnostic, status] = [toText(recipient.diagnosticCode), readStatus(recipient)];
-  const classification = classifier.classify(diagnostic ?? '', status);
+  const diagnosis = diagnose(diagnostic ?? '', status);
   if (type !== 'Permanent') {
     const knownFailure = Object.hasOwn(TRANSIENT_FAILURES, subType) ? TRANSIENT_FAILURES[subType] : undefined;
     return {
       permanent: type === 'Transient' || type === 'Undetermined',
-      failure: knownFailure ?? withFailureClass('soft', classification.failure),
+      failure: knownFailure ?? withFailureClass('soft', diagnosis.failure),
     };
   }
   // The sub-type `NoEmail` means that the address does not exist, unless the diagnostic or the status reports a policy
@@ -163,11 +168,11 @@ function classifyBounce(
     diagnostic === null && status === null
       ? subType === 'General' || subType === 'NoEmail'
       : subType === 'NoEmail' &&
-        classification.permanent &&
+        diagnosis.permanent &&
         !isPolicyStatus(status) &&
         !isPolicyStatus(findEnhancedStatus(diagnostic ?? ''));
-  const failureClass = isMailboxMissing ? 'hard' : classification.failure.class;
-  return { permanent: true, failure: decideProviderFailure(failureClass, classification) };
+  const failureClass = isMailboxMissing ? 'hard' : diagnosis.failure.class;
+  return { permanent: true, failure: decideProviderFailure(failureClass, diagnosis) };
 }
 
 /** RFC 3463 section 3.8: a status code with the subject 7 concerns security or a policy. */
@@ -214,11 +219,11 @@ const DELAY_FAILURES: Readonly<Record<string, Failure>> = {
 };
 
 function readDelay(delay: Json): readonly FeedbackEvent[] {
-  const classifier = createFailureClassifier();
+  const diagnose = createDiagnose();
   const type = toText(delay.delayType) ?? '';
   const recipients = toObjects(delay.delayedRecipients);
   return (recipients.length === 0 ? [{}] : recipients).map((item) => {
-    const { failure } = classifier.classify(toText(item.diagnosticCode) ?? '', readStatus(item));
+    const { failure } = diagnose(toText(item.diagnosticCode) ?? '', readStatus(item));
     return {
       ...toRecipientMembers(item.emailAddress, readEvidence(item, delay, type)),
       kind: 'delayed',

@@ -1,4 +1,5 @@
 /** The documented replies of the relay of MailerSend. */
+import { THROTTLED } from '../../model/failure-rule.ts';
 import type { RelayReply } from '../provider.ts';
 
 const ERROR_421_URL = 'https://www.mailersend.com/help/smtp-configuration-421-error';
@@ -9,7 +10,7 @@ export const MAILERSEND_REPLIES: readonly RelayReply[] = [
     codes: [421],
     // The relay accepts further messages on a new connection, so the circuit breaker stays closed.
     phrases: ['service not available'],
-    result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    verdict: THROTTLED,
     stages: ['mail', 'rcpt', 'data', 'content'],
     samples: ['mail 421 Service not available'],
     source: ERROR_421_URL,

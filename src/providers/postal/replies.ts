@@ -1,4 +1,5 @@
 /** The documented replies of the SMTP server of Postal (app/lib/smtp_server/client.rb). */
+import { CONFIGURATION_FAULT, SENDER_FAULT, SIZE_REFUSAL } from '../../model/failure-rule.ts';
 import type { RelayReply } from '../provider.ts';
 
 const CLIENT_URL = 'https://github.com/postalserver/postal/blob/main/app/lib/smtp_server/client.rb';
@@ -10,7 +11,7 @@ export const POSTAL_REPLIES: readonly RelayReply[] = [
     codes: [530],
     phrases: ['from/sender name is not valid'],
     // On other servers, the reply code 530 means `authentication required`.
-    result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
+    verdict: SENDER_FAULT,
     samples: ['content 530 From/Sender name is not valid'],
     source: CLIENT_URL,
   },
@@ -18,7 +19,7 @@ export const POSTAL_REPLIES: readonly RelayReply[] = [
     name: 'mail server suspended',
     codes: [535],
     phrases: ['mail server has been suspended'],
-    result: { kind: 'temporary', reason: 'configuration', scope: 'transport' },
+    verdict: CONFIGURATION_FAULT,
     samples: ['rcpt 535 Mail server has been suspended'],
     source: CLIENT_URL,
   },
@@ -26,7 +27,7 @@ export const POSTAL_REPLIES: readonly RelayReply[] = [
     name: 'message too large',
     codes: [552],
     phrases: ['message too large'],
-    result: { kind: 'permanent', reason: 'size', suppress: false },
+    verdict: SIZE_REFUSAL,
     samples: ['content 552 Message too large (maximum size 14MB)'],
     source: CLIENT_URL,
   },

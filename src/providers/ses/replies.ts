@@ -1,4 +1,5 @@
 /** The documented replies of the SMTP interface of Amazon SES. */
+import { CONFIGURATION_FAULT, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../../model/failure-rule.ts';
 import type { RelayReply } from '../provider.ts';
 
 const CODES_URL = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html';
@@ -11,7 +12,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     codes: [454],
     phrases: ['maximum sending rate exceeded'],
     // An attempt one second later can succeed, so the circuit breaker stays closed.
-    result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
+    verdict: THROTTLED,
     samples: ['content 454 Throttling failure: Maximum sending rate exceeded'],
     source: QUOTAS_URL,
   },
@@ -19,7 +20,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     name: 'daily quota of the account used up',
     codes: [454],
     phrases: ['daily message quota exceeded'],
-    result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    verdict: ROUTE_THROTTLED,
     samples: ['content 454 Throttling failure: Daily message quota exceeded'],
     source: QUOTAS_URL,
   },
@@ -27,7 +28,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     name: 'too many connections',
     codes: [421],
     phrases: ['too many concurrent smtp connections'],
-    result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
+    verdict: ROUTE_THROTTLED,
     samples: ['greeting 421 Too many concurrent SMTP connections'],
     source: CODES_URL,
   },
@@ -36,7 +37,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     codes: [554],
     phrases: ['email address is not verified'],
     // The reply concerns only the addresses of this message. Messages with verified addresses are delivered.
-    result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
+    verdict: SENDER_FAULT,
     samples: [
       'content 554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
     ],
@@ -46,9 +47,9 @@ export const SES_REPLIES: readonly RelayReply[] = [
     name: 'configuration set does not exist or is not allowed to send',
     stages: ['data', 'content'],
     codes: [554],
-    phrases: ['configuration set*'],
+    phrases: ['configuration set'],
     // Each account can have its own configuration set, so messages of other accounts can succeed.
-    result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
+    verdict: SENDER_FAULT,
     samples: ['content 554 Configuration set does not exist.', 'content 554 Configuration set <news> does not exist.'],
     source: ERRORS_URL,
   },
@@ -56,7 +57,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     name: 'sending paused or suspended for the account',
     codes: [554],
     phrases: ['sending paused for this account', 'sending suspended for this account'],
-    result: { kind: 'temporary', reason: 'configuration', scope: 'transport' },
+    verdict: CONFIGURATION_FAULT,
     samples: [
       'content 554 Message rejected: Sending paused for this account. For more information, please check the inbox of the email address associated with your AWS account.',
       'content 554 Message rejected: Sending suspended for this account. For more information, please check the inbox of the email address associated with your AWS account.',

@@ -7,7 +7,7 @@
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
 import type { Attempt, Outcome, Reply, Stage } from '../../model/outcome.ts';
-import type { ReplyRule } from '../../model/reply-rule.ts';
+import type { FailureRule } from '../../model/failure-rule.ts';
 import { findProvider } from '../../providers/providers.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 import {
@@ -227,7 +227,7 @@ async function runTransaction(
   envelopeLines: EnvelopeLines,
   beforeCompletion: (() => Promise<void>) | null,
   limits: SmtpLimits,
-  relayRules: readonly ReplyRule[],
+  relayRules: readonly FailureRule[],
   transcript: Transcript,
 ): Promise<Outcome | 'stale'> {
   const { channel, extensions } = connection;
@@ -327,7 +327,7 @@ async function sendContent(
   data: Buffer,
   beforeCompletion: (() => Promise<void>) | null,
   limits: SmtpLimits,
-  relayRules: readonly ReplyRule[],
+  relayRules: readonly FailureRule[],
   transcript: Transcript,
 ): Promise<Outcome> {
   const { channel } = connection;
@@ -364,7 +364,7 @@ async function sendContent(
 async function awaitPermission(
   connection: Connection,
   beforeCompletion: () => Promise<void>,
-  relayRules: readonly ReplyRule[],
+  relayRules: readonly FailureRule[],
 ): Promise<Outcome | null> {
   const { channel } = connection;
   try {
@@ -399,11 +399,11 @@ function resolveLoss(stage: Stage, lost: ConnectionLost, reused: boolean): Outco
   return reused && wasClosed ? 'stale' : toLostOutcome(stage, lost);
 }
 
-function classifyRefusal(refusal: Refusal, relayRules: readonly ReplyRule[]): Outcome {
+function classifyRefusal(refusal: Refusal, relayRules: readonly FailureRule[]): Outcome {
   return classify(toReply(refusal.stage, refusal.reply), relayRules);
 }
 
-function handleRefusal(connection: Connection, refusal: Refusal, relayRules: readonly ReplyRule[]): Outcome {
+function handleRefusal(connection: Connection, refusal: Refusal, relayRules: readonly FailureRule[]): Outcome {
   const { channel } = connection;
   connection.needsReset = true;
   if (isClosing(refusal.reply) || channel.hasUnread) channel.destroy();

@@ -1,8 +1,8 @@
-/** Tests the classification of replies with samples of every rule, replies of real servers, and generated replies. */
+/** Tests the classification of replies with replies of real servers and generated replies. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { classify, findRule, raisesAlarm } from '../../../src/classify/classify.ts';
+import { classify, raisesAlarm } from '../../../src/classify/classify.ts';
 import { RULES } from '../../../src/classify/rules.ts';
 import type { Outcome, Reply, Stage } from '../../../src/model/outcome.ts';
 import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';
@@ -52,28 +52,6 @@ const replies: fc.Arbitrary<Reply> = fc.record({
       .map((parts) => parts.join('.')),
   ),
   text: fc.array(fc.oneof(rulePhrases, fc.string({ maxLength: 10 })), { maxLength: 5 }).map((parts) => parts.join(' ')),
-});
-
-describe('rules', () => {
-  for (const rule of RULES) {
-    test(`every sample of the rule "${rule.name}" matches the rule`, () => {
-      expect(rule.samples.length).toBeGreaterThan(0);
-      for (const sample of rule.samples) {
-        const spaceIndex = sample.indexOf(' ');
-        const reply = parseReply(sample.slice(0, spaceIndex), sample.slice(spaceIndex + 1));
-        expect({ sample, rule: findRule(reply)?.name }).toEqual({ sample, rule: rule.name });
-        expect(classify(reply)).toMatchObject({ reason: rule.result.reason });
-      }
-    });
-  }
-
-  test('phrases are in lower case and rule names are unique', () => {
-    for (const rule of RULES) {
-      for (const phrase of [...(rule.phrases ?? []), ...(rule.exceptPhrases ?? [])])
-        expect(phrase).toBe(phrase.toLowerCase());
-    }
-    expect(new Set(RULES.map((rule) => rule.name)).size).toBe(RULES.length);
-  });
 });
 
 describe('replies of real servers', () => {

@@ -70,7 +70,7 @@ describe('the class and category', () => {
 });
 
 test('the class is hard if and only if the attempt suppresses its recipient', () => {
-  const phrases = RULES.flatMap((rule) => rule.phrases ?? []).map((phrase) => phrase.replace('*', ''));
+  const phrases = RULES.flatMap((rule) => rule.phrases ?? []).map((phrase) => phrase.replace('$', ''));
   const lines = fc
     .tuple(
       fc.constantFrom('421', '450', '451', '550', '552', '553', '554', '556', '571'),

@@ -21,13 +21,17 @@ export function normalizeText(text: string): string {
     .toLowerCase()
     .replaceAll('’', "'")
     .replaceAll('‘', "'")
-    .replaceAll('`', "'");
+    .replaceAll('`', "'")
+    .replace(QUOTED_ADDRESS, '<@>');
   return lowerCaseText
     .split(/[\s\u2028\u2029]/)
     .filter((word) => word !== '')
     .map((word) => (word.includes('@') && !word.startsWith('#') ? removeAddresses(word) : word))
     .join(' ');
 }
+
+/** An address whose local part is quoted and can contain spaces (RFC 5321 section 4.1.2). */
+const QUOTED_ADDRESS = /<"[^"<>]{0,64}"@[^\s<>]{0,255}>/g;
 
 /** Replaces each address by `@`: `<someone@host.example>...` becomes `<@>...`. The enclosing characters remain. */
 function removeAddresses(word: string): string {
@@ -48,17 +52,19 @@ const ENCLOSING_CHARACTERS = '<>()[]{}:;,"';
 
 /**
  * Returns true if the normalized text contains one of the phrases. A phrase that begins with a letter matches only at
- * the beginning of a word.
+ * the beginning of a word. The end of a match may be within a word, because endings vary (`bounced`, `disabled`) and
+ * some scripts have no word boundaries, unless the phrase ends with `$`.
  */
 export function containsPhrase(text: string, phrases: readonly string[]): boolean {
   return phrases.some((phrase) => matchesPhrase(text, phrase));
 }
 
 function matchesPhrase(text: string, phrase: string): boolean {
-  for (let index = text.indexOf(phrase); index >= 0; index = text.indexOf(phrase, index + phrase.length)) {
-    // Only the beginning of a match must be a word boundary, because endings vary (`bounced`, `disabled`) and some
-    // scripts have no word boundaries.
-    if (!isAsciiLetter(phrase.charCodeAt(0)) || !isAsciiLetter(text.charCodeAt(index - 1))) return true;
+  const isWhole = phrase.endsWith('$');
+  const words = isWhole ? phrase.slice(0, -1) : phrase;
+  for (let index = text.indexOf(words); index >= 0; index = text.indexOf(words, index + words.length)) {
+    if (isAsciiLetter(words.charCodeAt(0)) && isAsciiLetter(text.charCodeAt(index - 1))) continue;
+    if (!isWhole || !isAsciiLetter(text.charCodeAt(index + words.length))) return true;
   }
   return false;
 }

@@ -1,0 +1,53 @@
+/**
+ * Defines the rules about failed deliveries, as data. The rules for every server are in classify/rules.ts. The rules for
+ * the relay of one provider are in src/providers.
+ */
+import type { Failure } from './failure.ts';
+import type { Stage } from './outcome.ts';
+
+/**
+ * Whose fault a failure is. `route`: the connection, the relay or the configuration, so other messages fail too.
+ * `sender`: this sender. Messages of other senders are delivered. `recipient`: the mailbox, its domain or its server.
+ * `message`: this message.
+ */
+export type FailureScope = 'recipient' | 'message' | 'sender' | 'route';
+
+/** The judgement on a failure. The recipient is suppressed if and only if the class is `hard`. */
+export interface Verdict extends Failure {
+  readonly scope: FailureScope;
+}
+
+export interface FailureRule {
+  readonly name: string;
+  /**
+   * `reply` (the default): the rule applies to replies, and to a text without a code if no rule for prose matches.
+   * `prose`: it applies only to a text without a reply code and without a specific enhanced code. `any`: it applies to
+   * both, and to replies only from RCPT on.
+   */
+  readonly form?: 'reply' | 'prose' | 'any';
+  /** The rule matches only replies at these stages. The stage of a reported reply is unknown: RCPT or the content. */
+  readonly stages?: readonly Stage[];
+  readonly codes?: readonly number[];
+  /**
+   * Patterns of enhanced codes: `5.1.1` matches this code in every class, `5.7.` matches every code with this subject,
+   * and the empty string matches a missing code.
+   */
+  readonly enhancedCodes?: readonly string[];
+  /** The rule matches only texts that contain one of these phrases (`containsPhrase`). */
+  readonly phrases?: readonly string[];
+  /** The rule matches no text that contains one of these phrases. */
+  readonly exceptPhrases?: readonly string[];
+  readonly verdict: Verdict;
+  /** Texts of real servers. A reply begins with its stage and a space. */
+  readonly samples: readonly string[];
+}
+
+/** This service must be configured differently, or the operator must act at the relay. */
+export const CONFIGURATION_FAULT: Verdict = { class: 'block', category: 'auth', scope: 'route' };
+/** The configuration of one sender is wrong. */
+export const SENDER_FAULT: Verdict = { class: 'block', category: 'auth', scope: 'sender' };
+export const ROUTE_THROTTLED: Verdict = { class: 'soft', category: 'throttled', scope: 'route' };
+export const THROTTLED: Verdict = { class: 'soft', category: 'throttled', scope: 'recipient' };
+export const SIZE_REFUSAL: Verdict = { class: 'block', category: 'size', scope: 'message' };
+export const CONTENT_REFUSAL: Verdict = { class: 'block', category: 'content', scope: 'message' };
+export const POLICY_REFUSAL: Verdict = { class: 'block', category: 'policy', scope: 'message' };

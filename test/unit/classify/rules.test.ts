@@ -1,0 +1,84 @@
+/** Tests the table of rules: every sample matches its rule, and is judged the same wherever it comes from. */
+import { describe, expect, test } from 'vitest';
+import { classify } from '../../../src/classify/classify.ts';
+import { classifyOutcome } from '../../../src/classify/failure.ts';
+import { judge } from '../../../src/classify/judge.ts';
+import { RULES } from '../../../src/classify/rules.ts';
+import { createEventReports } from '../../../src/feedback/provider/report.ts';
+import { diagnose } from '../../../src/feedback/read/diagnosis.ts';
+import { readFeedbackEvents } from '../../../src/feedback/read/read-feedback-events.ts';
+import { readSesEvent } from '../../../src/feedback/ses/events.ts';
+import type { FeedbackEvent } from '../../../src/model/feedback.ts';
+import type { Reply, Stage } from '../../../src/model/outcome.ts';
+import type { EventProviderName } from '../../../src/providers/provider.ts';
+import { PROVIDERS } from '../../../src/providers/providers.ts';
+import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';
+
+const SAMPLE = /^(connect|greeting|ehlo|starttls|auth|mail|rcpt|data|content) (\d{3}.*)$/;
+
+/** Returns the reply of a sample, or null if the sample is prose. */
+function parseSample(sample: string): { readonly reply: Reply; readonly line: string } | null {
+  const [, stage, line] = SAMPLE.exec(sample) ?? [];
+  return stage === undefined || line === undefined ? null : { reply: parseReplyLine(stage as Stage, line), line };
+}
+
+const rows = RULES.flatMap((rule) => rule.samples.map((sample) => [sample, rule] as const));
+
+test.each(rows)('the sample matches its rule: %s', (sample, rule) => {
+  const reply = parseSample(sample)?.reply ?? { stage: null, code: null, enhanced: null, text: sample };
+  expect(judge(reply)).toMatchObject({ verdict: rule.verdict, rule: { name: rule.name } });
+});
+
+test('phrases are in lower case, names are unique, and every rule has a sample', () => {
+  for (const { phrases = [], exceptPhrases = [], samples } of RULES) {
+    for (const phrase of [...phrases, ...exceptPhrases]) expect(phrase).toBe(phrase.toLowerCase());
+    expect(samples.length).toBeGreaterThan(0);
+  }
+  expect(new Set(RULES.map(({ name }) => name)).size).toBe(RULES.length);
+});
+
+const TO = 'anna@kunde.example';
+const EVENT_PROVIDERS = PROVIDERS.filter(({ events }) => events !== null).map(({ name }) => name as EventProviderName);
+
+/** Returns the events of a text as each source reports it. */
+function report(text: string): Readonly<Record<string, readonly FeedbackEvent[]>> {
+  const notification = `From: MAILER-DAEMON@mx.example\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example\n\nFinal-Recipient: rfc822; ${TO}\nAction: failed\nDiagnostic-Code: smtp; ${text}\n`;
+  const bounce = {
+    bounceType: 'Permanent',
+    bounceSubType: 'General',
+    bouncedRecipients: [{ emailAddress: TO, action: 'failed', diagnosticCode: `smtp; ${text}` }],
+  };
+  const sesEvent = readSesEvent(JSON.stringify({ eventType: 'Bounce', bounce, mail: { messageId: 'a' } }));
+  const diagnosis = { status: null, diagnostic: text, host: null };
+  const fact = { kind: 'bounce', failureClass: 'by-text', diagnosis } as const;
+  const event = { type: 't', key: 'k', messageId: 'm', reference: null, recipient: TO, at: null, fact };
+  const options = { now: 0, usesReferences: false, signsKeyOnly: false };
+  return {
+    dsn: readFeedbackEvents(Buffer.from(notification)),
+    ses: sesEvent.kind === 'feedback' ? sesEvent.events : [],
+    ...Object.fromEntries(
+      EVENT_PROVIDERS.map((name) => [name, createEventReports(name, [event], options).flatMap(({ events }) => events)]),
+    ),
+  };
+}
+
+/** Replies that a report can contain, and prose. The other replies concern the session with the next hop. */
+const reportable = rows.filter(
+  ([sample]) => !['greeting', 'ehlo', 'auth', 'mail'].includes(sample.split(' ')[0] ?? ''),
+);
+
+describe('a text has one judgement', () => {
+  test.each(reportable)('as a reply, in a report, at Amazon SES and at every provider: %s', (sample, { verdict }) => {
+    const parsed = parseSample(sample);
+    const { scope, ...failure } = verdict;
+    const text = parsed?.line ?? sample;
+    expect(diagnose(text, null)).toMatchObject({ failure, scope });
+    if (parsed !== null) {
+      const outcome = classify(parsed.reply);
+      expect(classifyOutcome(outcome)).toEqual(failure);
+      expect(outcome.kind === 'bounced' && outcome.suppress).toBe(failure.class === 'hard');
+    }
+    for (const [source, events] of Object.entries(report(text)))
+      expect(events, source).toMatchObject([{ kind: 'bounce', recipient: TO, failure }]);
+  });
+});
