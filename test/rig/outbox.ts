@@ -29,7 +29,13 @@ const DELIVERIES_QUERY = 'SELECT message_id, sequence, type FROM webhook_deliver
 export async function createDisabledWebhook(database: Parameters<typeof openStore>[0]): Promise<void> {
   const store = await openStore(database, { exclusive: false });
   try {
-    const endpoint = { url: 'https://hooks.example.com/', sealedUrl: 'sealed-url', account: null, name: null, sealed: 'unused' };
+    const endpoint = {
+      url: 'https://hooks.example.com/',
+      sealedUrl: 'sealed-url',
+      account: null,
+      name: null,
+      sealed: 'unused',
+    };
     const result = await store.createWebhook({ ...endpoint, events: WEBHOOK_EVENT_TYPES }, Date.now());
     if (result.kind !== 'done') throw new Error(`the endpoint was not created: ${result.kind}`);
     await store.disableWebhook(result.value.id, Date.now());

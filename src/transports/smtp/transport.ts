@@ -6,8 +6,8 @@
  */
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
-import type { Attempt, Outcome, Reply, Stage } from '../../model/outcome.ts';
 import type { FailureRule } from '../../model/failure-rule.ts';
+import type { Attempt, Outcome, Reply, Stage } from '../../model/outcome.ts';
 import { findProvider } from '../../providers/providers.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 import {
