@@ -32,15 +32,10 @@ async function startFixture(knownIdentity?: Partial<Identity>) {
   onTestFinished(() => fake.close());
   const identities = await openSesIdentities({ region: 'eu-west-1', endpoint: fake.endpoint });
   onTestFinished(() => identities.close());
-  const externalIdentity = {
-    isVerified: true,
-    dkim: 'SUCCESS',
-    origin: 'EXTERNAL',
-    selector: null,
-    privateKey: null,
-  } as const;
+  const externalIdentity = { isVerified: true, dkim: 'SUCCESS', origin: 'EXTERNAL' } as const;
+  const unknownKey = { selector: null, privateKey: null, tokens: [] };
   if (knownIdentity !== undefined)
-    fake.identities.set('a.example', { ...externalIdentity, tokens: [], ...knownIdentity });
+    fake.identities.set('a.example', { ...externalIdentity, ...unknownKey, ...knownIdentity });
   return { fake, identities };
 }
 

@@ -120,15 +120,9 @@ describe('the response of the provider', () => {
   });
 
   test('missing credentials defer the message with the reason configuration', async () => {
-    const fake = await startSesFake();
-    onTestFinished(() => fake.close());
     for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, undefined);
     for (const name of ['HOME', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent');
-    const transport = createSesTransport(
-      { region: 'eu-west-1', endpoint: fake.endpoint, configurationSet: null },
-      { clock: systemClock },
-    );
-    onTestFinished(() => transport.close(100));
+    const { fake, transport } = await startFixture();
     const { outcome } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
     expect(outcome.reply.text).toContain('credentials');
