@@ -6,7 +6,6 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import { parseAddress } from '../model/address.ts';
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
-import { SIMULATOR_DOMAIN } from '../model/outcome.ts';
 import type { OperationContext } from '../operations/context.ts';
 import type { TrafficStore } from '../store/contract.ts';
 import type { DeliverabilityStore } from '../store/deliverability-store.ts';
@@ -52,7 +51,7 @@ async function writeFigures(
   const deliverabilityCounter = deliverability.startDeliverabilityCounter({
     ...parts,
     writeRows: store.writeDeliverability,
-    findMailboxProvider: (domain) => providers.get(domain) ?? (domain === SIMULATOR_DOMAIN ? 'simulator' : 'unknown'),
+    findMailboxProvider: (domain) => providers.get(domain) ?? 'unknown',
   });
   const { publish, subscribe, endStartup } = createEvents(clock);
   subscribe(traffic.createTrafficHandlers(trafficCounter));
@@ -68,7 +67,7 @@ async function readMailboxProviders(
   events: readonly CommandEvent[],
   store: CommandFiguresParts['store'],
 ): Promise<ReadonlyMap<string, MailboxProvider>> {
-  const domains = events.flatMap((event) => ('to' in event ? [parseAddress(event.to)?.domain ?? ''] : []));
+  const domains = events.flatMap((event) => ('from' in event ? [parseAddress(event.to)?.domain ?? ''] : []));
   const entries = await store.findMailboxProviders([...new Set(domains)]);
   return new Map(entries.map(({ domain, provider }) => [domain, provider]));
 }

@@ -141,7 +141,8 @@ export type ServiceEvent =
       MessageMembers & SenderMembers & { acceptedAt: number; reportedBy: string; detail: string }
     >
   /** An operator changed the message through this process. */
-  | Event<'message.cancelled' | 'message.retried', { id: string }>
+  | Event<'message.retried', { id: string }>
+  | Event<'message.cancelled', { id: string; to: string | null }>
   /** A report was added to the history without a change of state. `verb` is the type of the history entry. */
   | Event<
       'message.reported',

@@ -66,6 +66,12 @@ export const SIMULATOR = 'simulator';
 /** The domain of the addresses that the mailbox simulator answers. */
 export const SIMULATOR_DOMAIN = 'simulator.postrider.test';
 
+/** Returns true for an address of the mailbox simulator. Messages to such an address count in no figure. */
+export function isSimulated(address: string): boolean {
+  const at = address.length - SIMULATOR_DOMAIN.length - 1;
+  return at >= 0 && address.charAt(at) === '@' && address.slice(at + 1).toLowerCase() === SIMULATOR_DOMAIN;
+}
+
 /** One finished attempt. */
 export interface Attempt {
   readonly outcome: Outcome;

@@ -31,7 +31,7 @@ import { createFrequentKeys, type FrequentKeys } from '../model/frequent-keys.ts
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
 import { getLatencyBucket } from '../model/traffic.ts';
 import type { DeliverabilityStore } from '../store/deliverability-store.ts';
-import type { Handlers } from './events.ts';
+import { type Handlers, ignoreSimulated } from './events.ts';
 
 const TICK_MS = 1_000;
 /**
@@ -270,7 +270,7 @@ function getDomain(address: string): string {
  * not counted.
  */
 export function createDeliverabilityHandlers({ count }: DeliverabilityCounter): Handlers {
-  return {
+  return ignoreSimulated({
     'message.accepted': ({ accountId, from, to }) =>
       count(accountId, from, to, (counts) => increment(counts, 'accepted')),
     'message.delivered': ({ accountId, from, to, at, acceptedAt, reportedBy }) => {
@@ -309,7 +309,7 @@ export function createDeliverabilityHandlers({ count }: DeliverabilityCounter): 
       if (accountId === null || from === null || to === null) return;
       count(accountId, from, to, (counts) => increment(counts, 'complained'));
     },
-  };
+  });
 }
 
 function increment(counts: MutableKeyCounts, name: DeliverabilityCount): void {

@@ -24,7 +24,7 @@ import { SIGNING_ALARM } from '../model/node.ts';
 import type { Outcome } from '../model/outcome.ts';
 import type { QueueStatistics } from '../model/overview.ts';
 import { formatWebhookId, type WebhookStatistics } from '../model/webhook.ts';
-import type { Handlers } from './events.ts';
+import { type Handlers, ignoreSimulated } from './events.ts';
 
 const require = createRequire(import.meta.url);
 
@@ -456,7 +456,7 @@ export function createMetricHandlers(getMetrics: () => Metrics): Handlers {
     getMetrics().countStateEntry(state);
     if (event.reportedBy !== null) getMetrics().countReport(state);
   };
-  return {
+  return ignoreSimulated({
     'message.accepted': ({ tookMs }) => getMetrics().countAccepted(tookMs),
     'message.replayed': () => getMetrics().countReplayed(),
     'message.suppressed': () => getMetrics().countStateEntry('suppressed'),
@@ -508,5 +508,5 @@ export function createMetricHandlers(getMetrics: () => Metrics): Handlers {
     'circuit_breaker.opened': () => getMetrics().setBreakerState('open'),
     'circuit_breaker.half_opened': () => getMetrics().setBreakerState('half-open'),
     'circuit_breaker.closed': () => getMetrics().setBreakerState('closed'),
-  };
+  });
 }

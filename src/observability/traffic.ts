@@ -19,7 +19,7 @@ import {
   type TrafficRow,
 } from '../model/traffic.ts';
 import type { TrafficStore } from '../store/contract.ts';
-import type { Handlers } from './events.ts';
+import { type Handlers, ignoreSimulated } from './events.ts';
 
 const WRITE_INTERVAL_MS = 1_000;
 /**
@@ -162,7 +162,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
  * their messages have already left the queue.
  */
 export function createTrafficHandlers(traffic: TrafficCounter): Handlers {
-  return {
+  return ignoreSimulated({
     'message.accepted': () => traffic.countAccepted(),
     'message.suppressed': () => traffic.countStateEntry('suppressed'),
     'message.delivered': ({ at, acceptedAt, reportedBy }) => {
@@ -184,7 +184,7 @@ export function createTrafficHandlers(traffic: TrafficCounter): Handlers {
     'message.cancelled': () => traffic.countStateEntry('cancelled'),
     'message.signing_failed': () => traffic.countAlarm(),
     'attempt.alarm_raised': () => traffic.countAlarm(),
-  };
+  });
 }
 
 interface CountedRow {

@@ -116,7 +116,8 @@ export const changeMessages = defineOperation({
       },
       now,
     );
-    for (const outcome of result.outcomes) publishOutcome(action, outcome, context);
+    const recipients = new Map(page.messages.map(({ id, to }) => [id, to]));
+    for (const outcome of result.outcomes) publishOutcome(action, outcome, recipients.get(outcome.id) ?? null, context);
     const doneCount = result.outcomes.filter(({ kind }) => kind === 'done').length;
     const reasons = new Set(
       result.outcomes.flatMap((outcome) => (outcome.kind === 'refused' ? [outcome.reason as string] : [])),
@@ -134,6 +135,7 @@ export const changeMessages = defineOperation({
 function publishOutcome(
   action: (typeof BULK_ACTIONS)[number],
   outcome: BulkOutcome,
+  to: string | null,
   context: Pick<OperationContext, 'publish' | 'clock'>,
 ): void {
   if (outcome.kind === 'refused') return;
@@ -144,7 +146,7 @@ function publishOutcome(
       context.publish({ type: 'message.retried', at, id });
       return;
     case 'cancel':
-      context.publish({ type: 'message.cancelled', at, id });
+      context.publish({ type: 'message.cancelled', at, id, to });
       return;
     case 'resend':
       if (resent !== null) publishResent(resent, context);

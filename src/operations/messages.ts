@@ -140,9 +140,10 @@ export const cancelMessage = defineOperation({
   async run({ id: idText }, { store, clock, publish }) {
     const id = parseMessageId('id', idText);
     if (!id.ok) return id;
+    const message = await store.findMessage(id.value);
     const rejection = toRejection(id.value, await store.cancelMessage(id.value, clock.now()), 'cancelled');
     if (rejection !== null) return rejection;
-    publish({ type: 'message.cancelled', at: clock.now(), id: id.value });
+    publish({ type: 'message.cancelled', at: clock.now(), id: id.value, to: message?.to ?? null });
     return ok({ id: id.value, state: 'cancelled' as const });
   },
 });

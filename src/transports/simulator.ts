@@ -7,7 +7,7 @@
  * state when it is accepted. After the delivery of a message to the local part `complaint`, the queue adds a complaint.
  */
 import type { Clock } from '../clock.ts';
-import { type Attempt, type Outcome, SIMULATOR, SIMULATOR_DOMAIN } from '../model/outcome.ts';
+import { type Attempt, isSimulated, type Outcome, SIMULATOR, SIMULATOR_DOMAIN } from '../model/outcome.ts';
 import { callBeforeCompletion, createLocalAttempt } from './local-attempt.ts';
 import type { LocalAnswer, OutgoingMessage, Transport } from './transport.ts';
 
@@ -104,12 +104,6 @@ type SimulatorKind = 'success' | 'bounce' | 'defer' | 'complaint' | 'suppressed'
 
 /** The local parts of the simulator's addresses. */
 const SIMULATOR_KINDS: readonly SimulatorKind[] = ['success', 'bounce', 'defer', 'complaint', 'suppressed'];
-
-/** Returns true for every address of the simulator's domain, including addresses with an unknown local part. */
-export function isSimulated(address: string): boolean {
-  const at = address.length - SIMULATOR_DOMAIN.length - 1;
-  return at >= 0 && address.charAt(at) === '@' && address.slice(at + 1).toLowerCase() === SIMULATOR_DOMAIN;
-}
 
 /** Returns the local part without `+label`, in lower case. Returns null if the simulator has no such address. */
 export function findSimulatorKind(address: string): SimulatorKind | null {

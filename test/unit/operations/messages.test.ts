@@ -21,7 +21,7 @@ test('a retry and a cancellation publish an event after the commit, and only if 
   expect(await rig.perform(cancelMessage, { id: createMessage().id })).toMatchObject({ error: { code: 'not-found' } });
   expect(rig.events).toEqual([
     { type: 'message.retried', at, id: message.id },
-    { type: 'message.cancelled', at, id: message.id },
+    { type: 'message.cancelled', at, id: message.id, to: message.to },
   ]);
 });
 

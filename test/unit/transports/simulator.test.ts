@@ -1,7 +1,8 @@
 /** Tests simulator addresses: each has its outcome, no message leaves the service, and no reputation changes. */
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { findSimulatorKind, isSimulated, withSimulator } from '../../../src/transports/simulator.ts';
+import { isSimulated } from '../../../src/model/outcome.ts';
+import { findSimulatorKind, withSimulator } from '../../../src/transports/simulator.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
