@@ -70,12 +70,10 @@ function addChangeCommand(group: Command, context: Context): void {
   command.action((action: string, { json, dryRun, ...filter }: Readonly<Record<string, unknown>>) =>
     context.withOperationContext(async (operationContext) => {
       const getInputName = (member: string) => (member === 'action' ? 'ACTION' : `--${member}`);
+      const countMatches = async () =>
+        unwrapResult(context, await perform(countMessages, filter, operationContext), getInputName);
       if (dryRun === true) {
-        const { count, isComplete } = unwrapResult(
-          context,
-          await perform(countMessages, filter, operationContext),
-          getInputName,
-        );
+        const { count, isComplete } = await countMatches();
         if (json === true) context.writeJson({ count, isComplete });
         else
           context.writeText(
@@ -83,6 +81,7 @@ function addChangeCommand(group: Command, context: Context): void {
           );
         return;
       }
+      const matchCount = json === true || Object.keys(filter).length === 0 ? 0 : (await countMatches()).count;
       const totals = { done: 0, refused: 0, reasons: new Set<string>() };
       for (let cursor: string | undefined; ; ) {
         const rawInput = { action, ...filter, ...(cursor === undefined ? {} : { cursor }) };
@@ -98,7 +97,9 @@ function addChangeCommand(group: Command, context: Context): void {
       else {
         const refusedText =
           totals.refused === 0 ? '' : `, ${formatCount(totals.refused)} refused (${reasons.join(', ')})`;
-        context.writeText(`${action}: ${formatCount(totals.done)} done${refusedText}\n`);
+        const lostCount = matchCount - totals.done - totals.refused;
+        const lostText = lostCount <= 0 ? '' : `, ${formatCount(lostCount)} no longer matched`;
+        context.writeText(`${action}: ${formatCount(totals.done)} done${refusedText}${lostText}\n`);
       }
     }),
   );

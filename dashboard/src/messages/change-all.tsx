@@ -171,13 +171,15 @@ const PHASE_TEXTS: Readonly<Record<Run['phase'], string>> = {
 };
 
 function RunResult({ run: { phase, done, refused, reasons, error }, total, onStop, onClose }: RunResultProps) {
+  const lostCount = phase === 'complete' ? Math.max(0, total - done - refused) : 0;
   const reasonText =
     reasons.length === 0 ? '' : ` (${reasons.map((reason) => reason.replaceAll('-', ' ')).join(', ')})`;
   return (
     <Stack gap="md">
       <Text role="status">
         {PHASE_TEXTS[phase]}: {formatNumber(done)} done
-        {refused === 0 ? '' : `, ${formatNumber(refused)} refused${reasonText}`}.
+        {refused === 0 ? '' : `, ${formatNumber(refused)} refused${reasonText}`}
+        {lostCount === 0 ? '' : `, ${formatNumber(lostCount)} no longer matched`}.
       </Text>
       <Progress
         value={phase === 'complete' ? 100 : Math.min(100, (100 * (done + refused)) / Math.max(1, total))}

@@ -45,6 +45,19 @@ test('a bulk change is counted once for each changed message, and a refused or r
   expect(await readFigures()).toEqual({ accepted: 0, ended: 2 });
 });
 
+test('a bulk change reports the messages that matched at its start and no longer match when it reaches them', async () => {
+  const { rig, ids } = await createRigWithMessages('ada@x.example', 'bea@x.example');
+  const search = rig.store.searchMessages;
+  let callCount = 0;
+  vi.spyOn(rig.store, 'searchMessages').mockImplementation(async (...args) => {
+    callCount += 1;
+    if (callCount === 2) await rig.store.cancelMessage(ids[0] ?? '', Date.now());
+    return search(...args);
+  });
+  const { stdout } = await rig.run('message', 'change', 'cancel', '--to', '@x.example', '--state', 'queued');
+  expect(stdout).toBe('cancel: 1 done, 1 no longer matched\n');
+});
+
 test('if the figures cannot be written, the change is stored and a warning is printed', async () => {
   const { rig, ids } = await createRigWithMessages('ada@x.example');
   vi.spyOn(rig.store, 'writeTraffic').mockRejectedValue(new Error('the disk is full'));
