@@ -2,6 +2,8 @@
  * Finds SMTP reply codes and enhanced status codes in untrusted text. Each function makes one pass and never throws.
  */
 
+import { parsePhrases } from '../../classify/text.ts';
+
 /**
  * Maximum number of characters that are searched. The text beyond this length concerns another server or another
  * message.
@@ -111,34 +113,10 @@ function isCodeStart(text: string, index: number): boolean {
   );
 }
 
-const WORDS_BEFORE_CODE: readonly string[] = [
-  'said',
-  'error',
-  'code',
-  'reply',
-  'response',
-  'smtp',
-  'with',
-  'returned',
-  'was',
-  'status',
-  'replied',
-  'answer',
-  'failed',
-  'dsn',
-  '550',
-  '554',
-  '553',
-  'reason',
-  'command',
-  'end of data',
-  'is',
-  'by',
-  'err',
-  'antwort',
-  'fehler',
-  'erreur',
-];
+const WORDS_BEFORE_CODE: readonly string[] = parsePhrases(`
+  said, error, code, reply, response, smtp, with, returned, was, status, replied, answer, failed, dsn, 550, 554, 553
+  reason, command, end of data, is, by, err, antwort, fehler, erreur
+`);
 
 /**
  * Returns true if a code can end at `index`: at the end of the text, before punctuation, or before a space, tab or
@@ -146,20 +124,9 @@ const WORDS_BEFORE_CODE: readonly string[] = [
  */
 function isCodeEnd(text: string, index: number): boolean {
   const nextCharacter = text.charAt(index);
-  if (
-    nextCharacter === '' ||
-    nextCharacter === '\n' ||
-    nextCharacter === '\r' ||
-    nextCharacter === ']' ||
-    nextCharacter === ')' ||
-    nextCharacter === '"' ||
-    nextCharacter === "'" ||
-    nextCharacter === '<'
-  )
-    return true;
-  if (nextCharacter === ':' || nextCharacter === ',' || nextCharacter === ';' || nextCharacter === '.')
-    return !isDigit(text.charCodeAt(index + 1));
-  if (nextCharacter !== ' ' && nextCharacter !== '-' && nextCharacter !== '\t') return false;
+  if (nextCharacter === '' || '\n\r])"\'<'.includes(nextCharacter)) return true;
+  if (':,;.'.includes(nextCharacter)) return !isDigit(text.charCodeAt(index + 1));
+  if (!' -\t'.includes(nextCharacter)) return false;
   const word = text
     .slice(index + 1, index + 14)
     .toLowerCase()
@@ -169,22 +136,8 @@ function isCodeEnd(text: string, index: number): boolean {
 
 /** Units of quantities. A number before a unit is not a reply code. */
 const UNITS_AFTER_NUMBER: readonly string[] = [
-  'bytes',
-  'byte',
-  'kb',
-  'mb',
   'k ',
-  'hours',
-  'hour',
-  'days',
-  'day',
-  'minutes',
-  'seconds',
-  'lines',
-  'attempts',
-  'times',
-  'messages',
-  'recipients',
+  ...parsePhrases('byte, kb, mb, hour, day, minutes, seconds, lines, attempts, times, messages, recipients'),
 ];
 
 function isDigit(charCode: number): boolean {

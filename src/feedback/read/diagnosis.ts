@@ -67,18 +67,10 @@ function readReply(text: string, { code, index }: FoundCode): string {
 
 const REPLY_LINE = /^[ \t>]{0,8}[245]\d\d[ -]/;
 
-/** Causes that end by themselves. A server that reports one of them did not refuse the recipient or the message. */
-const PASSING_CATEGORIES: readonly FailureCategory[] = [
-  'mailbox-full',
-  'mailbox-disabled',
-  'network',
-  'throttled',
-  'greylisted',
-];
-
 function toDiagnosis({ verdict, rule, replyClass }: Judgement, hasCode: boolean): Diagnosis {
   const { scope, ...failure } = verdict;
-  const isPassing = failure.class === 'soft' && PASSING_CATEGORIES.includes(failure.category);
+  // The server reports a failure that ends by itself, such as a full mailbox.
+  const isPassing = failure.class === 'soft' && failure.category !== 'unknown';
   return { permanent: replyClass !== 4 && !isPassing, isKnown: rule !== null || hasCode, failure, scope };
 }
 
@@ -94,16 +86,9 @@ export function withFailureClass(failureClass: FailureClass, { category }: Failu
 }
 
 /** Causes that are no fault of the address: such a failure suppresses nobody, whatever a provider calls it. */
-const FAULTLESS_CATEGORIES: readonly FailureCategory[] = [
-  'policy',
-  'reputation',
-  'content',
-  'size',
-  'mailbox-full',
-  'auth',
-  'throttled',
-  'greylisted',
-];
+const FAULTLESS_CATEGORIES: readonly string[] = parsePhrases(
+  'policy, reputation, content, size, mailbox-full, auth, throttled, greylisted',
+);
 
 /** Returns true if the text of a failure reports a cause that is no fault of the address. */
 export function isFaultless({ failure, isKnown }: Diagnosis): boolean {

@@ -3,7 +3,7 @@
  * separator, fields with comments, unknown actions. If the diagnostic is missing or matches no rule, the free text of
  * the notification determines the result.
  */
-import { containsPhrase, normalizeText } from '../../classify/text.ts';
+import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import { findEnhancedStatus, parseEnhancedStatus } from './codes.ts';
 import { decodeEncodedWords } from './decode.ts';
@@ -227,17 +227,10 @@ function determineAction(
  * Fields that contain the diagnostic of the refusing server, in order of preference. Exchange and X.400 gateways use
  * their own fields.
  */
-const DIAGNOSTIC_FIELD_NAMES: readonly string[] = [
-  'diagnostic-code',
-  'x-supplementary-info',
-  'x400-supplementary-info',
-  'x-notes-diagnostic',
-  'x-smtp-diagnostic',
-  'x-mailer-diagnostic',
-  'x-error',
-  'x-reason',
-  'reason',
-];
+const DIAGNOSTIC_FIELD_NAMES: readonly string[] = parsePhrases(`
+  diagnostic-code, x-supplementary-info, x400-supplementary-info, x-notes-diagnostic, x-smtp-diagnostic
+  x-mailer-diagnostic, x-error, x-reason, reason
+`);
 
 function readDiagnostic(fields: readonly Field[]): string | null {
   for (const name of DIAGNOSTIC_FIELD_NAMES) {

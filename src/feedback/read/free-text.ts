@@ -3,7 +3,7 @@
  * the cause for each recipient. The phrases are in separate data files. The result is empty if the message is not a
  * bounce.
  */
-import { containsPhrase, normalizeText } from '../../classify/text.ts';
+import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { AuthorKind } from './author.ts';
 import { findEnhancedStatus, findReplyCode } from './codes.ts';
@@ -326,15 +326,9 @@ const HEADING_INTRODUCTIONS: readonly string[] = [
 ];
 const HEADING_MARKS: readonly string[] = ['--', '==', '**', '__', '>>', '##', '++', '~~', '|--', '|==', '- -', '<<'];
 /** Phrases of headings that begin with one of `HEADING_MARKS` and introduce the report, not the returned message. */
-const REPORT_HEADINGS: readonly string[] = [
-  'transcript',
-  'message log',
-  'message from',
-  'not delivered',
-  'failed',
-  'session',
-  'error',
-];
+const REPORT_HEADINGS: readonly string[] = parsePhrases(`
+  transcript, message log, message from, not delivered, failed, session, error
+`);
 
 function hasHeadingEnd(line: string): boolean {
   return (

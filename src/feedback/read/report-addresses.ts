@@ -3,6 +3,7 @@
  * from the phrase `failed recipient:`. The search makes one pass over the text, returns at most `MAX_FOUND_ADDRESSES`
  * addresses, and never throws.
  */
+import { parsePhrases } from '../../classify/text.ts';
 import { parseAddress } from '../../model/address.ts';
 import {
   CONTACT_LOCAL_PARTS,
@@ -122,20 +123,9 @@ function findLocalPartStart(text: string, atSignIndex: number, searchStart: numb
     : start;
 }
 
-const LOG_KEYS: readonly string[] = [
-  'to',
-  'rcpt',
-  'orcpt',
-  'account',
-  'user',
-  'recipient',
-  'addr',
-  'address',
-  'for',
-  'from',
-  'email',
-  'smtp',
-];
+const LOG_KEYS: readonly string[] = parsePhrases(`
+  to, rcpt, orcpt, account, user, recipient, addr, address, for, from, email, smtp
+`);
 
 function isHostCharacter(charCode: number): boolean {
   return (

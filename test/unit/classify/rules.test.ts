@@ -1,4 +1,5 @@
 /** Tests the table of rules: every sample matches its rule, and is judged the same wherever it comes from. */
+import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { classify } from '../../../src/classify/classify.ts';
 import { classifyOutcome } from '../../../src/classify/failure.ts';
@@ -62,16 +63,21 @@ function report(text: string): Readonly<Record<string, readonly FeedbackEvent[]>
   };
 }
 
-/** Replies that a report can contain, and prose. The other replies concern the session with the next hop. */
-const reportable = rows.filter(
-  ([sample]) => !['greeting', 'ehlo', 'auth', 'mail'].includes(sample.split(' ')[0] ?? ''),
-);
+const CORPUS = readFileSync(new URL('../../corpus/replies/replies.tsv', import.meta.url), 'utf8');
+/**
+ * Replies that a report can contain, and prose. The other replies concern the session with the next hop, or have an
+ * enhanced code 2.Y.Z, which is no code in a report.
+ */
+const texts = [
+  ...RULES.flatMap(({ samples }) => samples),
+  ...CORPUS.split('\n').map((row) => row.split('\t').slice(1, 3).join(' ')),
+].filter((sample) => !/^(greeting|ehlo|starttls|auth|mail|\S+ [236]\d\d|\S+ 5\d\d 2\.|#|$)/.test(sample));
 
 describe('a text has one judgement', () => {
-  test.each(reportable)('as a reply, in a report, at Amazon SES and at every provider: %s', (sample, { verdict }) => {
+  test.each(texts)('as a reply, in a report, at Amazon SES and at every provider: %s', (sample) => {
     const parsed = parseSample(sample);
-    const { scope, ...failure } = verdict;
     const text = parsed?.line ?? sample;
+    const { scope, ...failure } = judge(parsed?.reply ?? { stage: null, code: null, enhanced: null, text }).verdict;
     expect(diagnose(text, null)).toMatchObject({ failure, scope });
     if (parsed !== null) {
       const outcome = classify(parsed.reply);
