@@ -5,8 +5,8 @@
  * The SPF record is not evaluated, so a `pass` does not mean that the record authorizes the hosts of the relay.
  */
 import type { RecordCheck, SendingDomain } from '../model/domain.ts';
+import { getOrganizationalDomain } from '../model/public-suffix.ts';
 import { isDmarcRecord } from './dmarc-record.ts';
-import { getOrganizationalDomain } from './name.ts';
 import type { SendingSetup } from './records.ts';
 import { parseTags } from './tag-list.ts';
 

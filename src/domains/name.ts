@@ -2,10 +2,10 @@
  * Parses the names that an operator enters for sending domains. A name is converted to lower-case A-labels, by the same
  * rules as the domains of addresses. The functions are pure. Every error is one line with the problem and the remedy.
  */
-import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import { parseHost } from '../model/address.ts';
+import { parsePublicSuffix } from '../model/public-suffix.ts';
 import { findMixedScripts } from './mixed-scripts.ts';
 
 export type DomainName =
@@ -19,14 +19,6 @@ const MAX_LABEL_LENGTH = 63;
 /** Length of the prefix of a DKIM record name: a selector (keys.ts) and `._domainkey.`. */
 const DKIM_PREFIX_LENGTH = 'prYYYYMMDDxxxxa._domainkey.'.length;
 const REMEDY = 'give a domain name such as example.com';
-
-const require = createRequire(import.meta.url);
-
-/** Splits a host name at its public suffix. The list is loaded at the first call, because most starts do not need it. */
-function parsePublicSuffix(host: string) {
-  const { parse } = require('tldts') as typeof import('tldts');
-  return parse(host, { allowPrivateDomains: true });
-}
 
 /** Parses an entered domain name. A public suffix, and a name that is too long for its DKIM records, are faults. */
 export function parseDomainName(text: string): DomainName {
@@ -50,15 +42,6 @@ export function parseDomainName(text: string): DomainName {
     };
   }
   return { ok: true, name, warning: createMixedScriptWarning(name) };
-}
-
-/**
- * Returns the organizational domain (RFC 7489 section 3.2) of a name in A-labels: the public suffix and one more label.
- * Suffixes of providers, such as github.io, are public suffixes too. If the name has no organizational domain, returns
- * the name.
- */
-export function getOrganizationalDomain(name: string): string {
-  return parsePublicSuffix(name).domain ?? name;
 }
 
 /**

@@ -3,7 +3,8 @@
  * Describes whether messages use a return path. The functions are pure.
  */
 import type { ReturnPath } from '../model/domain.ts';
-import { getOrganizationalDomain, parseDomainName } from './name.ts';
+import { getOrganizationalDomain } from '../model/public-suffix.ts';
+import { parseDomainName } from './name.ts';
 import type { SendingSetup } from './records.ts';
 
 /**

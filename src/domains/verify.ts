@@ -4,10 +4,10 @@
  */
 
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
+import { getOrganizationalDomain } from '../model/public-suffix.ts';
 import { checkDkim, type RecordFinding } from './dkim-record.ts';
 import { checkDmarc } from './dmarc-record.ts';
 import type { Lookup, MailExchange, Resolver } from './dns.ts';
-import { getOrganizationalDomain } from './name.ts';
 import { checkSpf, isSpfRecord } from './spf-record.ts';
 
 const CONCURRENCY = 8;

@@ -160,24 +160,10 @@ const MIN_MESSAGES_FOR_RATES = 100;
  * The number of hard bounces, or of complaints, that locks an account with fewer than `MIN_MESSAGES_FOR_RATES`
  * messages.
  */
-const MAX_COUNTS = { bounces: 10, complaints: 2 } as const;
+const MAX_COUNTS = { bounces: 10, complaints: 5 } as const;
 
-/**
- * Fewer complaints than this number never lock an account. Only one complaint per recipient is counted, so one
- * recipient cannot lock an account.
- */
+/** Fewer complaints than this number never lock an account. */
 const MIN_COMPLAINTS = MAX_COUNTS.complaints;
-
-/**
- * Returns the complainant for a canonical recipient address: the address without the detail after `+` (RFC 5233). The
- * owner of a mailbox can use any detail, so all addresses of a mailbox count as one complainant.
- */
-export function toComplainant(recipient: string): string {
-  const atIndex = recipient.lastIndexOf('@');
-  const plusIndex = recipient.indexOf('+');
-  if (recipient.startsWith('"') || plusIndex < 1 || plusIndex > atIndex) return recipient;
-  return recipient.slice(0, plusIndex) + recipient.slice(atIndex);
-}
 
 /** The values of `onReputation`: an account is locked at a threshold, or gets a warning only. */
 export const ON_REPUTATION = ['lock', 'warn'] as const;
@@ -199,6 +185,12 @@ export interface WindowCounts {
   readonly emails: number;
   readonly bounces: number;
   readonly complaints: number;
+  /**
+   * The sources (model/evidence.ts) of the bounces and complaints that nobody could have forged: replies of the next
+   * hop and authenticated reports. Only these lock the account.
+   */
+  readonly provenBounces: number;
+  readonly provenComplaints: number;
 }
 
 type ReputationStatus =
@@ -230,7 +222,7 @@ export interface ThresholdUsage {
 
 /** Returns the usage of the bounce limit and of the complaint limit, in this order. */
 export function computeThresholdUsages(
-  counts: WindowCounts,
+  counts: Pick<WindowCounts, 'emails' | 'bounces' | 'complaints'>,
   thresholds: Thresholds,
 ): readonly [ThresholdUsage, ThresholdUsage] {
   const { emails, bounces, complaints } = counts;
@@ -262,35 +254,30 @@ function computeUsage(
 }
 
 /**
- * Compares the counts with the thresholds. The reason for a warning or a lock names the count, the limit and the
- * window.
+ * Compares the proven counts with the thresholds for a lock, and all counts for a warning. The reason for a warning or
+ * a lock names the count, the limit and the window.
  */
 export function determineReputationStatus(
   counts: WindowCounts,
   thresholds: Thresholds,
   onReputation: OnReputation,
 ): ReputationStatus {
-  const statuses = computeThresholdUsages(counts, thresholds).map((usage) =>
-    determineStatus(usage, counts.emails, onReputation),
-  );
-  return (
-    statuses.find(({ kind }) => kind === 'lock') ?? statuses.find(({ kind }) => kind === 'warning') ?? { kind: 'good' }
-  );
+  const { emails, provenBounces, provenComplaints } = counts;
+  const provenCounts = { emails, bounces: provenBounces, complaints: provenComplaints };
+  const reachedUsage = computeThresholdUsages(provenCounts, thresholds).find(({ usage }) => usage >= 1);
+  if (reachedUsage !== undefined && onReputation === 'lock')
+    return { kind: 'lock', reason: describeUsage(reachedUsage, emails) };
+  const highUsage = computeThresholdUsages(counts, thresholds).find(({ usage }) => usage >= 0.5);
+  return highUsage === undefined ? { kind: 'good' } : { kind: 'warning', reason: describeUsage(highUsage, emails) };
 }
 
-function determineStatus(
-  { metric, count, limitType, limit, usage }: ThresholdUsage,
-  emails: number,
-  onReputation: OnReputation,
-): ReputationStatus {
-  if (limit === null || usage < 0.5) return { kind: 'good' };
+function describeUsage({ metric, count, limitType, limit }: ThresholdUsage, emails: number): string {
   const noun = metric === 'bounces' ? 'hard bounces' : 'complaints';
   const limitText =
     limitType === 'count'
       ? `${limit} while there are fewer than ${MIN_MESSAGES_FOR_RATES} messages`
-      : formatPercent(limit);
-  const reason = `${count} ${count === 1 ? noun.slice(0, -1) : noun} of ${emails} messages in 7 days (${formatPercent(count / Math.max(1, emails))}; the limit is ${limitText})`;
-  return { kind: usage >= 1 && onReputation === 'lock' ? 'lock' : 'warning', reason };
+      : formatPercent(limit ?? 1);
+  return `${count} ${count === 1 ? noun.slice(0, -1) : noun} of ${emails} messages in 7 days (${formatPercent(count / Math.max(1, emails))}; the limit is ${limitText})`;
 }
 
 /** Formats `0.0015` as `0.15 %`. */
@@ -299,17 +286,15 @@ export function formatPercent(fraction: number): string {
 }
 
 /** The numbers that a change of state adds to the reputation counts of an account. */
-export interface ReputationDelta {
-  emails: number;
-  bounces: number;
-  complaints: number;
-}
+export type ReputationDelta = { -readonly [Count in keyof WindowCounts]: number };
 
-const COUNTED_EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, complaints: 0 };
-const HARD_BOUNCE: Readonly<ReputationDelta> = { emails: 1, bounces: 1, complaints: 0 };
-const COMPLAINED_EMAIL: Readonly<ReputationDelta> = { emails: 1, bounces: 0, complaints: 1 };
-const ASYNCHRONOUS_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complaints: 0 };
-const COMPLAINT_DELTA: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints: 1 };
+type MessageDelta = Readonly<Pick<ReputationDelta, 'emails' | 'bounces' | 'complaints'>>;
+
+const COUNTED_EMAIL: MessageDelta = { emails: 1, bounces: 0, complaints: 0 };
+const HARD_BOUNCE: MessageDelta = { emails: 1, bounces: 1, complaints: 0 };
+const COMPLAINED_EMAIL: MessageDelta = { emails: 1, bounces: 0, complaints: 1 };
+const ASYNCHRONOUS_BOUNCE: MessageDelta = { emails: 0, bounces: 1, complaints: 0 };
+const COMPLAINT_DELTA: MessageDelta = { emails: 0, bounces: 0, complaints: 1 };
 
 /**
  * Returns the numbers that a change of state, or a report about an ended message, adds to the reputation counts.
@@ -317,7 +302,7 @@ const COMPLAINT_DELTA: Readonly<ReputationDelta> = { emails: 0, bounces: 0, comp
  * `complained`. `isNew` is true for the first hard bounce that suppresses the recipient, and for the first complaint of
  * a recipient in the window.
  */
-export function getReputationDelta(from: State, to: State, isNew: boolean): Readonly<ReputationDelta> | null {
+export function getReputationDelta(from: State, to: State, isNew: boolean): MessageDelta | null {
   const wasCounted = from === 'delivered' || from === 'bounced';
   switch (to) {
     case 'delivered':

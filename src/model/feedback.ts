@@ -511,6 +511,11 @@ export interface FeedbackReport {
   /** The SHA-256 of the report in hexadecimal. A repeated report has the same digest, so it changes nothing. */
   readonly digest: string;
   readonly at: number;
+  /**
+   * The domain of POSTRIDER_FEEDBACK_LOOPS that signed the report. Of the reports over SMTP, only complaints with such a
+   * signature count towards a lock, because anyone can send the others.
+   */
+  readonly feedbackLoop?: string;
   /** One line for the operator: the sender and the subject of the report. */
   readonly summary: string;
   /** The received content, truncated to the size that is stored for a report that is not understood. */

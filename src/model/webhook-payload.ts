@@ -255,7 +255,7 @@ export function buildDomainData(
 export function buildAccountData(
   account: string,
   reason: string | null,
-  { emails, bounces, complaints }: WindowCounts,
+  { emails, bounces, complaints }: Pick<WindowCounts, 'emails' | 'bounces' | 'complaints'>,
   { bounceRate, complaintRate }: Thresholds,
 ): AccountData {
   const figures = { messages: emails, bounces, complaints };

@@ -300,7 +300,7 @@ function parseChange(input: AccountChangeInput, now: number): Result<AccountChan
   });
 }
 
-const ZERO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0 };
+const ZERO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0, provenBounces: 0, provenComplaints: 0 };
 
 /** Returns the usage of the limits at `now`. */
 function getLimitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
@@ -350,7 +350,7 @@ function toAccountEntry(account: Account, now: number): AccountEntry {
 export function toAccountDetails(account: Account, now: number, counts: WindowCounts): AccountDetails {
   const { thresholds, onReputation } = account;
   const entry = toAccountEntry(account, now);
-  const { emails, bounces, complaints } = counts;
+  const { emails, bounces, complaints, provenBounces, provenComplaints } = counts;
   return {
     ...entry,
     warning: getCurrentWarning(account, counts),
@@ -358,6 +358,8 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
       emails,
       bounces,
       complaints,
+      provenBounces,
+      provenComplaints,
       status: determineReputationStatus(counts, thresholds, onReputation).kind,
       thresholds: [...computeThresholdUsages(counts, thresholds)],
     },

@@ -54,12 +54,17 @@ export const TRANSFER_TABLES: readonly TransferTable[] = [
   {
     name: 'reputation',
     keyColumns: ['account_id', 'hour'],
-    columns: ['account_id', 'hour', 'emails', 'bounces', 'complaints'],
+    columns: ['account_id', 'hour', 'emails', 'bounces', 'complaints', 'proven_bounces', 'proven_complaints'],
   },
   {
     name: 'complainant',
     keyColumns: ['account_id', 'recipient'],
     columns: ['account_id', 'recipient', 'at'],
+  },
+  {
+    name: 'evidence',
+    keyColumns: ['account_id', 'kind', 'source'],
+    columns: ['account_id', 'kind', 'source', 'at'],
   },
   {
     name: 'idempotency',

@@ -29,6 +29,7 @@ const DELAY: FeedbackEvent = { ...HARD_BOUNCE, kind: 'delayed', failure: { class
 const COMPLAINT: FeedbackEvent = { ...HARD_BOUNCE, kind: 'complaint', feedbackType: 'abuse' };
 const UNSUBSCRIPTION: FeedbackEvent = { ...HARD_BOUNCE, kind: 'unsubscribed' };
 const PROVIDER_SUPPRESSION: FeedbackEvent = { ...HARD_BOUNCE, kind: 'provider-suppressed' };
+const TEN_DOMAINS = Array.from({ length: 10 }, (_, n) => `organization-${n}.example`);
 const UNKNOWN_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'there is no report in it' };
 
 let reportCount = 0;
@@ -71,7 +72,9 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   };
   const readCounts = async (store: Store) => {
     const window = await store.readReputation('default', Date.now());
-    return window.kind === 'done' ? window.value : null;
+    if (window.kind !== 'done') return null;
+    const { emails, bounces, complaints } = window.value;
+    return { emails, bounces, complaints };
   };
 
   test('a delay sets the last failure of its message, but after a hard bounce no delay, soft bounce or block replaces the last failure', async () => {
@@ -272,17 +275,53 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await readCounts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
-  test('a complaint changes a delivered message to complained and suppresses the recipient, and a second complaint locks the account', async () => {
+  const [SIGNED, UNSIGNED] = [{ feedbackLoop: 'fbl.example' }, {}];
+  const DOMAINS = ['a.example', 'b.example', 'c.example', 'd.example', 'e.example'];
+  const createRecipients = (domains: readonly string[]) => domains.map((domain, n) => `rita.${n}@${domain}`);
+  test.each<[string, FeedbackEvent, Partial<FeedbackReport>, readonly string[], 'lock' | 'warning' | 'none']>([
+    ['complaints of a signed feedback loop', COMPLAINT, SIGNED, createRecipients(DOMAINS), 'lock'],
+    ['complaints of Amazon SES', COMPLAINT, { source: 'sns' }, createRecipients(DOMAINS), 'lock'],
+    ['four complaints of a signed feedback loop', COMPLAINT, SIGNED, createRecipients(DOMAINS.slice(1)), 'warning'],
+    ['complaints that anyone can send', COMPLAINT, UNSIGNED, createRecipients([...DOMAINS, ...DOMAINS]), 'warning'],
+    [
+      'complaints of one organization',
+      COMPLAINT,
+      SIGNED,
+      createRecipients(DOMAINS.map((_, n) => `team-${n}.example.org`)),
+      'warning',
+    ],
+    [
+      'complaints of a large mailbox provider',
+      COMPLAINT,
+      SIGNED,
+      createRecipients(DOMAINS.map(() => 'gmail.com')),
+      'lock',
+    ],
+    ['complaints of one mailbox', COMPLAINT, SIGNED, DOMAINS.map((label) => `rita+${label}@gmail.com`), 'none'],
+    [
+      'bounces of a provider',
+      HARD_BOUNCE,
+      { source: 'postmark', isProviderEvent: true },
+      createRecipients(TEN_DOMAINS),
+      'lock',
+    ],
+    ['bounces that anyone can send', HARD_BOUNCE, UNSIGNED, createRecipients(TEN_DOMAINS), 'warning'],
+    [
+      'bounces of one organization',
+      HARD_BOUNCE,
+      { source: 'sqs' },
+      createRecipients(TEN_DOMAINS.map(() => 'example.org')),
+      'warning',
+    ],
+  ])('%s', async (_, event, changes, recipients, effect) => {
     const store = await openWithAccounts();
-    for (const to of ['a@example.com', 'b@example.com']) {
+    for (const to of recipients) {
       const { id } = await storeDeliveredMessage(store, to);
-      expect(await recordReport(store, createReport({ id }, COMPLAINT))).toMatchObject({
-        to: 'complained',
-        suppressed: true,
-      });
+      expect(await recordReport(store, createReport({ id }, event, changes))).toMatchObject({ kind: 'applied' });
     }
-    expect((await readSuppressions(store)).map(({ reason }) => reason)).toEqual(['complaint', 'complaint']);
-    expect((await store.listAccounts())[0]?.locked?.reason).toContain('2 complaints');
+    const [account] = await store.listAccounts();
+    expect([account?.locked === null, account?.warning === null]).toEqual([effect !== 'lock', effect !== 'warning']);
+    expect(await readSuppressions(store)).toHaveLength(new Set(recipients).size);
   });
 
   const readLock = async (store: Store) => (await store.listAccounts())[0]?.locked ?? null;
@@ -305,7 +344,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const otherMessage = await storeDeliveredMessage(store, 'otto@example.com');
     await recordReport(store, createReport({ id: otherMessage.id }, COMPLAINT));
     expect(await readCounts(store)).toMatchObject({ complaints: 2 });
-    expect((await readLock(store))?.reason).toContain('2 complaints');
   });
 
   test('complaints of one recipient count as one even if the reports contain other addresses or the suppression is removed between reports', async () => {

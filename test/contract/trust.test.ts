@@ -1,4 +1,5 @@
 /** Tests suppression lists, sending domains and reputation on every store. */
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Account, DirectoryChanges } from '../../src/model/account.ts';
 import { computeAccountVersion } from '../../src/model/account-version.ts';
@@ -21,8 +22,8 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     at = Date.now(),
     excludedFromReputation = false,
   ) {
-    const messages = Array.from({ length: count }, (_, index) =>
-      createMessage({ accountId, lease: LEASE, to: `${outcome}.${index}.${Math.random()}@example.com` }),
+    const messages = Array.from({ length: count }, () =>
+      createMessage({ accountId, lease: LEASE, to: `${outcome}@${randomUUID()}.example` }),
     );
     await store.accept(messages);
     const createEvent = (verb: string) => ({ at, verb, by: 'node-a', detail: null, failure: null, attempt: null });
@@ -344,25 +345,25 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect((await findAccount(store, 'default'))?.locked).toBeNull();
     expect(await store.readReputation('default', Date.now())).toEqual({
       kind: 'done',
-      value: { emails: 60, bounces: 0, complaints: 0 },
+      value: { emails: 60, bounces: 0, complaints: 0, provenBounces: 0, provenComplaints: 0 },
     });
   });
 
   test('complaints lock an account, and an unlock resets its reputation counts to zero', async () => {
     const store = await openWithAccounts();
     await settleMessages(store, 1, 120, 'delivered');
-    await settleMessages(store, 1, 1, 'complained');
-    // The complaint of a single recipient does not lock an account, however high the complaint rate is.
+    // Fewer than five complaints do not lock an account, however high the complaint rate is.
+    await settleMessages(store, 1, 4, 'complained');
     expect(await findAccount(store, 'default')).toMatchObject({
       locked: null,
-      warning: expect.stringContaining('1 complaint of 121 messages'),
+      warning: expect.stringContaining('4 complaints of 124 messages'),
     });
     await settleMessages(store, 1, 1, 'complained');
-    expect((await findAccount(store, 'default'))?.locked?.reason).toContain('2 complaints of 122 messages');
+    expect((await findAccount(store, 'default'))?.locked?.reason).toContain('5 complaints of 125 messages');
     await store.unlockAccount('default', Date.now());
     expect(await store.readReputation('default', Date.now())).toEqual({
       kind: 'done',
-      value: { emails: 0, bounces: 0, complaints: 0 },
+      value: { emails: 0, bounces: 0, complaints: 0, provenBounces: 0, provenComplaints: 0 },
     });
     await settleMessages(store, 1, 1, 'hard');
     expect((await findAccount(store, 'default'))?.locked).toBeNull();
@@ -373,7 +374,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const messages = Array.from({ length: 15 }, () => createMessage({ to: 'gone@example.com', lease: LEASE }));
     await store.accept(messages);
     await store.settle(messages.map((message) => createSettlement(message, { to: 'bounced', suppress: 'bounce' })));
-    const counts = { emails: 15, bounces: 1, complaints: 0 };
+    const counts = { emails: 15, bounces: 1, complaints: 0, provenBounces: 1, provenComplaints: 0 };
     expect(await store.readReputation('default', Date.now())).toEqual({ kind: 'done', value: counts });
     expect(await store.readAllReputations(Date.now())).toEqual(new Map([[1, counts]]));
     expect((await findAccount(store, 'default'))?.locked).toBeNull();
@@ -398,7 +399,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     await settleMessages(store, 1, 3, 'hard', now);
     expect(await store.readReputation('default', now)).toEqual({
       kind: 'done',
-      value: { emails: 3, bounces: 3, complaints: 0 },
+      value: { emails: 3, bounces: 3, complaints: 0, provenBounces: 3, provenComplaints: 0 },
     });
     expect((await findAccount(store, 'default'))?.locked).toBeNull();
   });

@@ -65,6 +65,11 @@ const Reputation = Type.Object(
     emails: Type.Integer({ description: 'Messages that the next hop accepted or permanently refused.' }),
     bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
     complaints: Type.Integer({ description: 'Messages that the recipient reported as spam.' }),
+    provenBounces: Type.Integer({
+      description:
+        'Organizations, or mailboxes at large mailbox providers, whose hard bounces were replies of the next hop or authenticated reports. Only these lock the account.',
+    }),
+    provenComplaints: Type.Integer({ description: 'As `provenBounces`, for complaints.' }),
     status: createStringEnum(['good', 'warning', 'lock'], {
       description: '`warning` if a count is at least half of its limit.',
     }),
@@ -78,7 +83,9 @@ const Reputation = Type.Object(
         limit: createNullable(
           Type.Number({ description: 'A fraction or a count; null if this metric never locks the account.' }),
         ),
-        usage: Type.Number({ description: 'The used fraction of the limit; at 1 the account is locked.' }),
+        usage: Type.Number({
+          description: 'The used fraction of the limit. The account is locked when the proven count reaches the limit.',
+        }),
       }),
     ),
   },

@@ -59,6 +59,12 @@ const PURGE_COMPLAINANTS: Statement = {
       SELECT account_id, recipient FROM complainant WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING 1 AS one`,
 };
+const PURGE_EVIDENCE: Statement = {
+  name: 'feedback_purge_evidence',
+  text: `DELETE FROM evidence WHERE (account_id, kind, source) IN (
+      SELECT account_id, kind, source FROM evidence WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING 1 AS one`,
+};
 const PURGE_EXCESS_REPORTS: Statement = {
   name: 'feedback_purge_stored',
   text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
@@ -129,6 +135,7 @@ export function prepareFeedback(database: Database): Operations {
         database.query(PURGE_OLD_REPORTS, [before, limit]),
         database.query(PURGE_REFERENCES, [before, limit]),
         database.query(PURGE_COMPLAINANTS, [before, limit]),
+        database.query(PURGE_EVIDENCE, [before, limit]),
         maxStored < 1 ? [] : database.query(PURGE_EXCESS_REPORTS, [maxStored - 1, limit]),
       ]);
       return Math.max(...purgedRowLists.map(({ length }) => length));

@@ -4,6 +4,7 @@
  * so that batches of several nodes cannot deadlock.
  */
 
+import type { EvidenceKind } from '../../model/evidence.ts';
 import { resolveLostLease, type SettleResult, type State } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
@@ -18,7 +19,7 @@ import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { appendEvents, type EndedMessage, endMessages, type NewEvent } from './history.ts';
 import { insertSuppressionEvents } from './outbox.ts';
-import { addReputation } from './reputation.ts';
+import { addReputation, recordEvidence } from './reputation.ts';
 import { type Database, forceDurableCommit, type Statement, type Transaction } from './session.ts';
 
 // This query needs one index lookup per lease, in order of id. The condition on the state is written so that no partial
@@ -52,7 +53,10 @@ const REQUEUE_MESSAGES: Statement = {
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
 // This statement and imports of suppressions write rows in the same order, so that transactions cannot deadlock.
-/** Adds the recipients of messages to their accounts' suppression lists. Returns the source of each new entry. */
+/**
+ * Adds the recipients of messages to their accounts' suppression lists. Returns the source and recipient of each new
+ * entry.
+ */
 export const SUPPRESS_RECIPIENTS: Statement = {
   name: 'settle_suppress',
   text: `WITH added AS (INSERT INTO suppression (recipient, account_id, reason, source, at)
@@ -62,7 +66,7 @@ export const SUPPRESS_RECIPIENTS: Statement = {
     WHERE m.id = ANY($1::uuid[]) ORDER BY r.recipient COLLATE "C", m.account_id, s.at
     ON CONFLICT DO NOTHING RETURNING recipient, account_id, reason, source, at
     ), recorded AS (${insertSuppressionEvents('suppression.added', 'added', 's.at')})
-    SELECT source FROM added`,
+    SELECT source, recipient FROM added`,
 };
 const LOCK_RECOVERABLE_LEASES: Statement = {
   name: 'recover_lock_leases',
@@ -179,17 +183,33 @@ async function settleInTransaction(
           providerReferences.map(({ at }) => at),
         ]),
   ]);
-  const newlySuppressed = new Set(newSuppressions.map((row) => rows.readText(row, 'source')));
+  const newlySuppressed = new Map(
+    newSuppressions.map((row) => [rows.readText(row, 'source'), rows.readText(row, 'recipient')]),
+  );
+  const counted = validSettlements.flatMap(([{ id, changes, excludedFromReputation }, accountId]) =>
+    excludedFromReputation
+      ? []
+      : changes.map(({ to, suppress, at }, index) => {
+          // A bounce of an address that is already suppressed does not count against the account again.
+          const recipient = suppress === null ? null : (newlySuppressed.get(id) ?? null);
+          const kind: EvidenceKind = to === 'complained' ? 'complaint' : 'bounce';
+          const evidence = recipient === null ? null : { accountId, kind, recipient, at };
+          return { accountId, from: changes[index - 1]?.to ?? ('sending' as const), to, at, evidence };
+        }),
+  );
+  const proven = await recordEvidence(
+    transaction,
+    counted.flatMap(({ evidence }) => evidence ?? []),
+  );
   const deltas = new ReputationDeltas();
-  for (const [{ id, changes, excludedFromReputation }, accountId] of validSettlements) {
-    if (excludedFromReputation) continue;
-    // A bounce of an address that is already suppressed does not count against the account again.
-    let from: State = 'sending';
-    for (const { to, suppress, at } of changes) {
-      deltas.add(accountId, from, to, suppress !== null && newlySuppressed.has(id), at);
-      from = to;
-    }
-  }
+  for (const { accountId, from, to, at, evidence } of counted)
+    deltas.add(
+      accountId,
+      from,
+      to,
+      { isNew: evidence !== null, isProven: evidence !== null && proven.has(evidence) },
+      at,
+    );
   await addReputation(transaction, deltas);
   return results;
 }

@@ -3,7 +3,7 @@
  * process all messages of a round together.
  */
 
-import { toComplainant } from '../../model/account.ts';
+import { toComplainant } from '../../model/evidence.ts';
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
 import type { State } from '../../model/message.ts';
 import {
@@ -36,7 +36,7 @@ import {
   storeReport,
   toRecipientKey,
 } from './report-rows.ts';
-import { addReputation, recordComplaint } from './reputation.ts';
+import { addReputation, type Evidence, recordComplaint, recordEvidence } from './reputation.ts';
 import { forceDurableCommit, type Statement, type Transaction } from './session.ts';
 
 const INSERT_PENDING: Statement = {
@@ -369,13 +369,23 @@ async function countReputation(
     .filter((effect) => countsTowardReputation(effect.decision, suppressingEffects.has(effect)))
     .map((effect) => ({ effect, key: `${effect.decision.accountId} ${toComplainant(effect.recipient)}` }));
   countedEffects.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+  const newEvidence = new Map<Effect, Evidence>();
   for (const { effect } of countedEffects) {
-    const { accountId, from, reputationState } = effect.decision;
+    const { accountId, reputationState } = effect.decision;
     const { recipient, at } = effect;
-    const isNewEvidence =
+    const isNew =
       reputationState === 'complained'
         ? await recordComplaint(transaction, accountId, recipient, at)
         : suppressingEffects.has(effect);
-    deltas.add(accountId, from, reputationState, isNewEvidence, at);
+    const kind = reputationState === 'complained' ? 'complaint' : 'bounce';
+    if (isNew) newEvidence.set(effect, { accountId, kind, recipient, at });
+  }
+  const authenticated = [...newEvidence].flatMap(([{ decision }, item]) => (decision.isAuthenticated ? [item] : []));
+  const proven: ReadonlySet<Evidence> = await recordEvidence(transaction, authenticated);
+  for (const { effect } of countedEffects) {
+    const { accountId, from, reputationState } = effect.decision;
+    const item = newEvidence.get(effect);
+    const isProven = item !== undefined && proven.has(item);
+    deltas.add(accountId, from, reputationState, { isNew: item !== undefined, isProven }, effect.at);
   }
 }

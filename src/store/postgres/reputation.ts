@@ -4,11 +4,12 @@
  * has its own buckets, so that nodes do not wait for each other. A batch that may change the status of an account locks
  * the row of the account, so that the evaluated sum is exact.
  */
-import { toComplainant, type WindowCounts } from '../../model/account.ts';
+import { REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS, type WindowCounts } from '../../model/account.ts';
+import { type EvidenceKind, toComplainant, toEvidenceSource } from '../../model/evidence.ts';
 import { buildAccountData } from '../../model/webhook-payload.ts';
 import {
   evaluateReputation,
-  getComplaintWindowStart,
+  getEvidenceWindowStart,
   getLastExpiredHour,
   getLastHourBeforeWindow,
   needsEvaluation,
@@ -22,19 +23,24 @@ import type { Row, Session, Statement, Transaction } from './session.ts';
 
 const ADD_COUNTS: Statement = {
   name: 'reputation_add',
-  text: `INSERT INTO reputation AS r (account_id, hour, slot, emails, bounces, complaints) VALUES ($1, $2, $3, $4, $5, $6)
+  text: `INSERT INTO reputation AS r (account_id, hour, slot, emails, bounces, complaints, proven_bounces, proven_complaints)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT (account_id, hour, slot) DO UPDATE SET emails = r.emails + excluded.emails,
-      bounces = r.bounces + excluded.bounces, complaints = r.complaints + excluded.complaints`,
+      bounces = r.bounces + excluded.bounces, complaints = r.complaints + excluded.complaints,
+      proven_bounces = r.proven_bounces + excluded.proven_bounces,
+      proven_complaints = r.proven_complaints + excluded.proven_complaints`,
 };
 const SUM_ACCOUNT: Statement = {
   name: 'reputation_sum',
   text: `SELECT coalesce(sum(emails), 0)::bigint AS emails, coalesce(sum(bounces), 0)::bigint AS bounces,
-      coalesce(sum(complaints), 0)::bigint AS complaints
+      coalesce(sum(complaints), 0)::bigint AS complaints, coalesce(sum(proven_bounces), 0)::bigint AS proven_bounces,
+      coalesce(sum(proven_complaints), 0)::bigint AS proven_complaints
     FROM reputation WHERE account_id = $1 AND hour > $2`,
 };
 const SUM_ALL_ACCOUNTS: Statement = {
   name: 'reputation_sums',
-  text: `SELECT account_id, sum(emails)::bigint AS emails, sum(bounces)::bigint AS bounces, sum(complaints)::bigint AS complaints
+  text: `SELECT account_id, sum(emails)::bigint AS emails, sum(bounces)::bigint AS bounces, sum(complaints)::bigint AS complaints,
+      sum(proven_bounces)::bigint AS proven_bounces, sum(proven_complaints)::bigint AS proven_complaints
     FROM reputation WHERE hour > $1 GROUP BY account_id`,
 };
 const DELETE_OLD_COUNTS: Statement = {
@@ -49,6 +55,15 @@ const RECORD_COMPLAINT: Statement = {
   name: 'reputation_record_complaint',
   text: `INSERT INTO complainant AS c (account_id, recipient, at) VALUES ($1, $2, $3)
     ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE c.at <= $4 RETURNING 1 AS one`,
+};
+const RECORD_EVIDENCE: Statement = {
+  name: 'reputation_record_evidence',
+  text: `INSERT INTO evidence AS e (account_id, kind, source, at)
+    SELECT v.account_id, v.kind, v.source, v.at
+    FROM unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) AS v(account_id, kind, source, at)
+    ORDER BY v.account_id, v.kind COLLATE "C", v.source COLLATE "C"
+    ON CONFLICT (account_id, kind, source) DO UPDATE SET at = excluded.at WHERE e.at <= excluded.at - $5::bigint
+    RETURNING account_id, kind, source`,
 };
 /** Locks the accounts whose status the batch can change. `$2` contains the accounts to evaluate without a warning. */
 const LOCK_EVALUATED_ACCOUNTS: Statement = {
@@ -88,9 +103,10 @@ export async function addReputation(transaction: Transaction, deltas: Reputation
   const evaluatedIds = batch.filter(([, delta]) => needsEvaluation(delta, false)).map(([accountId]) => accountId);
   const [lockedRows] = await Promise.all([
     transaction.query(LOCK_EVALUATED_ACCOUNTS, [batch.map(([accountId]) => accountId), evaluatedIds]),
-    ...batch.map(([accountId, { emails, bounces, complaints }, now]) =>
-      transaction.query(ADD_COUNTS, [accountId, toHourSinceEpoch(now), transaction.slot, emails, bounces, complaints]),
-    ),
+    ...batch.map(([accountId, { emails, bounces, complaints, provenBounces, provenComplaints }, now]) => {
+      const counts = [emails, bounces, complaints, provenBounces, provenComplaints];
+      return transaction.query(ADD_COUNTS, [accountId, toHourSinceEpoch(now), transaction.slot, ...counts]);
+    }),
   ]);
   const times = new Map(batch.map(([accountId, , now]) => [accountId, now]));
   const evaluations = await Promise.all(
@@ -135,13 +151,52 @@ export async function recordComplaint(
   recipient: string,
   at: number,
 ): Promise<boolean> {
-  const windowStart = getComplaintWindowStart(at);
+  const windowStart = getEvidenceWindowStart(at);
   return (await transaction.query(RECORD_COMPLAINT, [accountId, toComplainant(recipient), at, windowStart])).length > 0;
 }
 
+export interface Evidence {
+  readonly accountId: number;
+  readonly kind: EvidenceKind;
+  /** The canonical recipient of the message. */
+  readonly recipient: string;
+  readonly at: number;
+}
+
+/** Resolves to those of the items that are the first evidence of their source and kind in the window. */
+export async function recordEvidence<Item extends Evidence>(
+  transaction: Transaction,
+  items: readonly Item[],
+): Promise<ReadonlySet<Item>> {
+  const itemsByKey = new Map<string, Item>();
+  for (const item of items) {
+    const key = formatEvidenceKey(item.accountId, item.kind, toEvidenceSource(item.recipient));
+    if (!itemsByKey.has(key)) itemsByKey.set(key, item);
+  }
+  if (itemsByKey.size === 0) return new Set();
+  const values = [...itemsByKey.values()];
+  const insertedRows = await transaction.query(RECORD_EVIDENCE, [
+    values.map(({ accountId }) => accountId),
+    values.map(({ kind }) => kind),
+    values.map(({ recipient }) => toEvidenceSource(recipient)),
+    values.map(({ at }) => at),
+    REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS,
+  ]);
+  return new Set(
+    insertedRows.flatMap((row) => {
+      const [kind, source] = [rows.readText(row, 'kind'), rows.readText(row, 'source')];
+      return itemsByKey.get(formatEvidenceKey(rows.readInteger(row, 'account_id'), kind, source)) ?? [];
+    }),
+  );
+}
+
+function formatEvidenceKey(accountId: number, kind: string, source: string): string {
+  return `${accountId} ${kind} ${source}`;
+}
+
 /**
- * Deletes the counts of an account, so that its window restarts. The complainants are kept, so that a further complaint
- * by one of them within the window is not counted.
+ * Deletes the counts of an account, so that its window restarts. Complainants and sources of evidence are kept, so that
+ * none of them counts again within the window.
  */
 export async function resetReputation(session: Session, accountId: number): Promise<void> {
   await session.query(DELETE_ALL_COUNTS, [accountId]);

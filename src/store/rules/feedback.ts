@@ -149,6 +149,8 @@ export interface RecordDecision {
   /** The state that determines how the reputation counts the report. */
   readonly reputationState: 'bounced' | 'complained';
   readonly reputationRule: 'always' | 'if-suppressed' | 'never';
+  /** True if nobody else than a provider could have sent the report. Other reports cannot lock the account. */
+  readonly isAuthenticated: boolean;
   /**
    * Returns the result of the report. `suppressed` is true if this report added the recipient to the suppression list.
    */
@@ -216,6 +218,7 @@ export function decideFeedback(
   const isCounted = !isTest && storedMessage.keyId !== NOTIFICATION_KEY_ID;
   const change = decideFeedbackChange({ state: from, to, isTest, ...summary }, report.events, isProviderEvent);
   const isFull = summary.reports.length >= MAX_REPORTS;
+  const isAuthenticated = report.source !== 'smtp' || report.feedbackLoop !== undefined;
   switch (change.kind) {
     case 'other-recipient':
       return createDecisionWithoutChange(report, UNRELATED);
@@ -235,7 +238,7 @@ export function decideFeedback(
       if (suppress === null && isRepeated) return createDecisionWithoutChange(report, { kind: 'repeated' });
       if (suppress === null && isFull) return { kind: 'count', id, facts: getFacts(entry) };
       return {
-        ...{ kind: 'record', id, accountId, from, suppress, newState: null },
+        ...{ kind: 'record', id, accountId, from, isAuthenticated, suppress, newState: null },
         entries: [entry],
         addedReport: isRepeated || isFull ? null : formattedReport,
         reputationState: suppress === 'complaint' ? 'complained' : 'bounced',
@@ -247,7 +250,7 @@ export function decideFeedback(
       const { to: newState, suppress, detail, failure, countsForReputation } = change;
       const formattedReport = formatReport(change.verb, failure);
       return {
-        ...{ kind: 'record', id, accountId, from, suppress },
+        ...{ kind: 'record', id, accountId, from, isAuthenticated, suppress },
         addedReport: isFull || summary.reports.includes(formattedReport) ? null : formattedReport,
         newState: requireTransition(from, newState, 'feedback'),
         entries: [createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure)],
@@ -270,11 +273,20 @@ export function decideFeedback(
       } as const;
       if (newState === null)
         return {
-          ...{ kind: 'record', id, accountId, from, newState, entries: [confirmationEntry], ...uncountedMembers },
+          ...{
+            kind: 'record',
+            id,
+            accountId,
+            from,
+            isAuthenticated,
+            newState,
+            entries: [confirmationEntry],
+            ...uncountedMembers,
+          },
           createResult: () => ({ kind: 'confirmed', id, accountId, recipient: to, sender, detail }),
         };
       return {
-        ...{ kind: 'record', id, accountId, from, ...uncountedMembers },
+        ...{ kind: 'record', id, accountId, from, isAuthenticated, ...uncountedMembers },
         newState: requireTransition(from, newState, 'feedback'),
         entries: [
           createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail, null),

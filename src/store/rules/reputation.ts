@@ -30,10 +30,10 @@ export function getLastExpiredHour(now: number): number {
 }
 
 /**
- * Returns the start of the window that ends at `at`. A complaint at `at` counts only if the last counted complaint of
- * the same recipient is not later than this start.
+ * Returns the start of the window that ends at `at`. A complaint or other evidence at `at` counts only if the last
+ * counted one of the same recipient or source is not later than this start.
  */
-export function getComplaintWindowStart(at: number): number {
+export function getEvidenceWindowStart(at: number): number {
   return at - REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS;
 }
 
@@ -72,25 +72,32 @@ export function evaluateReputation(
   }
 }
 
+const NO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0, provenBounces: 0, provenComplaints: 0 };
+
 /** The counts that a batch of events adds to the reputation of each account. */
 export class ReputationDeltas {
   readonly #byAccount = new Map<number, ReputationDelta & { at: number }>();
 
   /**
    * Adds a change of a message's state at `at`, or a late report about the message. `getReputationDelta`
-   * (model/account.ts) determines the counts.
+   * (model/account.ts) determines the counts. `isProven` is true for the first authenticated evidence of a source.
    */
-  add(accountId: number, from: State, to: State, isNewEvidence: boolean, at: number): void {
-    const addedCounts = getReputationDelta(from, to, isNewEvidence);
+  add(
+    accountId: number,
+    from: State,
+    to: State,
+    { isNew, isProven }: { readonly isNew: boolean; readonly isProven: boolean },
+    at: number,
+  ): void {
+    const addedCounts = getReputationDelta(from, to, isNew);
     if (addedCounts === null) return;
-    const delta = this.#byAccount.get(accountId);
-    if (delta === undefined) {
-      this.#byAccount.set(accountId, { ...addedCounts, at });
-      return;
-    }
+    const delta = this.#byAccount.get(accountId) ?? { ...NO_COUNTS, at };
+    this.#byAccount.set(accountId, delta);
     delta.emails += addedCounts.emails;
     delta.bounces += addedCounts.bounces;
     delta.complaints += addedCounts.complaints;
+    if (isProven && to === 'bounced') delta.provenBounces += 1;
+    if (isProven && to === 'complained') delta.provenComplaints += 1;
     delta.at = at;
   }
 

@@ -418,6 +418,8 @@ export function toWindowCounts(row: Row): WindowCounts {
     emails: readInteger(row, 'emails'),
     bounces: readInteger(row, 'bounces'),
     complaints: readInteger(row, 'complaints'),
+    provenBounces: readInteger(row, 'proven_bounces'),
+    provenComplaints: readInteger(row, 'proven_complaints'),
   };
 }
 

@@ -214,14 +214,27 @@ CREATE TABLE dkim_key (
 -- Emails, hard bounces and complaints of an account in one hour, by connection slot as in account_usage. The sliding
 -- window of 7 days is a sum of these rows.
 CREATE TABLE reputation (
-  account_id integer NOT NULL,
-  hour       integer NOT NULL,
-  slot       smallint NOT NULL,
-  emails     bigint NOT NULL,
-  bounces    bigint NOT NULL,
-  complaints bigint NOT NULL,
+  account_id        integer NOT NULL,
+  hour              integer NOT NULL,
+  slot              smallint NOT NULL,
+  emails            bigint NOT NULL,
+  bounces           bigint NOT NULL,
+  complaints        bigint NOT NULL,
+  -- Those that can lock the account (`WindowCounts` in model/account.ts).
+  proven_bounces    bigint NOT NULL DEFAULT 0,
+  proven_complaints bigint NOT NULL DEFAULT 0,
   PRIMARY KEY (account_id, hour, slot)
 );
+
+-- The sources of these bounces and complaints (model/evidence.ts). A source counts once in the reputation window.
+CREATE TABLE evidence (
+  account_id integer NOT NULL,
+  kind       text COLLATE "C" NOT NULL,
+  source     text COLLATE "C" NOT NULL,
+  at         bigint NOT NULL,
+  PRIMARY KEY (account_id, kind, source)
+);
+CREATE INDEX evidence_at ON evidence (at);
 
 -- Recipients whose complaint counted against an account, with the time of the complaint. A recipient counts once in the
 -- reputation window.

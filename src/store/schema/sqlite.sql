@@ -153,13 +153,24 @@ CREATE TABLE dkim_key (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE reputation (
-  account_id INTEGER NOT NULL,
-  hour       INTEGER NOT NULL,
-  emails     INTEGER NOT NULL,
-  bounces    INTEGER NOT NULL,
-  complaints INTEGER NOT NULL,
+  account_id        INTEGER NOT NULL,
+  hour              INTEGER NOT NULL,
+  emails            INTEGER NOT NULL,
+  bounces           INTEGER NOT NULL,
+  complaints        INTEGER NOT NULL,
+  proven_bounces    INTEGER NOT NULL DEFAULT 0,
+  proven_complaints INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (account_id, hour)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE evidence (
+  account_id INTEGER NOT NULL,
+  kind       TEXT NOT NULL,
+  source     TEXT NOT NULL,
+  at         INTEGER NOT NULL,
+  PRIMARY KEY (account_id, kind, source)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX evidence_at ON evidence (at);
 
 CREATE TABLE complainant (
   account_id INTEGER NOT NULL,

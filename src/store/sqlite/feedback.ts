@@ -4,6 +4,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { ReputationDelta } from '../../model/account.ts';
+import type { EvidenceKind } from '../../model/evidence.ts';
 import type {
   AppliedReport,
   AppliedReports,
@@ -38,6 +39,8 @@ export interface FeedbackReputation {
   readonly addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void;
   /** Records a complaint. Returns true if the recipient has no earlier complaint in the reputation window. */
   readonly recordComplaint: (accountId: number, recipient: string, at: number) => boolean;
+  /** Records evidence. Returns true if its source has no earlier evidence of this kind in the reputation window. */
+  readonly recordEvidence: (accountId: number, kind: EvidenceKind, recipient: string, at: number) => boolean;
 }
 
 /** Minimum interval between two rows that are stored only for the time of the last report of a source. */
@@ -57,7 +60,7 @@ interface BatchState {
 
 export function prepareFeedback(
   database: DatabaseSync,
-  { addToReputation, recordComplaint }: FeedbackReputation,
+  { addToReputation, recordComplaint, recordEvidence }: FeedbackReputation,
   outbox: Outbox,
 ) {
   const selectDigest = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
@@ -110,6 +113,10 @@ export function prepareFeedback(
   const purgeComplainants = database.prepare(
     `DELETE FROM complainant WHERE (account_id, recipient) IN (
        SELECT account_id, recipient FROM complainant WHERE at <= ? ORDER BY at LIMIT ?)`,
+  );
+  const purgeEvidence = database.prepare(
+    `DELETE FROM evidence WHERE (account_id, kind, source) IN (
+       SELECT account_id, kind, source FROM evidence WHERE at <= ? ORDER BY at LIMIT ?)`,
   );
   const purgeExcessReports = database.prepare(
     `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
@@ -223,12 +230,13 @@ export function prepareFeedback(
           outbox.recordSuppression('suppression.added', decision.accountId, at, entry);
         }
         if (countsTowardReputation(decision, isNewSuppression)) {
-          const { accountId, from, reputationState } = decision;
+          const { accountId, from, reputationState, isAuthenticated } = decision;
+          const recipient = rows.readText(row, 'recipient');
           const isComplaint = reputationState === 'complained';
-          const isNewEvidence = isComplaint
-            ? recordComplaint(accountId, rows.readText(row, 'recipient'), at)
-            : isNewSuppression;
-          deltas.add(accountId, from, reputationState, isNewEvidence, at);
+          const isNew = isComplaint ? recordComplaint(accountId, recipient, at) : isNewSuppression;
+          const kind = isComplaint ? 'complaint' : 'bounce';
+          const isProven = isNew && isAuthenticated && recordEvidence(accountId, kind, recipient, at);
+          deltas.add(accountId, from, reputationState, { isNew, isProven }, at);
         }
         return decision.createResult(isNewSuppression);
       }
@@ -298,9 +306,16 @@ export function prepareFeedback(
       const purgedReportCount = Number(purgeOldReports.run(before, limit).changes);
       const purgedReferenceCount = Number(purgeReferences.run(before, limit).changes);
       const purgedComplainantCount = Number(purgeComplainants.run(before, limit).changes);
+      const purgedEvidenceCount = Number(purgeEvidence.run(before, limit).changes);
       const purgedExcessReportCount =
         keepNewest < 1 ? 0 : Number(purgeExcessReports.run(keepNewest - 1, limit).changes);
-      return Math.max(purgedReportCount, purgedReferenceCount, purgedComplainantCount, purgedExcessReportCount);
+      return Math.max(
+        purgedReportCount,
+        purgedReferenceCount,
+        purgedComplainantCount,
+        purgedEvidenceCount,
+        purgedExcessReportCount,
+      );
     },
   };
 }

@@ -4,12 +4,12 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { ReputationDelta } from '../../model/account.ts';
 import { resolveLostLease, type SettleResult, type State } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import { getLane, getStateAfterChange, type PackedSettlement, requireTransition, toSeq } from '../rules/messages.ts';
 import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
+import type { FeedbackReputation } from './feedback.ts';
 import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
 
@@ -19,7 +19,7 @@ import type { Outbox } from './outbox.ts';
  */
 export function prepareLeaseEnds(
   database: DatabaseSync,
-  addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void,
+  { addToReputation, recordEvidence }: Pick<FeedbackReputation, 'addToReputation' | 'recordEvidence'>,
   outbox: Outbox,
 ) {
   const LEASE_CONDITION = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
@@ -84,12 +84,14 @@ export function prepareLeaseEnds(
       if (reference !== null) addReference.run(reference, at, seq);
       // If the address is already suppressed, the bounce does not count in the reputation of the account again.
       const addedSuppression = reason === null ? undefined : suppressRecipient.get(reason, at, seq);
-      const wasSuppressed = reason !== null && addedSuppression === undefined;
-      if (reason !== null && addedSuppression !== undefined) {
-        const address = rows.readText(addedSuppression, 'recipient');
+      const address = addedSuppression === undefined ? null : rows.readText(addedSuppression, 'recipient');
+      if (reason !== null && address !== null)
         outbox.recordSuppression('suppression.added', accountId, at, { address, reason, source: settlement.id });
+      if (!settlement.excludedFromReputation) {
+        const kind = to === 'complained' ? 'complaint' : 'bounce';
+        const isProven = address !== null && recordEvidence(accountId, kind, address, at);
+        deltas.add(accountId, from, to, { isNew: address !== null, isProven }, at);
       }
-      if (!settlement.excludedFromReputation) deltas.add(accountId, from, to, reason !== null && !wasSuppressed, at);
       from = newState;
     }
     return 'settled';

@@ -3,11 +3,12 @@
  * transaction that ends a message also counts the message, and locks the account if the account reaches a threshold.
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { type ReputationDelta, toComplainant, type WindowCounts } from '../../model/account.ts';
+import type { ReputationDelta, WindowCounts } from '../../model/account.ts';
+import { type EvidenceKind, toComplainant, toEvidenceSource } from '../../model/evidence.ts';
 import { buildAccountData } from '../../model/webhook-payload.ts';
 import {
   evaluateReputation,
-  getComplaintWindowStart,
+  getEvidenceWindowStart,
   getLastExpiredHour,
   getLastHourBeforeWindow,
   needsEvaluation,
@@ -22,16 +23,20 @@ import type { Outbox } from './outbox.ts';
  */
 export function prepareReputation(database: DatabaseSync, incrementRevision: () => number, outbox: Outbox) {
   const addCounts = database.prepare(
-    `INSERT INTO reputation (account_id, hour, emails, bounces, complaints) VALUES (?, ?, ?, ?, ?)
+    `INSERT INTO reputation (account_id, hour, emails, bounces, complaints, proven_bounces, proven_complaints)
+     VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (account_id, hour) DO UPDATE SET emails = emails + excluded.emails, bounces = bounces + excluded.bounces,
-       complaints = complaints + excluded.complaints`,
+       complaints = complaints + excluded.complaints, proven_bounces = proven_bounces + excluded.proven_bounces,
+       proven_complaints = proven_complaints + excluded.proven_complaints`,
   );
   const sumAccount = database.prepare(
-    `SELECT coalesce(sum(emails), 0) AS emails, coalesce(sum(bounces), 0) AS bounces, coalesce(sum(complaints), 0) AS complaints
+    `SELECT coalesce(sum(emails), 0) AS emails, coalesce(sum(bounces), 0) AS bounces, coalesce(sum(complaints), 0) AS complaints,
+       coalesce(sum(proven_bounces), 0) AS proven_bounces, coalesce(sum(proven_complaints), 0) AS proven_complaints
      FROM reputation WHERE account_id = ? AND hour > ?`,
   );
   const sumAllAccounts = database.prepare(
-    `SELECT account_id, sum(emails) AS emails, sum(bounces) AS bounces, sum(complaints) AS complaints
+    `SELECT account_id, sum(emails) AS emails, sum(bounces) AS bounces, sum(complaints) AS complaints,
+       sum(proven_bounces) AS proven_bounces, sum(proven_complaints) AS proven_complaints
      FROM reputation WHERE hour > ? GROUP BY account_id`,
   );
   const deleteExpired = database.prepare('DELETE FROM reputation WHERE account_id = ? AND hour <= ?');
@@ -39,6 +44,10 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
   const insertComplainant = database.prepare(
     `INSERT INTO complainant (account_id, recipient, at) VALUES (:account, :recipient, :at)
      ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE at <= :before`,
+  );
+  const insertEvidence = database.prepare(
+    `INSERT INTO evidence (account_id, kind, source, at) VALUES (:account, :kind, :source, :at)
+     ON CONFLICT (account_id, kind, source) DO UPDATE SET at = excluded.at WHERE at <= :before`,
   );
   const selectAccount = database.prepare(
     'SELECT name, locked_at, bounce_rate, complaint_rate, on_reputation, warning FROM account WHERE id = ?',
@@ -62,7 +71,8 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
 
   /** Adds counts to the current hour. Locks the account or sets its warning if the account reaches a threshold. */
   function addToReputation(accountId: number, delta: ReputationDelta, now: number): void {
-    addCounts.run(accountId, toHourSinceEpoch(now), delta.emails, delta.bounces, delta.complaints);
+    const { emails, bounces, complaints, provenBounces, provenComplaints } = delta;
+    addCounts.run(accountId, toHourSinceEpoch(now), emails, bounces, complaints, provenBounces, provenComplaints);
     const row = selectAccount.get(accountId);
     if (row === undefined || rows.readIntegerOrNull(row, 'locked_at') !== null) return;
     const isWarned = row.warning !== null;
@@ -94,19 +104,26 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
    * complaint counts.
    */
   function recordComplaint(accountId: number, recipient: string, at: number): boolean {
-    const windowStart = getComplaintWindowStart(at);
+    const windowStart = getEvidenceWindowStart(at);
     return (
       insertComplainant.run({ account: accountId, recipient: toComplainant(recipient), at, before: windowStart })
         .changes > 0
     );
   }
 
+  /** Records evidence. Returns true if its source has no earlier evidence of this kind in the window. */
+  function recordEvidence(accountId: number, kind: EvidenceKind, recipient: string, at: number): boolean {
+    const [source, before] = [toEvidenceSource(recipient), getEvidenceWindowStart(at)];
+    return insertEvidence.run({ account: accountId, kind, source, at, before }).changes > 0;
+  }
+
   /**
-   * Restarts the window after an unlock. Recipients who have already complained in the window are not counted again.
+   * Restarts the window after an unlock. Recipients and sources that have already counted in the window are not counted
+   * again.
    */
   function resetWindow(accountId: number): void {
     deleteAll.run(accountId);
   }
 
-  return { addToReputation, recordComplaint, readWindow, readAllWindows, resetWindow };
+  return { addToReputation, recordComplaint, recordEvidence, readWindow, readAllWindows, resetWindow };
 }

@@ -346,7 +346,7 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
   return {
     accept,
     claim: prepareClaim(database, outbox),
-    ...prepareLeaseEnds(database, reputation.addToReputation, outbox),
+    ...prepareLeaseEnds(database, reputation, outbox),
     ...prepareRetention(database, outbox),
     ...prepareAccounts(database, directory.incrementRevision, audit, reputation, outbox),
     ...prepareSuppressions(database, audit, outbox),

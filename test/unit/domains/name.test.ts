@@ -1,7 +1,8 @@
 /** Tests the parser of domain names entered by the operator. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { getOrganizationalDomain, parseDomainName } from '../../../src/domains/name.ts';
+import { parseDomainName } from '../../../src/domains/name.ts';
+import { getOrganizationalDomain } from '../../../src/model/public-suffix.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 
 describe('a domain name', () => {

@@ -1,6 +1,6 @@
 /** Tests that recorded changes follow the event definitions, and that these agree with the transition table. */
 import { expect, test } from 'vitest';
-import { getReputationDelta, type ReputationDelta } from '../../../src/model/account.ts';
+import { getReputationDelta } from '../../../src/model/account.ts';
 import {
   createRecordedChange,
   RECORDED_EVENTS,
@@ -33,7 +33,7 @@ test('every recorded event results in a state of the transition table, and every
 });
 
 test('over all changes of a message, the reputation counts the message, its bounce and its complaint at most once', () => {
-  const sumDeltas = (...steps: Parameters<typeof getReputationDelta>[]): ReputationDelta => {
+  const sumDeltas = (...steps: Parameters<typeof getReputationDelta>[]) => {
     const total = { emails: 0, bounces: 0, complaints: 0 };
     for (const step of steps) {
       const { emails, bounces, complaints } = getReputationDelta(...step) ?? { emails: 0, bounces: 0, complaints: 0 };

@@ -131,5 +131,5 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   expect(readMetric(countedValues, 'postrider_accepted_total')).toBe(history.accepted);
   const endedCount = ['delivered', 'bounced', 'suppressed'].reduce((sum, verb) => sum + (history[verb] ?? 0), 0);
   expect(series.ended).toBe(endedCount);
-  expect(reputation).toEqual({ kind: 'done', value: { emails, bounces: 2, complaints: 0 } });
+  expect(reputation).toMatchObject({ kind: 'done', value: { emails, bounces: 2, complaints: 0 } });
 });

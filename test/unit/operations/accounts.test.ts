@@ -32,9 +32,11 @@ const ACCOUNT = createFakeAccount({
   warning: '7 hard bounces of 100 messages in 7 days (7 %; the limit is 10 %)',
 });
 
+const NO_COUNTS = { emails: 0, bounces: 0, complaints: 0, provenBounces: 0, provenComplaints: 0 };
+
 test('the warning of an account is computed from the current counts, not from those at the last bounce', () => {
   const readWarning = (emails: number) => {
-    const details = toAccountDetails(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
+    const details = toAccountDetails(ACCOUNT, NOW, { ...NO_COUNTS, emails, bounces: 7 });
     return { warning: details.warning, text: formatAccount(details, NOW) };
   };
   const laterWarning = readWarning(125);
