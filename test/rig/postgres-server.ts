@@ -11,7 +11,6 @@ import {
   chownSync,
   cpSync,
   mkdtempSync,
-  readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -242,9 +241,4 @@ function prepareBinaries(version: ServerVersion, folder: string, isRoot: boolean
   cpSync(packageFolder, copy, { recursive: true, verbatimSymlinks: true });
   spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, copy]);
   return copy;
-}
-
-/** Returns the process id of the server, for tests that send a signal to the server. */
-export function readServerPid({ folder }: Server): number {
-  return Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
 }

@@ -1,7 +1,6 @@
 /** Runs the real service and its commands, in this process or in processes of their own, and sends requests to it. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
@@ -288,9 +287,4 @@ export async function submitAccepted(baseUrl: string, key: string, overrides: Su
   const body = (await response.json()) as { result: { id: string } };
   if (response.status !== 201) throw new Error(`${response.status} ${JSON.stringify(body)}`);
   return body.result.id;
-}
-
-/** Returns the resident set size of a process. */
-export function readResidentBytes(pid: number): number {
-  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) * 1024;
 }
