@@ -1,51 +1,67 @@
 /** Reads and authenticates requests that contain provider events. Needs neither a listener nor a store. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ProviderEvent, ReadResult } from '../../src/providers/event.ts';
+import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '../../src/providers/event.ts';
 import type { Json } from '../../src/providers/json.ts';
 import type { EventFormat, ProviderName } from '../../src/providers/provider.ts';
 
 const PROVIDERS = join(import.meta.dirname, '../../src/providers');
 
+/** The message and the recipient in the sample files. */
+export const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
+export const RECIPIENT = 'recipient@example.com';
+
+export type EventsResult = Extract<ReadResult, { kind: 'events' }>;
+
+export function createRequest(body: string | Buffer, headers: ProviderRequest['headers'] = {}): ProviderRequest {
+  return { method: 'POST', headers, body: Buffer.from(body), url: null };
+}
+
+/** Returns the function that authenticates a request with these secrets. */
+export function createAuthenticator(
+  { createAuthenticator: create }: EventFormat,
+  ...secrets: readonly string[]
+): (request: ProviderRequest, now?: number) => 'authenticated' | 'refused' {
+  const parseResult = create(secrets);
+  if (!parseResult.ok) throw new Error(parseResult.fault);
+  return (request, now = 0) => parseResult.secret(request, now).kind;
+}
+
+/** @throws Error if the body is not in the provider's format */
+export function readEvents({ read }: EventFormat, request: ProviderRequest): EventsResult {
+  const result = read(request);
+  if (result.kind !== 'events') throw new Error(result.reason);
+  return result;
+}
+
+export function getOnlyEvent({ events }: EventsResult): ProviderEvent {
+  const [event] = events;
+  if (event === undefined || events.length > 1) throw new Error(`${events.length} events`);
+  return event;
+}
+
+export function getMeaning({ fact }: ProviderEvent): EventMeaning {
+  return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
+}
+
 export interface FormatReader {
+  readonly readSampleBody: (name: string) => Buffer;
   /** Returns the JSON of a sample file. */
   readonly readSample: (name: string) => unknown;
-  /** Returns the result of reading a request whose body is this JSON. */
-  readonly readResult: (value: unknown) => ReadResult;
-  /**
-   * Returns the events and the counts of a request whose body is this JSON. Throws if the body is not in the provider's
-   * format.
-   */
-  readonly read: (value: unknown) => Extract<ReadResult, { kind: 'events' }>;
+  /** Returns the events and the counts of a request whose body is this JSON. */
+  readonly read: (value: unknown) => EventsResult;
   /** Returns the only event of a request whose body is this JSON. */
   readonly readEvent: (value: unknown) => ProviderEvent;
-  /** Returns the result of the authentication by the header field `Authorization`. */
-  readonly authenticate: (secrets: readonly string[], authorization: string | undefined) => 'authenticated' | 'refused';
 }
 
 export function createFormatReader(provider: ProviderName, format: EventFormat): FormatReader {
-  const readResult = (value: unknown): ReadResult =>
-    format.read({ method: 'POST', headers: {}, body: Buffer.from(JSON.stringify(value)), url: null });
-  const read = (value: unknown) => {
-    const result = readResult(value);
-    if (result.kind !== 'events') throw new Error(result.reason);
-    return result;
-  };
+  const readSampleBody = (name: string) => readFileSync(join(PROVIDERS, provider, 'samples', name));
+  const read = (value: unknown) => readEvents(format, createRequest(JSON.stringify(value)));
   return {
-    readSample: (name) => JSON.parse(readFileSync(join(PROVIDERS, provider, 'samples', name), 'utf8')),
-    readResult,
+    readSampleBody,
+    readSample: (name) => JSON.parse(readSampleBody(name).toString()),
     read,
-    readEvent: (value) => {
-      const [event] = read(value).events;
-      if (event === undefined) throw new Error('the body contains no event');
-      return event;
-    },
-    authenticate: (secrets, authorization) => {
-      const parseResult = format.createAuthenticator(secrets);
-      if (!parseResult.ok) throw new Error(parseResult.fault);
-      const headers = authorization === undefined ? {} : { authorization };
-      return parseResult.secret({ method: 'POST', headers, body: Buffer.from('[]'), url: null }, 0).kind;
-    },
+    readEvent: (value) => getOnlyEvent(read(value)),
   };
 }
 

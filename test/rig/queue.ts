@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ServiceEvent } from '../../src/model/events.ts';
-import type { LeasedMessage } from '../../src/model/message.ts';
+import type { LeasedMessage, NewMessage } from '../../src/model/message.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
 import type { CircuitBreaker } from '../../src/queue/attempt.ts';
 import { createDispatcher, type DispatcherParts } from '../../src/queue/dispatcher.ts';
@@ -17,7 +17,7 @@ import { createEngine, type Operations } from '../../src/store/sqlite/thread.ts'
 import type { LocalAnswer, OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { createVirtualClock } from './clock.ts';
 import { createTemporaryFolder } from './folder.ts';
-import { createAttempt, NO_LIMITS } from './messages.ts';
+import { createAttempt, createMessage, NO_LIMITS } from './messages.ts';
 
 export const START = Date.UTC(2026, 0, 5);
 
@@ -102,7 +102,26 @@ export function createQueueRig(
     await clock.advance(10);
     await drainPromise;
   });
+  /** Accepts messages, starts the dispatcher, and advances the clock. Returns the messages. */
+  async function runMessages(count: number, advanceMs: number): Promise<readonly NewMessage[]> {
+    const messages = Array.from({ length: count }, () => createMessage({ acceptedAt: START }));
+    store.accept(messages);
+    dispatcher.start();
+    await clock.advance(advanceMs);
+    return messages;
+  }
   return {
+    /** Like `runMessages` with one message. */
+    async runMessage(advanceMs: number): Promise<NewMessage> {
+      const [message] = await runMessages(1, advanceMs);
+      if (message === undefined) throw new Error('no message');
+      return message;
+    },
+    runMessages,
+    /** Ends all leases, like a node that takes them over. */
+    endLeases: (onUncertain: 'hold' | 'resend') =>
+      store.recover({ now: clock.now(), includeAllLeases: true, includeDeadNodes: false, onUncertain, node: 'node-b' }),
+    readState: ({ id }: NewMessage) => store.findMessage(id)?.state,
     clock,
     store,
     dispatcher,

@@ -3,16 +3,21 @@ import { describe, expect, it } from 'vitest';
 import { BREVO_EVENTS } from '../../../src/providers/brevo/events.ts';
 import {
   BASIC_SECRETS,
+  createAuthenticator,
   createBasicAuthorization,
   createFormatReader,
+  createRequest,
+  MESSAGE_ID,
   replaceMembers,
   WRONG_AUTHORIZATIONS,
 } from '../../rig/event-format.ts';
 
-const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
-const { readSample, read, readEvent, authenticate } = createFormatReader('brevo', BREVO_EVENTS);
+const { readSample, read, readEvent } = createFormatReader('brevo', BREVO_EVENTS);
 const HARD_BOUNCE = readSample('hard-bounce.json');
 const BLOCKED_EVENT = readSample('blocked.json');
+
+const authenticate = (secrets: readonly string[], authorization: string | undefined) =>
+  createAuthenticator(BREVO_EVENTS, ...secrets)(createRequest('[]', { authorization }));
 
 describe('the authentication of Brevo', () => {
   it.each(BASIC_SECRETS)('each of two pairs of user name and password is accepted', (secret) => {

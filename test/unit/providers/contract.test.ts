@@ -1,18 +1,17 @@
 /**
  * Tests the contract of every provider: the parser with samples and with damaged samples, and the recognition of the
- * relay. Every sample is about the message SAMPLE_ID and the recipient SAMPLE_RECIPIENT.
+ * relay. Every sample is about the message MESSAGE_ID and the recipient RECIPIENT.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
 import { UNREADABLE_RECIPIENT } from '../../../src/providers/event.ts';
 import type { Provider } from '../../../src/providers/provider.ts';
 import { findProviderByHost, PROVIDERS } from '../../../src/providers/providers.ts';
+import { getMeaning, MESSAGE_ID, RECIPIENT } from '../../rig/event-format.ts';
 import { IS_LONG_RUN } from '../../rig/sample.ts';
 
-const SAMPLE_ID = '01990000-0000-7000-8000-000000000001';
-const SAMPLE_RECIPIENT = 'recipient@example.com';
 const ROOT = join(import.meta.dirname, '../../../src/providers');
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
@@ -29,10 +28,6 @@ function readSample(provider: Provider, name: string): Buffer {
 function readBody(provider: Provider, name: string, body: Buffer): ReadResult {
   if (provider.events === null) throw new Error(`${provider.name} has no events`);
   return provider.events.read(createRequest(name, body));
-}
-
-function getMeaning({ fact }: ProviderEvent): EventMeaning {
-  return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
 }
 
 /** Returns copies of `value` in each of which one member is absent or has another value. */
@@ -79,22 +74,16 @@ function changeJson(name: string, body: Buffer, change: (value: unknown) => unkn
   );
 }
 
-/**
- * Returns bodies that differ from the sample in one member. In a form, the field or the JSON in the field is changed.
- */
+/** Returns bodies that differ from the sample in one member. In a form, the field or the JSON in the field is changed. */
 function listDamagedBodies(name: string, body: Buffer): Buffer[] {
-  if (!name.endsWith('.form'))
-    return listMutations(JSON.parse(body.toString())).map((value) => Buffer.from(JSON.stringify(value)));
+  const bodies = changeJson(name, body, listMutations);
+  if (!name.endsWith('.form')) return bodies;
   const fields = [...new URLSearchParams(body.toString())];
-  return fields.flatMap(([field, text], at) => {
-    const values = [...listMutations(text).map(String), ...mutateJson(text)];
-    const changedValues = values.map((value) => fields.with(at, [field, value]));
-    return [fields.toSpliced(at, 1), ...changedValues].map((list) => Buffer.from(new URLSearchParams(list).toString()));
-  });
-}
-
-function mutateJson(text: string): string[] {
-  return /^[[{]/.test(text) ? listMutations(JSON.parse(text)).map((value) => JSON.stringify(value)) : [];
+  const changedForms = fields.flatMap(([field, text], at) => [
+    fields.toSpliced(at, 1),
+    ...listMutations(text).map((value) => fields.with(at, [field, String(value)])),
+  ]);
+  return [...bodies, ...changedForms.map((form) => Buffer.from(new URLSearchParams(form).toString()))];
 }
 
 /** Inserts a member into the first object of a sample, or of each field of a form. */
@@ -126,8 +115,8 @@ for (const provider of PROVIDERS) {
         }
         expect(result.events.map(getMeaning)).toEqual([meaning]);
         const [event] = result.events;
-        expect(event?.recipient).toBe(SAMPLE_RECIPIENT);
-        if (event?.messageId !== null) expect(event?.messageId).toBe(SAMPLE_ID);
+        expect(event?.recipient).toBe(RECIPIENT);
+        if (event?.messageId !== null) expect(event?.messageId).toBe(MESSAGE_ID);
         else expect(event.reference).not.toBeNull();
       });
 
@@ -152,8 +141,8 @@ for (const provider of PROVIDERS) {
             if (result.kind !== 'events') continue;
             for (const { recipient, messageId, fact } of result.events) {
               expect(fact.kind).toBeTypeOf('string');
-              if (messageId !== null) expect(messageId).toBe(SAMPLE_ID);
-              if (recipient?.includes('@') === true) expect(recipient).toBe(SAMPLE_RECIPIENT);
+              if (messageId !== null) expect(messageId).toBe(MESSAGE_ID);
+              if (recipient?.includes('@') === true) expect(recipient).toBe(RECIPIENT);
             }
           }
         }
@@ -174,12 +163,12 @@ for (const provider of PROVIDERS) {
 
       it('a recipient that is not a single text does not match the recipient of any message', () => {
         const replaceRecipient = (recipient: unknown) => (value: unknown) => [
-          JSON.parse(JSON.stringify(value), (_name, member) => (member === SAMPLE_RECIPIENT ? recipient : member)),
+          JSON.parse(JSON.stringify(value), (_name, member) => (member === RECIPIENT ? recipient : member)),
         ];
-        const recipients = [[SAMPLE_RECIPIENT, 'other@example.com'], { address: SAMPLE_RECIPIENT }, true];
+        const recipients = [[RECIPIENT, 'other@example.com'], { address: RECIPIENT }, true];
         // A field of a form is always a single text.
         const isField = (sample: string) =>
-          sample.endsWith('.form') && readSample(provider, sample).includes(`=${encodeURIComponent(SAMPLE_RECIPIENT)}`);
+          sample.endsWith('.form') && readSample(provider, sample).includes(`=${encodeURIComponent(RECIPIENT)}`);
         for (const { sample } of changedRows.filter((row) => !isField(row.sample)))
           for (const recipient of recipients)
             for (const changedBody of changeJson(sample, readSample(provider, sample), replaceRecipient(recipient))) {
@@ -233,7 +222,7 @@ for (const provider of PROVIDERS) {
       });
 
       it('has metadata header fields of printable ASCII', () => {
-        for (const { name, value } of relay.metadata(SAMPLE_ID, {})) {
+        for (const { name, value } of relay.metadata(MESSAGE_ID, {})) {
           expect(name).toMatch(/^X-[A-Za-z0-9-]+$/);
           expect(value).toMatch(/^[ -~]+$/);
         }

@@ -1,47 +1,30 @@
-/** Tests the signature, the URL test request, both event versions, and the reply of the relay of MailerSend. */
+/** Tests the signature and both event versions of MailerSend. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Authenticate } from '../../../src/providers/authentication.ts';
-import type { ProviderEvent, ProviderRequest } from '../../../src/providers/event.ts';
-import { MAILERSEND } from '../../../src/providers/mailersend/mailersend.ts';
+import type { ProviderRequest } from '../../../src/providers/event.ts';
+import { MAILERSEND_EVENTS } from '../../../src/providers/mailersend/events.ts';
+import { createAuthenticator, createRequest as createBodyRequest, createFormatReader } from '../../rig/event-format.ts';
 
+const { readEvent } = createFormatReader('mailersend', MAILERSEND_EVENTS);
 const SECRET = 'signing-secret-001';
 const TEST_SECRET = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
 const BODY = '{"type":"activity.sent","url":"https:\\/\\/example.org\\/","data":{"subject":"Prüfung"}}';
 
-const { events, relay } = MAILERSEND;
-if (events === null || relay === null) throw new Error('MailerSend has no events or no relay');
-
-function createAuthenticator(...secrets: string[]): Authenticate {
-  const parseResult = events?.createAuthenticator(secrets);
-  if (parseResult?.ok !== true) throw new Error('the secret is not valid');
-  return parseResult.secret;
-}
-
 const sign = (secret: string, body: string): string => createHmac('sha256', secret).update(body, 'utf8').digest('hex');
 
-function createRequest(signature: string | undefined, body = BODY): ProviderRequest {
-  return { method: 'POST', headers: { signature }, body: Buffer.from(body), url: null };
-}
-
-function readEvent(body: object): ProviderEvent | undefined {
-  const result = events?.read(createRequest(undefined, JSON.stringify(body)));
-  if (result?.kind !== 'events') throw new Error(result?.reason);
-  return result.events[0];
-}
+const createRequest = (signature: string | undefined, body = BODY) => createBodyRequest(body, { signature });
 
 describe('the signature of MailerSend', () => {
-  const authenticate = createAuthenticator(SECRET);
+  const authenticate = createAuthenticator(MAILERSEND_EVENTS, SECRET);
 
   it('is accepted in lower case and in upper case', () => {
-    expect(authenticate(createRequest(sign(SECRET, BODY)), 0)).toEqual({ kind: 'authenticated' });
-    expect(authenticate(createRequest(sign(SECRET, BODY).toUpperCase()), 0).kind).toBe('authenticated');
+    expect(authenticate(createRequest(sign(SECRET, BODY)))).toBe('authenticated');
+    expect(authenticate(createRequest(sign(SECRET, BODY).toUpperCase()))).toBe('authenticated');
   });
 
   it('is accepted if it matches the second of two secrets', () => {
-    expect(createAuthenticator('signing-secret-002', SECRET)(createRequest(sign(SECRET, BODY)), 0).kind).toBe(
-      'authenticated',
-    );
+    const authenticateBothSecrets = createAuthenticator(MAILERSEND_EVENTS, 'signing-secret-002', SECRET);
+    expect(authenticateBothSecrets(createRequest(sign(SECRET, BODY)))).toBe('authenticated');
   });
 
   it.each<[string, ProviderRequest]>([
@@ -52,7 +35,7 @@ describe('the signature of MailerSend', () => {
     ['an empty signature', createRequest('')],
     ['the published signing secret of the URL test', createRequest(sign(TEST_SECRET, BODY))],
   ])('is refused with %s', (_name, request) => {
-    expect(authenticate(request, 0).kind).toBe('refused');
+    expect(authenticate(request)).toBe('refused');
   });
 });
 
@@ -60,13 +43,13 @@ describe('an event of MailerSend', () => {
   const data = { id: 'e1', message_id: 'm1', recipient: 'recipient@example.com', meta: [] };
 
   it('has the same key in a repeated webhook, and events of different types with the same id have different keys', () => {
-    expect(readEvent({ type: 'activity.delivered', webhook_id: 'w1', data })?.key).toBe('activity.delivered/e1');
-    expect(readEvent({ type: 'activity.delivered', webhook_id: 'w2', data })?.key).toBe('activity.delivered/e1');
-    expect(readEvent({ type: 'activity.deferred', data })?.key).toBe('activity.deferred/e1');
+    expect(readEvent({ type: 'activity.delivered', webhook_id: 'w1', data }).key).toBe('activity.delivered/e1');
+    expect(readEvent({ type: 'activity.delivered', webhook_id: 'w2', data }).key).toBe('activity.delivered/e1');
+    expect(readEvent({ type: 'activity.deferred', data }).key).toBe('activity.deferred/e1');
   });
 
   it('without an id has a digest as key', () => {
-    expect(readEvent({ type: 'activity.delivered', data: { ...data, id: undefined } })?.key).toMatch(/^[0-9a-f]{64}$/);
+    expect(readEvent({ type: 'activity.delivered', data: { ...data, id: undefined } }).key).toMatch(/^[0-9a-f]{64}$/);
   });
 
   it('of version 2.0 has the recipient in data.recipient or, without this member, in data.email', () => {
@@ -75,7 +58,7 @@ describe('an event of MailerSend', () => {
       recipient: 'recipient@example.com',
     });
     const email = 'recipient@example.com';
-    expect(readEvent({ type: 'activity.delivered', data: { ...data, recipient: undefined, email } })?.recipient).toBe(
+    expect(readEvent({ type: 'activity.delivered', data: { ...data, recipient: undefined, email } }).recipient).toBe(
       email,
     );
   });
@@ -105,7 +88,7 @@ describe('an event of MailerSend', () => {
     [[], null],
     [null, null],
   ])('with the meta %j has the diagnosis %j', (meta, diagnostic) => {
-    expect(readEvent({ type: 'activity.soft_bounced', data: { ...data, meta } })?.fact.diagnosis.diagnostic).toBe(
+    expect(readEvent({ type: 'activity.soft_bounced', data: { ...data, meta } }).fact.diagnosis.diagnostic).toBe(
       diagnostic,
     );
   });

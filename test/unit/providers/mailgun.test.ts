@@ -1,18 +1,22 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Authenticate } from '../../../src/providers/authentication.ts';
-import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
-import { MAILGUN } from '../../../src/providers/mailgun/mailgun.ts';
+import type { EventMeaning, ProviderEvent, ProviderRequest } from '../../../src/providers/event.ts';
+import { MAILGUN_EVENTS } from '../../../src/providers/mailgun/events.ts';
+import {
+  createAuthenticator,
+  createRequest,
+  getMeaning,
+  getOnlyEvent,
+  MESSAGE_ID,
+  RECIPIENT,
+  readEvents,
+} from '../../rig/event-format.ts';
 
 const NOW = Date.parse('2026-11-10T12:00:00Z');
 const DAY_MS = 24 * 3_600_000;
-const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
-const RECIPIENT = 'recipient@example.com';
 const TOKEN = '7'.repeat(50);
+const JSON_TYPE = { 'content-type': 'application/json' };
 const [KEY, OTHER_KEY] = ['key-of-the-account', 'key-of-the-parent-account'];
-
-const { events: format } = MAILGUN;
-if (format === null) throw new Error('Mailgun has no events');
 
 interface Signature {
   readonly timestamp: unknown;
@@ -29,62 +33,38 @@ function createSignature(key = KEY, at = NOW, token = TOKEN): Signature & Record
   return { timestamp, token, signature: createHmac('sha256', key).update(`${timestamp}${token}`).digest('hex') };
 }
 
-function createRequest(body: string | Buffer, contentType = 'application/json'): ProviderRequest {
-  return { method: 'POST', headers: { 'content-type': contentType }, body: Buffer.from(body), url: null };
-}
-
 function createJsonRequest(signature: unknown, event: unknown = { event: 'delivered' }): ProviderRequest {
-  return createRequest(JSON.stringify({ signature, 'event-data': event }));
+  return createRequest(JSON.stringify({ signature, 'event-data': event }), JSON_TYPE);
 }
 
 type Fields = readonly (readonly [string, string])[];
 
 function createFormRequest(fields: Fields): ProviderRequest {
   const pairs = fields.map(([name, value]): [string, string] => [name, value]);
-  return createRequest(new URLSearchParams(pairs).toString(), 'application/x-www-form-urlencoded; charset=utf-8');
+  return createRequest(new URLSearchParams(pairs).toString(), {
+    'content-type': 'application/x-www-form-urlencoded; charset=utf-8',
+  });
 }
 
 function createMultipartRequest(fields: Fields, extra = ''): ProviderRequest {
   const parts = fields.map(
     ([name, value]) => `--b0und\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
   );
-  return createRequest(`${extra}${parts.join('')}--b0und--\r\n`, 'multipart/form-data; boundary="b0und"');
+  return createRequest(`${extra}${parts.join('')}--b0und--\r\n`, {
+    'content-type': 'multipart/form-data; boundary="b0und"',
+  });
 }
 
-function createAuthenticator(...secrets: string[]): Authenticate {
-  const parseResult = format?.createAuthenticator(secrets);
-  if (parseResult?.ok !== true) throw new Error(parseResult?.fault);
-  return parseResult.secret;
-}
-
-function readEvents(request: ProviderRequest): Extract<ReadResult, { kind: 'events' }> {
-  const result = format?.read(request);
-  if (result?.kind !== 'events') throw new Error(result?.reason);
-  return result;
-}
-
-function getOnlyEvent({ events }: Extract<ReadResult, { kind: 'events' }>): ProviderEvent {
-  const [event] = events;
-  if (event === undefined || events.length > 1) throw new Error(`${events.length} events`);
-  return event;
-}
+const readRequest = (request: ProviderRequest) => readEvents(MAILGUN_EVENTS, request);
 
 function readOne(members: Record<string, unknown>): ProviderEvent {
   const event = { recipient: RECIPIENT, 'user-variables': { 'postrider-id': MESSAGE_ID }, ...members };
-  return getOnlyEvent(readEvents(createJsonRequest(createSignature(), event)));
+  return getOnlyEvent(readRequest(createJsonRequest(createSignature(), event)));
 }
 
-function getMeaning({ fact }: ProviderEvent): EventMeaning {
-  return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
-}
-
-const LEGACY_FIELDS: Fields = [
-  ['event', 'bounced'],
-  ['recipient', RECIPIENT],
-  ['code', '550'],
-  ['error', '5.1.1 no such user'],
-  ['postrider-id', MESSAGE_ID],
-];
+const LEGACY_FIELDS: Fields = Object.entries({
+  ...{ event: 'bounced', recipient: RECIPIENT, code: '550', error: '5.1.1 no such user', 'postrider-id': MESSAGE_ID },
+});
 
 function signFields(
   fields: Fields = LEGACY_FIELDS,
@@ -94,7 +74,7 @@ function signFields(
 }
 
 describe('authentication of Mailgun', () => {
-  const authenticate = createAuthenticator(KEY);
+  const authenticate = createAuthenticator(MAILGUN_EVENTS, KEY);
 
   it.each<[string, ProviderRequest]>([
     ['a JSON body', createJsonRequest(createSignature())],
@@ -110,18 +90,17 @@ describe('authentication of Mailgun', () => {
       createJsonRequest({ ...createSignature(OTHER_KEY), 'parent-signature': createSignature().signature }),
     ],
   ])('a request with %s is authenticated', (_name, request) => {
-    expect(authenticate(request, NOW)).toEqual({ kind: 'authenticated' });
+    expect(authenticate(request, NOW)).toBe('authenticated');
   });
 
   it.each([KEY, OTHER_KEY])('a signature of each of two keys is accepted', (key) => {
-    expect(createAuthenticator(OTHER_KEY, KEY)(createJsonRequest(createSignature(key)), NOW).kind).toBe(
-      'authenticated',
-    );
+    const authenticateBothKeys = createAuthenticator(MAILGUN_EVENTS, OTHER_KEY, KEY);
+    expect(authenticateBothKeys(createJsonRequest(createSignature(key)), NOW)).toBe('authenticated');
   });
 
   it('a variable with the name of a signature field does not replace the signature field at the end of the form', () => {
     const fields: Fields = [['token', 'variable'], ['timestamp', '1'], ['signature', 'x'], ...signFields()];
-    expect(authenticate(createFormRequest(fields), NOW).kind).toBe('authenticated');
+    expect(authenticate(createFormRequest(fields), NOW)).toBe('authenticated');
   });
 
   it.each<[string, ProviderRequest]>([
@@ -134,17 +113,20 @@ describe('authentication of Mailgun', () => {
     ['an empty token', createJsonRequest({ ...createSignature(KEY, NOW, ''), token: '' })],
     ['no timestamp', createJsonRequest({ ...createSignature(), timestamp: undefined })],
     ['a signature member that is an array', createJsonRequest([createSignature()])],
-    ['no signature object', createRequest('{"event-data":{"event":"delivered"}}')],
-    ['a body that is not JSON', createRequest('{"signature":')],
+    ['no signature object', createRequest('{"event-data":{"event":"delivered"}}', JSON_TYPE)],
+    ['a body that is not JSON', createRequest('{"signature":', JSON_TYPE)],
     ['a form without a signature', createFormRequest(LEGACY_FIELDS)],
-    ['a form with a boundary that does not occur', createRequest('x', 'multipart/form-data; boundary=y')],
-    ['a form without a boundary', createRequest('x', 'multipart/form-data')],
+    [
+      'a form with a boundary that does not occur',
+      createRequest('x', { 'content-type': 'multipart/form-data; boundary=y' }),
+    ],
+    ['a form without a boundary', createRequest('x', { 'content-type': 'multipart/form-data' })],
     [
       'more than 1 MiB of JSON',
       createJsonRequest(createSignature(), { event: 'delivered', padding: 'x'.repeat(1024 * 1024) }),
     ],
   ])('a request with %s is refused', (_name, request) => {
-    expect(authenticate(request, NOW).kind).toBe('refused');
+    expect(authenticate(request, NOW)).toBe('refused');
   });
 
   it('a request is refused if digits are moved between timestamp and token, although the signed text is unchanged', () => {
@@ -152,7 +134,7 @@ describe('authentication of Mailgun', () => {
     for (const length of [8, 9, 11, 12]) {
       const content = `${timestamp}${token}`;
       const movedSignature = { timestamp: content.slice(0, length), token: content.slice(length), signature };
-      expect(authenticate(createJsonRequest(movedSignature), NOW).kind).toBe('refused');
+      expect(authenticate(createJsonRequest(movedSignature), NOW)).toBe('refused');
     }
   });
 
@@ -162,7 +144,7 @@ describe('authentication of Mailgun', () => {
     [-DAY_MS, 'authenticated'],
     [-DAY_MS - 1000, 'refused'],
   ])('a request that is %i ms old is %s', (ageMs, kind) => {
-    expect(authenticate(createJsonRequest(createSignature(KEY, NOW - ageMs)), NOW).kind).toBe(kind);
+    expect(authenticate(createJsonRequest(createSignature(KEY, NOW - ageMs)), NOW)).toBe(kind);
   });
 });
 
@@ -193,13 +175,8 @@ describe('events of Mailgun', () => {
   });
 
   it('the token of a form with an event of an ignored type is recorded', () => {
-    const request = createFormRequest(
-      signFields([
-        ['event', 'opened'],
-        ['recipient', RECIPIENT],
-      ]),
-    );
-    expect(readEvents(request)).toMatchObject({ events: [], ignored: 1, recordedKeys: [TOKEN] });
+    const request = createFormRequest(signFields(Object.entries({ event: 'opened', recipient: RECIPIENT })));
+    expect(readRequest(request)).toMatchObject({ events: [], ignored: 1, recordedKeys: [TOKEN] });
   });
 
   const permanentFailure = { event: 'failed', severity: 'permanent' };
@@ -262,7 +239,7 @@ describe('legacy webhooks of Mailgun', () => {
     ['a form', createFormRequest],
     ['a multipart form', createMultipartRequest],
   ])('%s has the reply, message and recipient, and the token as its key', (_name, create) => {
-    expect(getOnlyEvent(readEvents(create(signFields())))).toEqual({
+    expect(getOnlyEvent(readRequest(create(signFields())))).toEqual({
       type: 'bounced',
       key: TOKEN,
       messageId: MESSAGE_ID,
@@ -280,12 +257,12 @@ describe('legacy webhooks of Mailgun', () => {
   it('a file in a form is skipped', () => {
     const file =
       '--b0und\r\nContent-Disposition: form-data; name="recipient"; filename="recipient"\r\nContent-Type: message/rfc822\r\n\r\nother@example.com\r\n';
-    expect(getOnlyEvent(readEvents(createMultipartRequest(signFields(), file))).recipient).toBe(RECIPIENT);
+    expect(getOnlyEvent(readRequest(createMultipartRequest(signFields(), file))).recipient).toBe(RECIPIENT);
   });
 
   it('a variable with the name of an event field does not replace the event field at the beginning of the form', () => {
     const fields: Fields = [...LEGACY_FIELDS, ['recipient', 'other@example.com'], ['event', 'delivered']];
-    expect(getOnlyEvent(readEvents(createFormRequest(signFields(fields))))).toMatchObject({
+    expect(getOnlyEvent(readRequest(createFormRequest(signFields(fields))))).toMatchObject({
       type: 'bounced',
       recipient: RECIPIENT,
     });
@@ -302,7 +279,7 @@ describe('legacy webhooks of Mailgun', () => {
     ['message-id', [['message-id', `${MESSAGE_ID}@a.example`]]],
   ])('an event names its message by %s', (_name, fields) => {
     const event: Fields = [['event', 'complained'], ['recipient', RECIPIENT], ...fields];
-    expect(getOnlyEvent(readEvents(createFormRequest(signFields(event)))).messageId).toBe(MESSAGE_ID);
+    expect(getOnlyEvent(readRequest(createFormRequest(signFields(event)))).messageId).toBe(MESSAGE_ID);
   });
 
   it.each<[string, string, EventMeaning]>([
@@ -312,12 +289,7 @@ describe('legacy webhooks of Mailgun', () => {
     ['old', '421', 'soft'],
     ['another', '', 'soft'],
   ])('a dropped event with the reason %s and the code “%s” means %s', (reason, code, meaning) => {
-    const fields: Fields = [
-      ['event', 'dropped'],
-      ['recipient', RECIPIENT],
-      ['reason', reason],
-      ['code', code],
-    ];
-    expect(getMeaning(getOnlyEvent(readEvents(createFormRequest(signFields(fields)))))).toBe(meaning);
+    const fields: Fields = Object.entries({ event: 'dropped', recipient: RECIPIENT, reason, code });
+    expect(getMeaning(getOnlyEvent(readRequest(createFormRequest(signFields(fields)))))).toBe(meaning);
   });
 });

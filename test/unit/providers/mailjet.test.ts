@@ -1,9 +1,8 @@
 /** Tests the events and the relay of Mailjet. */
 import { describe, expect, it } from 'vitest';
 import { MAILJET_EVENTS } from '../../../src/providers/mailjet/events.ts';
-import { createFormatReader, replaceMembers } from '../../rig/event-format.ts';
+import { createFormatReader, MESSAGE_ID, replaceMembers } from '../../rig/event-format.ts';
 
-const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 const { readSample, read, readEvent } = createFormatReader('mailjet', MAILJET_EVENTS);
 const HARD_BOUNCE = readSample('bounce-hard.json');
 const BLOCKED_EVENT = readSample('blocked-preblocked.json');

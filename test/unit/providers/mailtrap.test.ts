@@ -1,46 +1,35 @@
 /** Tests the webhooks and the relay of Mailtrap. The tests create signatures with node:crypto directly. */
 import { createHmac } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import type { ProviderRequest } from '../../../src/providers/event.ts';
 import { MAILTRAP_EVENTS } from '../../../src/providers/mailtrap/events.ts';
 import { findProviderByHost } from '../../../src/providers/providers.ts';
+import {
+  createAuthenticator,
+  createFormatReader,
+  createRequest,
+  MESSAGE_ID,
+  readEvents as readFormatEvents,
+} from '../../rig/event-format.ts';
 
+const { readSample, readSampleBody, readEvent } = createFormatReader('mailtrap', MAILTRAP_EVENTS);
 const SECRETS = ['8d1f0c6a52b94e7e9a3c7d5b1e6f2a40', 'f00dfeedf00dfeedf00dfeedf00dfeed'] as const;
-const SAMPLES = join(import.meta.dirname, '../../../src/providers/mailtrap/samples');
-const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
-
-function readSample(name: string): Buffer {
-  return readFileSync(join(SAMPLES, name));
-}
 
 function getEvent(name: string): Record<string, unknown> {
-  return JSON.parse(readSample(name).toString()).events[0];
-}
-
-function createRequest(body: Buffer, headers: ProviderRequest['headers'] = {}): ProviderRequest {
-  return { method: 'POST', headers, body, url: null };
+  return (readSample(name) as { events: [Record<string, unknown>] }).events[0];
 }
 
 function computeSignature(secret: string, body: Buffer): string {
   return createHmac('sha256', secret).update(body).digest('hex');
 }
 
-function authenticate(body: Buffer, headers: ProviderRequest['headers'], secrets: readonly string[] = SECRETS): string {
-  const parseResult = MAILTRAP_EVENTS.createAuthenticator(secrets);
-  if (!parseResult.ok) throw new Error(parseResult.fault);
-  return parseResult.secret(createRequest(body, headers), 0).kind;
-}
-
-function readEvents(body: string | Buffer): Extract<ReadResult, { kind: 'events' }> {
-  const result = MAILTRAP_EVENTS.read(createRequest(Buffer.from(body)));
-  if (result.kind !== 'events') throw new Error(result.reason);
-  return result;
-}
+const authenticateRequest = createAuthenticator(MAILTRAP_EVENTS, ...SECRETS);
+const authenticate = (body: Buffer, headers: ProviderRequest['headers']) =>
+  authenticateRequest(createRequest(body, headers));
+const readEvents = (body: string | Buffer) => readFormatEvents(MAILTRAP_EVENTS, createRequest(body));
 
 describe('the signature of Mailtrap', () => {
-  const body = readSample('bounce.json');
+  const body = readSampleBody('bounce.json');
 
   it.each(SECRETS)('the signature of each secret is accepted', (secret) => {
     expect(authenticate(body, { 'mailtrap-signature': computeSignature(secret, body) })).toBe('authenticated');
@@ -48,7 +37,7 @@ describe('the signature of Mailtrap', () => {
 
   it.each([
     ['of a wrong secret', computeSignature('another-secret-0', body)],
-    ['of another body', computeSignature(SECRETS[0], readSample('delivery.json'))],
+    ['of another body', computeSignature(SECRETS[0], readSampleBody('delivery.json'))],
     ['in upper case', computeSignature(SECRETS[0], body).toUpperCase()],
     ['that is empty', ''],
     ['that is not hexadecimal', 'no signature'],
@@ -59,7 +48,7 @@ describe('the signature of Mailtrap', () => {
 
 describe('the events of Mailtrap', () => {
   it('an event has the key, the reference and the time of the provider', () => {
-    expect(readEvents(readSample('bounce.json')).events).toEqual([
+    expect(readEvents(readSampleBody('bounce.json')).events).toEqual([
       {
         type: 'bounce',
         key: 'bede7236-2284-43d6-a953-1fdcafd0f001',
@@ -91,7 +80,7 @@ describe('the events of Mailtrap', () => {
 
   it('an event without an id has a digest as key, which does not depend on the batch', () => {
     const { event_id: _, ...member } = getEvent('bounce.json');
-    const singleKey = readEvents(JSON.stringify({ events: [member] })).events[0]?.key;
+    const singleKey = readEvent({ events: [member] }).key;
     const secondKey = readEvents(JSON.stringify({ events: [getEvent('spam.json'), member] })).events[1]?.key;
     expect(singleKey).toMatch(/^[0-9a-f]{64}$/);
     expect(secondKey).toBe(singleKey);
@@ -99,7 +88,7 @@ describe('the events of Mailtrap', () => {
 
   it('an event without custom variables has no message id but has the reference', () => {
     const { custom_variables: _, ...member } = getEvent('bounce.json');
-    expect(readEvents(JSON.stringify({ events: [member] })).events[0]).toMatchObject({
+    expect(readEvent({ events: [member] })).toMatchObject({
       messageId: null,
       reference: '1df37d17-0286-4d8b-8edf-bc4ec5be86e6',
     });
@@ -117,7 +106,7 @@ describe('the events of Mailtrap', () => {
     [undefined, 'hard'],
   ])('a bounce of the category %s has the class %s', (category, failureClass) => {
     const member = { ...getEvent('bounce.json'), bounce_category: category };
-    expect(readEvents(JSON.stringify({ events: [member] })).events[0]?.fact).toMatchObject({ failureClass });
+    expect(readEvent({ events: [member] }).fact).toMatchObject({ failureClass });
   });
 
   it.each([
@@ -129,7 +118,7 @@ describe('the events of Mailtrap', () => {
     [undefined, 'unknown'],
   ])('the rejection “%s” has the reason %s', (text, reason) => {
     const member = { ...getEvent('reject.json'), reason: text };
-    expect(readEvents(JSON.stringify({ events: [member] })).events[0]?.fact).toMatchObject({
+    expect(readEvent({ events: [member] }).fact).toMatchObject({
       kind: 'provider-suppressed',
       reason,
     });
@@ -144,13 +133,8 @@ describe('the relay profile of Mailtrap', () => {
 
 it('JSON Lines with more than 100 broken lines are not read', () => {
   const line = JSON.stringify(getEvent('bounce.json'));
-  const readEvents = (brokenLines: number) =>
-    MAILTRAP_EVENTS.read({
-      method: 'POST',
-      headers: {},
-      url: null,
-      body: Buffer.from(`${line}\n${'{\n'.repeat(brokenLines)}`),
-    });
-  expect(readEvents(100)).toMatchObject({ kind: 'events', events: [{}], broken: 100 });
-  expect(readEvents(101)).toMatchObject({ kind: 'broken' });
+  const readLines = (brokenLines: number) =>
+    MAILTRAP_EVENTS.read(createRequest(`${line}\n${'{\n'.repeat(brokenLines)}`));
+  expect(readLines(100)).toMatchObject({ kind: 'events', events: [{}], broken: 100 });
+  expect(readLines(101)).toMatchObject({ kind: 'broken' });
 });

@@ -1,22 +1,13 @@
 /** Tests the signature over URL and form fields, the URL test request, and the batches of Mandrill. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Authenticate } from '../../../src/providers/authentication.ts';
-import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
-import { MANDRILL } from '../../../src/providers/mandrill/mandrill.ts';
+import type { ProviderRequest } from '../../../src/providers/event.ts';
+import { MANDRILL_EVENTS } from '../../../src/providers/mandrill/events.ts';
+import { createAuthenticator } from '../../rig/event-format.ts';
 
 const KEY = 'webhook-key-001';
 const ENDPOINT_URL = 'https://events.example.org/events/mandrill';
 const EVENTS = '[{"event":"send","msg":{"subject":"Prüfung & mehr"}}]';
-
-const { events } = MANDRILL;
-if (events === null) throw new Error('Mandrill has no events');
-
-function createAuthenticator(...keys: string[]): Authenticate {
-  const parseResult = events?.createAuthenticator(keys);
-  if (parseResult?.ok !== true) throw new Error('the key is not valid');
-  return parseResult.secret;
-}
 
 /** Signs the URL and the fields. The fields must be sorted by name. */
 function computeSignature(key: string, url: string, fields: readonly [string, string][]): string {
@@ -41,34 +32,34 @@ function createRequest(
 const FIELDS: readonly [string, string][] = [['mandrill_events', EVENTS]];
 const SIGNATURE = computeSignature(KEY, ENDPOINT_URL, FIELDS);
 
-function readBatch(value: unknown): ReadResult {
-  const result = events?.read(createRequest([['mandrill_events', JSON.stringify(value)]]));
-  if (result === undefined) throw new Error('Mandrill has no events');
-  return result;
-}
-
 describe('the signature of Mandrill', () => {
-  const authenticate = createAuthenticator(KEY);
+  const authenticate = createAuthenticator(MANDRILL_EVENTS, KEY);
+  /** Returns the result with the reason of a refusal. */
+  function explain(request: ProviderRequest) {
+    const parseResult = MANDRILL_EVENTS.createAuthenticator([KEY]);
+    return parseResult.ok ? parseResult.secret(request, 0) : parseResult;
+  }
 
   it.each(['', 'x', `${'A'.repeat(28)}=`, 'A'.repeat(10_000)])(
     'of a wrong length is refused before the form is parsed (%#)',
     (signature) => {
       const fields = Array.from({ length: 2_000 }, (): [string, string] => ['a', 'b']);
-      const result = createAuthenticator(KEY)(createRequest(fields, { signature }), 0);
-      expect(result).toMatchObject({ kind: 'refused', reason: expect.stringContaining('HMAC-SHA1') });
+      expect(explain(createRequest(fields, { signature }))).toMatchObject({
+        kind: 'refused',
+        reason: expect.stringContaining('HMAC-SHA1'),
+      });
     },
   );
 
   it('covers the fields in the order of their names', () => {
     const sortedFields: readonly [string, string][] = [['a', '1'], ...FIELDS, ['z', 'ä']];
     const signature = computeSignature(KEY, ENDPOINT_URL, sortedFields);
-    expect(authenticate(createRequest(sortedFields.toReversed(), { signature }), 0).kind).toBe('authenticated');
+    expect(authenticate(createRequest(sortedFields.toReversed(), { signature }))).toBe('authenticated');
   });
 
   it('is accepted if it matches the second of two keys', () => {
-    expect(createAuthenticator('webhook-key-002', KEY)(createRequest(FIELDS, { signature: SIGNATURE }), 0).kind).toBe(
-      'authenticated',
-    );
+    const authenticateBothKeys = createAuthenticator(MANDRILL_EVENTS, 'webhook-key-002', KEY);
+    expect(authenticateBothKeys(createRequest(FIELDS, { signature: SIGNATURE }))).toBe('authenticated');
   });
 
   it.each<[string, ProviderRequest]>([
@@ -83,11 +74,11 @@ describe('the signature of Mandrill', () => {
       createRequest(FIELDS, { signature: computeSignature('test-webhook', ENDPOINT_URL, FIELDS) }),
     ],
   ])('is refused with %s', (_name, request) => {
-    expect(authenticate(request, 0).kind).toBe('refused');
+    expect(authenticate(request)).toBe('refused');
   });
 
   it('is refused without POSTRIDER_FEEDBACK_URL, and the reason names the setting', () => {
-    expect(authenticate(createRequest(FIELDS, { signature: SIGNATURE, url: null }), 0)).toEqual({
+    expect(explain(createRequest(FIELDS, { signature: SIGNATURE, url: null }))).toEqual({
       kind: 'refused',
       reason: expect.stringContaining('POSTRIDER_FEEDBACK_URL'),
     });
@@ -96,8 +87,8 @@ describe('the signature of Mandrill', () => {
   it('is refused if the form has too many fields', () => {
     const body = Buffer.from('a=b&'.repeat(2_000_000));
     const request = { ...createRequest(FIELDS, { signature: SIGNATURE }), body };
-    expect(authenticate(request, 0).kind).toBe('refused');
-    expect(events?.read(request).kind).toBe('broken');
+    expect(authenticate(request)).toBe('refused');
+    expect(MANDRILL_EVENTS.read(request).kind).toBe('broken');
   });
 });
 
@@ -107,9 +98,9 @@ describe('a batch of Mandrill', () => {
       { diag: '451 first', destination_ip: '192.0.2.1' },
       { diag: '250 OK', destination_ip: '192.0.2.2' },
     ];
-    expect(
-      readBatch([{ event: 'delivered', ts: '1762360434.5', msg: { email: 'a@example.com', smtp_events } }]),
-    ).toMatchObject({
+    const batch = [{ event: 'delivered', ts: '1762360434.5', msg: { email: 'a@example.com', smtp_events } }];
+    const request = createRequest([['mandrill_events', JSON.stringify(batch)]]);
+    expect(MANDRILL_EVENTS.read(request)).toMatchObject({
       events: [
         {
           at: 1_762_360_434_500,

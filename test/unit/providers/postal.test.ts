@@ -1,13 +1,11 @@
 /** Tests the webhooks and the relay of Postal. The tests create signatures with node:crypto directly. */
 import { createSign, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import type { ProviderRequest } from '../../../src/providers/event.ts';
 import { POSTAL_EVENTS } from '../../../src/providers/postal/events.ts';
+import { createAuthenticator, createFormatReader, createRequest, MESSAGE_ID } from '../../rig/event-format.ts';
 
-const SAMPLES = join(import.meta.dirname, '../../../src/providers/postal/samples');
-const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
+const { readSample, readSampleBody, read, readEvent } = createFormatReader('postal', POSTAL_EVENTS);
 
 const FIRST_KEY = generateKeyPairSync('rsa', { modulusLength: 1024 });
 const SECOND_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -19,36 +17,20 @@ function formatKey(key: KeyObject): string {
 
 const KEYS = [formatKey(FIRST_KEY.publicKey), formatKey(SECOND_KEY.publicKey)];
 
-function readSample(name: string): Buffer {
-  return readFileSync(join(SAMPLES, name));
-}
-
 function getBody(name: string): Record<string, Record<string, unknown>> {
-  return JSON.parse(readSample(name).toString());
+  return readSample(name) as Record<string, Record<string, unknown>>;
 }
 
 function computeSignature(key: KeyObject, algorithm: 'RSA-SHA1' | 'RSA-SHA256', body: Buffer): string {
   return createSign(algorithm).update(body).sign(key, 'base64');
 }
 
-function createRequest(body: Buffer, headers: ProviderRequest['headers'] = {}): ProviderRequest {
-  return { method: 'POST', headers, body, url: null };
-}
-
-function authenticate(body: Buffer, headers: ProviderRequest['headers'], keys: readonly string[] = KEYS): string {
-  const parseResult = POSTAL_EVENTS.createAuthenticator(keys);
-  if (!parseResult.ok) throw new Error(parseResult.fault);
-  return parseResult.secret(createRequest(body, headers), 0).kind;
-}
-
-function readEvents(value: unknown): Extract<ReadResult, { kind: 'events' }> {
-  const result = POSTAL_EVENTS.read(createRequest(Buffer.from(JSON.stringify(value))));
-  if (result.kind !== 'events') throw new Error(result.reason);
-  return result;
-}
+const authenticateRequest = createAuthenticator(POSTAL_EVENTS, ...KEYS);
+const authenticate = (body: Buffer, headers: ProviderRequest['headers']) =>
+  authenticateRequest(createRequest(body, headers));
 
 describe('the signature of Postal', () => {
-  const body = readSample('message-delivery-failed.json');
+  const body = readSampleBody('message-delivery-failed.json');
 
   it.each([
     ['first', FIRST_KEY.privateKey],
@@ -105,31 +87,29 @@ describe('the signature of Postal', () => {
 
 describe('the events of Postal', () => {
   it('an event has the key, the time and the Message-ID of the message', () => {
-    expect(readEvents(getBody('message-delivery-failed.json')).events).toEqual([
-      {
-        type: 'MessageDeliveryFailed',
-        key: '62498fda-ffc5-42f9-b23e-cea5274c5003',
-        messageId: MESSAGE_ID,
-        reference: null,
-        recipient: 'recipient@example.com',
-        at: 1_740_935_264_785,
-        fact: {
-          kind: 'bounce',
-          failureClass: 'by-text',
-          diagnosis: {
-            status: null,
-            diagnostic: '550 5.1.1 The email account that you tried to reach does not exist.',
-            host: null,
-          },
+    expect(readEvent(getBody('message-delivery-failed.json'))).toEqual({
+      type: 'MessageDeliveryFailed',
+      key: '62498fda-ffc5-42f9-b23e-cea5274c5003',
+      messageId: MESSAGE_ID,
+      reference: null,
+      recipient: 'recipient@example.com',
+      at: 1_740_935_264_785,
+      fact: {
+        kind: 'bounce',
+        failureClass: 'by-text',
+        diagnosis: {
+          status: null,
+          diagnostic: '550 5.1.1 The email account that you tried to reach does not exist.',
+          host: null,
         },
       },
-    ]);
+    });
   });
 
   it('a bounce message is read as a bounce of the original message', () => {
-    const [event] = readEvents(getBody('message-bounced.json')).events;
+    const event = readEvent(getBody('message-bounced.json'));
     expect(event).toMatchObject({ messageId: MESSAGE_ID, recipient: 'recipient@example.com' });
-    expect(event?.fact).toMatchObject({ kind: 'bounce', failureClass: 'soft' });
+    expect(event.fact).toMatchObject({ kind: 'bounce', failureClass: 'soft' });
   });
 
   it.each([
@@ -139,7 +119,7 @@ describe('the events of Postal', () => {
   ])('an entry of the suppression list with the text “%s” has the reason %s', (text, reason) => {
     const body = getBody('message-held-suppression.json');
     const details = `Recipient (recipient@example.com) is on the suppression list (reason: ${text})`;
-    expect(readEvents({ ...body, payload: { ...body.payload, details } }).events[0]?.fact).toMatchObject({
+    expect(readEvent({ ...body, payload: { ...body.payload, details } }).fact).toMatchObject({
       kind: 'provider-suppressed',
       reason,
     });
@@ -148,12 +128,12 @@ describe('the events of Postal', () => {
   it('an incoming message is ignored, even if its Message-ID has the form of Postrider', () => {
     const body = getBody('message-delivery-failed.json');
     const message = { ...Object(body.payload?.message), direction: 'incoming' };
-    expect(readEvents({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
+    expect(read({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
   });
 
   it('an event without a uuid has a digest as key', () => {
     const { uuid: _, ...body } = getBody('message-sent.json');
-    expect(readEvents(body).events[0]?.key).toMatch(/^[0-9a-f]{64}$/);
-    expect(readEvents(body)).toEqual(readEvents(body));
+    expect(readEvent(body).key).toMatch(/^[0-9a-f]{64}$/);
+    expect(read(body)).toEqual(read(body));
   });
 });

@@ -1,18 +1,14 @@
 /** Tests SubscriptionChange events of Postmark that lack a member. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import type { Json } from '../../../src/providers/json.ts';
 import { POSTMARK_EVENTS } from '../../../src/providers/postmark/events.ts';
+import { createFormatReader, replaceMembers } from '../../rig/event-format.ts';
 
-const SAMPLES = join(import.meta.dirname, '../../../src/providers/postmark/samples');
+const { readSample, read } = createFormatReader('postmark', POSTMARK_EVENTS);
 
 /** Replaces members of a sample with `changes`. Returns the kinds of the facts that are read. */
-function readKinds(sample: string, changes: Record<string, unknown>): string[] {
-  const event: Record<string, unknown> = JSON.parse(readFileSync(join(SAMPLES, sample), 'utf8'));
-  const body = Buffer.from(JSON.stringify({ ...event, ...changes }));
-  const result = POSTMARK_EVENTS.read({ method: 'POST', headers: {}, body, url: null });
-  return result.kind === 'events' ? result.events.map(({ fact }) => fact.kind) : [result.kind];
-}
+const readKinds = (sample: string, changes: Json) =>
+  read(replaceMembers(readSample(sample), changes)).events.map(({ fact }) => fact.kind);
 
 it('a change without SuppressSending and without a reason suppresses no recipient', () => {
   const sample = 'subscription-change-reactivated.json';

@@ -1,44 +1,43 @@
 /** Tests the Svix signatures and the event formats of Resend. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Authenticate } from '../../../src/providers/authentication.ts';
-import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
-import { RESEND } from '../../../src/providers/resend/resend.ts';
+import type { ProviderRequest } from '../../../src/providers/event.ts';
+import { RESEND_EVENTS } from '../../../src/providers/resend/events.ts';
+import {
+  createAuthenticator as createFormatAuthenticator,
+  createRequest,
+  getOnlyEvent,
+  MESSAGE_ID,
+  readEvents,
+} from '../../rig/event-format.ts';
 
-const ID = '01990000-0000-7000-8000-000000000001';
 const KEY = Buffer.from('a key of the test 001');
 const OTHER_KEY = Buffer.from('another key of the test');
 const NOW = 1_762_360_434_000;
 const BODY = Buffer.from('{"type":"email.sent","data":{"subject":"Prüfung"}}');
 
-const { events } = RESEND;
-if (events === null) throw new Error('Resend has no events');
-
-function createAuthenticator(...keys: Buffer[]): Authenticate {
-  const parseResult = events?.createAuthenticator(keys.map((key) => `whsec_${key.toString('base64')}`));
-  if (parseResult?.ok !== true) throw new Error('the secret is not valid');
-  return parseResult.secret;
-}
+const createAuthenticator = (...keys: readonly Buffer[]) =>
+  createFormatAuthenticator(RESEND_EVENTS, ...keys.map((key) => `whsec_${key.toString('base64')}`));
 
 function createSignedHeaders(key: Buffer, seconds: number, body = BODY, id = 'msg_1'): Record<string, string> {
   const signature = createHmac('sha256', key).update(`${id}.${seconds}.`).update(body).digest('base64');
   return { 'svix-id': id, 'svix-timestamp': String(seconds), 'svix-signature': `v1,${signature}` };
 }
 
-function createRequest(headers: ProviderRequest['headers'], body = BODY): ProviderRequest {
-  return { method: 'POST', headers, body, url: null };
-}
-
-function readEvents(body: unknown, headers: ProviderRequest['headers'] = {}): Extract<ReadResult, { kind: 'events' }> {
-  const result = events?.read(createRequest(headers, Buffer.from(JSON.stringify(body))));
-  if (result?.kind !== 'events') throw new Error(result?.reason);
-  return result;
-}
+const createSignedRequest = (headers: ProviderRequest['headers'], body: string | Buffer = BODY) =>
+  createRequest(body, headers);
+const readEvent = (body: unknown, headers: ProviderRequest['headers'] = {}) =>
+  getOnlyEvent(readEvents(RESEND_EVENTS, createRequest(JSON.stringify(body), headers)));
 
 const createBounce = (data: object) => ({
   type: 'email.bounced',
   created_at: '2026-11-05T16:33:54.126Z',
-  data: { email_id: 'e1', to: ['recipient@example.com'], headers: [{ name: 'x-postrider-id', value: ID }], ...data },
+  data: {
+    email_id: 'e1',
+    to: ['recipient@example.com'],
+    headers: [{ name: 'x-postrider-id', value: MESSAGE_ID }],
+    ...data,
+  },
 });
 
 describe('the signature of Resend', () => {
@@ -48,17 +47,19 @@ describe('the signature of Resend', () => {
   it('is accepted if one signature of the list is valid', () => {
     const validHeaders = createSignedHeaders(KEY, seconds);
     const list = `v1a,AAAA v1,${'A'.repeat(43)}= ${validHeaders['svix-signature']} v2,x`;
-    expect(authenticate(createRequest({ ...validHeaders, 'svix-signature': list }), NOW).kind).toBe('authenticated');
+    expect(authenticate(createSignedRequest({ ...validHeaders, 'svix-signature': list }), NOW)).toBe('authenticated');
   });
 
   it('is accepted if it matches the second of two secrets', () => {
-    expect(createAuthenticator(OTHER_KEY, KEY)(createRequest(createSignedHeaders(KEY, seconds)), NOW).kind).toBe(
+    expect(createAuthenticator(OTHER_KEY, KEY)(createSignedRequest(createSignedHeaders(KEY, seconds)), NOW)).toBe(
       'authenticated',
     );
   });
 
   it.each([-300, 300])('is accepted with a timestamp that differs from the clock by %i s', (difference) => {
-    expect(authenticate(createRequest(createSignedHeaders(KEY, seconds + difference)), NOW).kind).toBe('authenticated');
+    expect(authenticate(createSignedRequest(createSignedHeaders(KEY, seconds + difference)), NOW)).toBe(
+      'authenticated',
+    );
   });
 
   const validHeaders = createSignedHeaders(KEY, seconds);
@@ -75,30 +76,28 @@ describe('the signature of Resend', () => {
     ['no timestamp', { ...validHeaders, 'svix-timestamp': undefined }],
     ['no signature', { ...validHeaders, 'svix-signature': undefined }],
   ])('is refused with %s', (_name, headers, body) => {
-    expect(authenticate(createRequest(headers, body === undefined ? BODY : Buffer.from(body)), NOW).kind).toBe(
-      'refused',
-    );
+    expect(authenticate(createSignedRequest(headers, body), NOW)).toBe('refused');
   });
 
   it.each(['abcdefghijklmnopqrstuvwxyz', 'whsec_', 'whsec_!!!!', 'whsec_c2hvcnQ='])('%s is not a secret', (text) => {
-    expect(events?.createAuthenticator([text]).ok).toBe(false);
+    expect(RESEND_EVENTS.createAuthenticator([text]).ok).toBe(false);
   });
 });
 
 describe('an event of Resend', () => {
   it('is identified by svix-id, and a repeated webhook has the same key', () => {
     const [first, second] = [1, 2].map(
-      (seconds) => readEvents(createBounce({}), createSignedHeaders(KEY, seconds, BODY, 'msg_7')).events[0]?.key,
+      (seconds) => readEvent(createBounce({}), createSignedHeaders(KEY, seconds, BODY, 'msg_7')).key,
     );
     expect(first).toBe('msg_7');
     expect(second).toBe(first);
   });
 
   it('takes the message id from the header field or, without it, from the Message-ID; without both it has only a reference', () => {
-    const readBounceEvent = (data: object) => readEvents(createBounce(data)).events[0];
+    const readBounceEvent = (data: object) => readEvent(createBounce(data));
     const otherId = '01990000-0000-7000-8000-000000000002';
-    expect(readBounceEvent({ message_id: `<${otherId}@example.org>` })?.messageId).toBe(ID);
-    expect(readBounceEvent({ headers: undefined, message_id: `<${otherId}@example.org>` })?.messageId).toBe(otherId);
+    expect(readBounceEvent({ message_id: `<${otherId}@example.org>` }).messageId).toBe(MESSAGE_ID);
+    expect(readBounceEvent({ headers: undefined, message_id: `<${otherId}@example.org>` }).messageId).toBe(otherId);
     expect(
       readBounceEvent({ headers: [null, { name: 'X-Postrider-Id', value: 'x' }], message_id: '<a@resend.dev>' }),
     ).toMatchObject({
@@ -108,15 +107,14 @@ describe('an event of Resend', () => {
   });
 
   it('uses the reply of the receiving server as the diagnosis, or the description if there is no reply', () => {
-    const getDiagnostic = (data: object) =>
-      readEvents(createBounce({ bounce: data })).events[0]?.fact.diagnosis.diagnostic;
+    const getDiagnostic = (data: object) => readEvent(createBounce({ bounce: data })).fact.diagnosis.diagnostic;
     expect(getDiagnostic({ diagnosticCode: ['smtp; 550 5.1.1 no'], message: 'm' })).toBe('smtp; 550 5.1.1 no');
     expect(getDiagnostic({ diagnosticCode: 'smtp; 550 5.1.1 no' })).toBe('smtp; 550 5.1.1 no');
     expect(getDiagnostic({ diagnosticCode: [], message: 'm' })).toBe('m');
   });
 
   it('has the time of the event and not of the message', () => {
-    expect(readEvents(createBounce({ created_at: '2020-01-01T00:00:00Z' })).events[0]?.at).toBe(
+    expect(readEvent(createBounce({ created_at: '2020-01-01T00:00:00Z' })).at).toBe(
       Date.UTC(2026, 10, 5, 16, 33, 54, 126),
     );
   });

@@ -1,13 +1,19 @@
 import { createSign, generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Authenticate } from '../../../src/providers/authentication.ts';
-import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
-import { SENDGRID } from '../../../src/providers/sendgrid/sendgrid.ts';
+import type { EventMeaning, ProviderEvent, ProviderRequest } from '../../../src/providers/event.ts';
+import { SENDGRID_EVENTS } from '../../../src/providers/sendgrid/events.ts';
+import {
+  createAuthenticator,
+  createFormatReader,
+  createRequest,
+  getMeaning,
+  MESSAGE_ID,
+  RECIPIENT,
+} from '../../rig/event-format.ts';
 
+const { read, readEvent } = createFormatReader('sendgrid', SENDGRID_EVENTS);
 const NOW = Date.parse('2026-11-10T12:00:00Z');
 const HOUR_MS = 3_600_000;
-const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
-const RECIPIENT = 'recipient@example.com';
 const [SIGNATURE, TIMESTAMP] = ['x-twilio-email-event-webhook-signature', 'x-twilio-email-event-webhook-timestamp'];
 
 const [KEYS, OTHER_KEYS] = [0, 1].map(() => generateKeyPairSync('ec', { namedCurve: 'prime256v1' }));
@@ -29,53 +35,18 @@ function createSignedRequest(body: string, { privateKey }: KeyPair, at = NOW): P
   return createRequest(body, { [SIGNATURE]: signature, [TIMESTAMP]: timestamp });
 }
 
-function createRequest(body: string, headers: ProviderRequest['headers'] = {}): ProviderRequest {
-  return { method: 'POST', headers, body: Buffer.from(body), url: null };
-}
-
-const { events: format } = SENDGRID;
-if (format === null) throw new Error('SendGrid has no events');
-
-function createAuthenticator(...secrets: string[]): Authenticate {
-  const parseResult = format?.createAuthenticator(secrets);
-  if (parseResult?.ok !== true) throw new Error(parseResult?.fault);
-  return parseResult.secret;
-}
-
-function readEvents(value: unknown): Extract<ReadResult, { kind: 'events' }> {
-  const result = format?.read(createRequest(JSON.stringify(value)));
-  if (result?.kind !== 'events') throw new Error(result?.reason);
-  return result;
-}
-
 function readOne(members: Record<string, unknown>): ProviderEvent {
-  const event = {
-    email: RECIPIENT,
-    timestamp: 1_794_242_034,
-    sg_event_id: 'one',
-    'postrider-id': MESSAGE_ID,
-    ...members,
-  };
-  const { events } = readEvents([event]);
-  expect(events).toHaveLength(1);
-  const [first] = events;
-  if (first === undefined) throw new Error('no event');
-  return first;
-}
-
-function getMeaning({ fact }: ProviderEvent): EventMeaning {
-  return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
+  const event = { email: RECIPIENT, timestamp: 1_794_242_034, sg_event_id: 'one', 'postrider-id': MESSAGE_ID };
+  return readEvent([{ ...event, ...members }]);
 }
 
 describe('authentication of SendGrid', () => {
   const body = JSON.stringify([{ event: 'delivered', email: RECIPIENT }]);
-  const authenticate = createAuthenticator(getSecret(KEYS));
+  const authenticate = createAuthenticator(SENDGRID_EVENTS, getSecret(KEYS));
 
   it.each([0, 1])('a signature of each of two keys is accepted', (at) => {
-    const authenticateBothKeys = createAuthenticator(getSecret(OTHER_KEYS), getSecret(KEYS));
-    expect(authenticateBothKeys(createSignedRequest(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW).kind).toBe(
-      'authenticated',
-    );
+    const authenticateBothKeys = createAuthenticator(SENDGRID_EVENTS, getSecret(OTHER_KEYS), getSecret(KEYS));
+    expect(authenticateBothKeys(createSignedRequest(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW)).toBe('authenticated');
   });
 
   const signedRequest = createSignedRequest(body, KEYS);
@@ -97,7 +68,7 @@ describe('authentication of SendGrid', () => {
     ['a signature that is not base64', withHeader(SIGNATURE, '§')],
     ['no header field', createRequest(body)],
   ])('a request with %s is refused', (_name, request) => {
-    expect(authenticate(request, NOW).kind).toBe('refused');
+    expect(authenticate(request, NOW)).toBe('refused');
   });
 
   it.each([
@@ -105,7 +76,7 @@ describe('authentication of SendGrid', () => {
     [25 * HOUR_MS + 1000, 'refused'],
     [-25 * HOUR_MS - 1000, 'refused'],
   ])('a request that is %i ms old is %s', (ageMs, kind) => {
-    expect(authenticate(createSignedRequest(body, KEYS, NOW - ageMs), NOW).kind).toBe(kind);
+    expect(authenticate(createSignedRequest(body, KEYS, NOW - ageMs), NOW)).toBe(kind);
   });
 
   it.each([
@@ -114,7 +85,7 @@ describe('authentication of SendGrid', () => {
     ['a key on another curve', getSecret(generateKeyPairSync('ec', { namedCurve: 'secp384r1' }))],
     ['a key that is cut off', getSecret(KEYS).slice(0, 80)],
   ])('%s is not a secret', (_name, text) => {
-    expect(format.createAuthenticator([text]).ok).toBe(false);
+    expect(SENDGRID_EVENTS.createAuthenticator([text]).ok).toBe(false);
   });
 });
 
@@ -184,8 +155,8 @@ describe('events of SendGrid', () => {
     'an event with %s has the same key in another batch, and a different event has a different key',
     (_name, members) => {
       const event = { email: RECIPIENT, event: 'deferred', attempt: '1', ...members };
-      const [first] = readEvents([event]).events;
-      const [second, third] = readEvents([{ ...event, attempt: '2' }, event]).events;
+      const [first] = read([event]).events;
+      const [second, third] = read([{ ...event, attempt: '2' }, event]).events;
       expect(third?.key).toBe(first?.key);
       expect(second?.key).not.toBe(first?.key);
     },

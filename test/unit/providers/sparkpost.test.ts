@@ -2,9 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/providers/json.ts';
 import { SPARKPOST_EVENTS } from '../../../src/providers/sparkpost/events.ts';
-import { createFormatReader, replaceMembers } from '../../rig/event-format.ts';
+import { createFormatReader, MESSAGE_ID, replaceMembers } from '../../rig/event-format.ts';
 
-const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 const { readSample, read, readEvent } = createFormatReader('sparkpost', SPARKPOST_EVENTS);
 
 /** Returns the batch member in a sample file. `members` replace members of its event. */

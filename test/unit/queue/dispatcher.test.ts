@@ -66,21 +66,15 @@ test('an outcome that cannot be recorded is recorded later, and until then no at
       },
     },
   });
-  const message = createMessage({ acceptedAt: START });
-  rig.store.accept([message]);
-  rig.dispatcher.start();
-  await rig.clock.advance(LEASE_MS / 2);
-  expect([rig.store.findMessage(message.id)?.state, rig.dispatcher.inFlightCount]).toEqual(['sending', 1]);
+  const message = await rig.runMessage(LEASE_MS / 2);
+  expect([rig.readState(message), rig.dispatcher.inFlightCount]).toEqual(['sending', 1]);
   const laterMessage = createMessage({ acceptedAt: rig.clock.now() });
   rig.store.accept([laterMessage]);
   await rig.clock.advance(10_000);
   expect(rig.attempts.map(({ id }) => id)).toEqual([message.id]);
   isBroken = false;
   await rig.clock.advance(10_000);
-  expect([rig.store.findMessage(message.id)?.state, rig.store.findMessage(laterMessage.id)?.state]).toEqual([
-    'delivered',
-    'delivered',
-  ]);
+  expect([rig.readState(message), rig.readState(laterMessage)]).toEqual(['delivered', 'delivered']);
   expect([rig.attempts.map(({ id }) => id), rig.dispatcher.inFlightCount]).toEqual([[message.id, laterMessage.id], 0]);
 });
 
@@ -94,9 +88,7 @@ test('a failed claim is reported and repeated', async () => {
       },
     },
   });
-  rig.store.accept([createMessage({ acceptedAt: START })]);
-  rig.dispatcher.start();
-  await rig.clock.advance(3_000);
+  await rig.runMessage(3_000);
   expect(rig.failures).toContain('claim: the disk is full');
   isBroken = false;
   await rig.clock.advance(3_000);
@@ -113,11 +105,8 @@ test('an unanswered message is sent again with POSTRIDER_ON_UNCERTAIN=resend, an
       parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain } },
       respond: () => createAttempt(answerCount++ === 0 ? unansweredOutcome : undefined),
     });
-    const message = createMessage({ acceptedAt: START });
-    rig.store.accept([message]);
-    rig.dispatcher.start();
-    await rig.clock.advance(HOUR_MS);
-    expect([rig.store.findMessage(message.id)?.state, rig.attempts.length]).toEqual([state, attemptCount]);
+    const message = await rig.runMessage(HOUR_MS);
+    expect([rig.readState(message), rig.attempts.length]).toEqual([state, attemptCount]);
   }
 });
 
@@ -126,14 +115,7 @@ test('with POSTRIDER_ON_UNCERTAIN=hold, the lease is marked in the store before 
   const rig = createQueueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' } },
     respond: async ({ id }, beforeCompletion) => {
-      if (markedIds.length === 1)
-        rig.store.recover({
-          now: rig.clock.now(),
-          includeAllLeases: true,
-          includeDeadNodes: false,
-          onUncertain: 'hold',
-          node: 'thief',
-        });
+      if (markedIds.length === 1) rig.endLeases('hold');
       try {
         await beforeCompletion?.();
         markedIds.push('marked');
@@ -141,21 +123,12 @@ test('with POSTRIDER_ON_UNCERTAIN=hold, the lease is marked in the store before 
         markedIds.push('refused');
         return createAttempt(createDeferral());
       }
-      rig.store.recover({
-        now: rig.clock.now(),
-        includeAllLeases: true,
-        includeDeadNodes: false,
-        onUncertain: 'hold',
-        node: 'thief',
-      });
+      rig.endLeases('hold');
       markedIds.push(rig.store.findMessage(id)?.state ?? 'none');
       return createAttempt();
     },
   });
-  const message = createMessage({ acceptedAt: START });
-  rig.store.accept([message]);
-  rig.dispatcher.start();
-  await rig.clock.advance(1_000);
+  const message = await rig.runMessage(1_000);
   expect(markedIds).toEqual(['marked', 'uncertain']);
   expect(rig.lostLeases).toEqual([message.id]);
 });
@@ -166,10 +139,7 @@ test('an error of the transport or of the preparation defers the message, and no
       throw new Error('bug');
     },
   });
-  const message = createMessage({ acceptedAt: START });
-  rig.store.accept([message]);
-  rig.dispatcher.start();
-  await rig.clock.advance(2_000);
+  const message = await rig.runMessage(2_000);
   expect(rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 1 });
   expect(rig.failures).toEqual(['attempt: bug']);
 });
@@ -190,10 +160,7 @@ test('when the circuit breaker opens, leased messages are released to the store 
     },
     respond: () => createAttempt(createDeferral('transport')),
   });
-  const messages = Array.from({ length: 5 }, () => createMessage({ acceptedAt: START }));
-  rig.store.accept(messages);
-  rig.dispatcher.start();
-  await rig.clock.advance(5_000);
+  const messages = await rig.runMessages(5, 5_000);
   const storedMessages = messages.map(({ id }) => rig.store.findMessage(id));
   expect(storedMessages.map((message) => message?.state)).toEqual(Array(5).fill('queued'));
   expect(storedMessages.map((message) => message?.attempts).sort()).toEqual([0, 0, 0, 0, 1]);
@@ -203,14 +170,7 @@ test('when the circuit breaker opens, leased messages are released to the store 
 test('a drain waits for running attempts and releases the other leases without counting an attempt', async () => {
   const pendingAnswers: ((attempt: Attempt) => void)[] = [];
   const rig = createQueueRig({ concurrency: 1, respond: () => new Promise((resolve) => pendingAnswers.push(resolve)) });
-  const messages = [
-    createMessage({ acceptedAt: START }),
-    createMessage({ acceptedAt: START }),
-    createMessage({ acceptedAt: START }),
-  ];
-  rig.store.accept(messages);
-  rig.dispatcher.start();
-  await rig.clock.advance(1_500);
+  const messages = await rig.runMessages(3, 1_500);
   const drain = rig.dispatcher.drain(60_000);
   await rig.clock.advance(1_000);
   pendingAnswers[0]?.(createAttempt());
@@ -225,10 +185,7 @@ test('a drain waits for running attempts and releases the other leases without c
 
 test('the complaint that a local answer contains is recorded after the delivery, in the same transaction', async () => {
   const rig = createQueueRig({ localAnswer: COMPLAINT });
-  const message = createMessage({ acceptedAt: START });
-  rig.store.accept([message]);
-  rig.dispatcher.start();
-  await rig.clock.advance(2_000);
+  const message = await rig.runMessage(2_000);
   const storedMessage = rig.store.findMessage(message.id);
   expect([storedMessage?.state, storedMessage?.events.map(({ verb }) => verb)]).toEqual([
     'complained',
@@ -244,10 +201,7 @@ test('a prepared message is not sent after its account is locked or its recipien
     parts: { mustNotAttempt: () => isLocked, mayReceive: async () => !isSuppressed },
     respond: () => new Promise((resolve) => pendingAnswers.push(resolve)),
   });
-  const messages = Array.from({ length: 6 }, () => createMessage({ acceptedAt: START }));
-  rig.store.accept(messages);
-  rig.dispatcher.start();
-  await rig.clock.advance(100);
+  const messages = await rig.runMessages(6, 100);
   expect(rig.attempts).toHaveLength(1);
   isLocked = true;
   pendingAnswers[0]?.(createAttempt());
@@ -270,13 +224,7 @@ test('a prepared message is not sent after its account is locked or its recipien
 test('a settlement after the lease was recovered changes nothing, and the lost lease is published', async () => {
   const rig = createQueueRig({
     respond: ({ id }) => {
-      rig.store.recover({
-        now: rig.clock.now(),
-        includeAllLeases: true,
-        includeDeadNodes: false,
-        onUncertain: 'resend',
-        node: 'node-b',
-      });
+      rig.endLeases('resend');
       const [claimedMessage] = rig.store.claim(
         { maxMessages: 1, maxBytes: 1_000 },
         { owner: 'node-b', until: rig.clock.now() + LEASE_MS },
@@ -292,11 +240,8 @@ test('a settlement after the lease was recovered changes nothing, and the lost l
       });
     },
   });
-  const message = createMessage({ acceptedAt: START });
-  rig.store.accept([message]);
-  rig.dispatcher.start();
-  await rig.clock.advance(2_000);
-  expect([rig.store.findMessage(message.id)?.state, rig.lostLeases]).toEqual(['delivered', [message.id]]);
+  const message = await rig.runMessage(2_000);
+  expect([rig.readState(message), rig.lostLeases]).toEqual(['delivered', [message.id]]);
 });
 
 test('a drain waits for a running claim and releases the leases of the claim', async () => {
@@ -320,7 +265,7 @@ test('a drain waits for a running claim and releases the leases of the claim', a
     hasEnded = true;
   });
   await rig.clock.advance(10);
-  expect([hasEnded, rig.store.findMessage(message.id)?.state]).toEqual([false, 'sending']);
+  expect([hasEnded, rig.readState(message)]).toEqual([false, 'sending']);
   (answer as (() => void) | null)?.();
   await rig.clock.advance(0);
   await drainPromise;
@@ -347,10 +292,7 @@ test('while the circuit breaker is not closed, each probe leases one message, an
     },
     respond: () => createAttempt(createDeferral('transport')),
   });
-  const messages = Array.from({ length: 50 }, () => createMessage({ acceptedAt: START }));
-  rig.store.accept(messages);
-  rig.dispatcher.start();
-  await rig.clock.advance(100);
+  const messages = await rig.runMessages(50, 100);
   const [leasedBefore, attemptsBefore] = [leasedCount, rig.attempts.length];
   await rig.clock.advance(20 * MINUTE_MS);
   expect(rig.attempts.length - attemptsBefore).toBeGreaterThan(5);
@@ -385,10 +327,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
     await rig.clock.advance(MAX_ATTEMPT_MS);
     expect([rig.attempts.length, rig.dispatcher.inFlightCount]).toEqual([1, 1]);
     await rig.clock.advance(30 * MINUTE_MS);
-    expect([rig.store.findMessage(hangingMessage.id)?.state, rig.store.findMessage(laterMessage.id)?.state]).toEqual([
-      state,
-      'delivered',
-    ]);
+    expect([rig.readState(hangingMessage), rig.readState(laterMessage)]).toEqual([state, 'delivered']);
     expect(rig.failures).toEqual(['attempt: the attempt did not end within 10 minutes and was aborted']);
   }
 });
@@ -410,19 +349,14 @@ test('if the store does not confirm that the lease is marked, the attempt ends b
       }
     },
   });
-  const message = createMessage({ acceptedAt: START });
-  rig.store.accept([message]);
-  rig.dispatcher.start();
-  await rig.clock.advance(40_000);
-  expect([isCompleted, rig.store.findMessage(message.id)?.state]).toEqual([false, 'queued']);
+  const message = await rig.runMessage(40_000);
+  expect([isCompleted, rig.readState(message)]).toEqual([false, 'queued']);
 });
 
 test('an outcome is published after its commit, even if the store is slow', async () => {
   const commit = Promise.withResolvers<'settled'>();
   const rig = createQueueRig({ parts: { settle: () => commit.promise } });
-  rig.store.accept([createMessage({ acceptedAt: START })]);
-  rig.dispatcher.start();
-  await rig.clock.advance(2_000);
+  await rig.runMessage(2_000);
   expect(rig.publishedEvents.map(({ type }) => type)).toEqual(['attempt.ended']);
   commit.resolve('settled');
   await rig.clock.advance(1);
@@ -431,16 +365,13 @@ test('an outcome is published after its commit, even if the store is slow', asyn
 
 test('a drain ends within its time limit even if an attempt never ends', async () => {
   const rig = createQueueRig({ respond: () => new Promise(() => undefined) });
-  const message = createMessage({ acceptedAt: START });
-  rig.store.accept([message]);
-  rig.dispatcher.start();
-  await rig.clock.advance(1_500);
+  const message = await rig.runMessage(1_500);
   let hasEnded = false;
   void rig.dispatcher.drain(5_000).then(() => {
     hasEnded = true;
   });
   await rig.clock.advance(5_001);
-  expect([hasEnded, rig.store.findMessage(message.id)?.state]).toEqual([true, 'sending']);
+  expect([hasEnded, rig.readState(message)]).toEqual([true, 'sending']);
 });
 
 test('only an answer of the next hop, and no local answer, changes the reputation of the account', async () => {
@@ -455,9 +386,7 @@ test('only an answer of the next hop, and no local answer, changes the reputatio
       ...(isSimulated ? { localAnswer: { kind: 'outcome', by: 'simulator' } } : {}),
       respond: () => createAttempt(bouncedOutcome),
     });
-    rig.store.accept([createMessage({ acceptedAt: START })]);
-    rig.dispatcher.start();
-    await rig.clock.advance(2_000);
+    await rig.runMessage(2_000);
     const counts = { emails: isSimulated ? 0 : 1, bounces: isSimulated ? 0 : 1, complaints: 0 };
     expect(rig.store.readReputation('default', rig.clock.now())).toMatchObject({ kind: 'done', value: counts });
   }
@@ -475,7 +404,7 @@ test('a step of the clock does not abort a running attempt', async () => {
   expect([rig.failures, rig.dispatcher.inFlightCount]).toEqual([[], 1]);
   answer.resolve(createAttempt());
   await rig.clock.advance(1_000);
-  expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lostLeases]).toEqual(['delivered', 1, []]);
+  expect([rig.readState(message), rig.attempts.length, rig.lostLeases]).toEqual(['delivered', 1, []]);
 });
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };
