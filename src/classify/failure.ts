@@ -44,17 +44,22 @@ const SOFT_REASONS: readonly Reason[] = [
   'connection',
 ];
 
+/** Reasons that more than one verdict has. */
+const AMBIGUOUS_REASONS: readonly Reason[] = ['recipient-unknown', 'recipient-disabled', 'unavailable'];
+
 /**
  * Returns the class and the category of the outcome, or null if the attempt did not fail or its result is not known. The
- * rules decide, unless the outcome has another reason: then the relay’s own rules decided, or there was no reply.
+ * reason decides. Of an ambiguous reason, the rules decide, unless the relay’s own rules gave it.
  */
 export function classifyOutcome(outcome: Outcome): Failure | null {
   if (outcome.kind === 'delivered' || outcome.kind === 'unanswered') return null;
   const { reply, reason } = outcome;
-  const { verdict } = judge(reply);
   const suppresses = outcome.kind === 'bounced' && outcome.suppress;
-  if (reply.code !== null && getReason(verdict) === reason && suppresses === (verdict.class === 'hard'))
-    return { class: verdict.class, category: verdict.category };
+  if (AMBIGUOUS_REASONS.includes(reason) && reply.code !== null) {
+    const { verdict } = judge(reply);
+    if (getReason(verdict) === reason && suppresses === (verdict.class === 'hard'))
+      return { class: verdict.class, category: verdict.category };
+  }
   const isSoft = SOFT_REASONS.includes(reason) || (outcome.kind === 'deferred' && reason === 'unknown');
   return { class: suppresses ? 'hard' : isSoft ? 'soft' : 'block', category: CATEGORIES_BY_REASON[reason] };
 }

@@ -43,11 +43,7 @@ export function isGenericCode(enhanced: string): boolean {
 export function judge(failure: ServerFailure, relayRules: readonly FailureRule[] = []): Judgement {
   const { stage, enhanced } = failure;
   const isProse = failure.code === null && (enhanced === null || isGenericCode(enhanced));
-  // A report without a code is about a refusal.
-  const reply = {
-    ...failure,
-    code: failure.code ?? (stage === null ? (enhanced?.startsWith('4.') ? 450 : 550) : null),
-  };
+  const reply = { ...failure, code: failure.code ?? (enhanced === null ? null : toReplyCode(enhanced)) };
   const replyClass = getReplyClass(reply);
   const text = normalizeText(failure.text.slice(0, MAX_LENGTH));
   const find = (rules: readonly FailureRule[], form: 'reply' | 'prose'): FailureRule | undefined =>
@@ -61,6 +57,10 @@ export function judge(failure: ServerFailure, relayRules: readonly FailureRule[]
   const rule =
     proseRule ?? (replyClass === null ? undefined : (find(relayRules, 'reply') ?? find(RULES, 'reply'))) ?? null;
   return { verdict: rule?.verdict ?? getDefaultVerdict(stage, isProse ? null : replyClass), rule, replyClass };
+}
+
+function toReplyCode(enhanced: string): number {
+  return enhanced.startsWith('4.') ? 450 : 550;
 }
 
 /** Returns true for a reply about the recipient or the message, and for a reported failure. */

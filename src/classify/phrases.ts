@@ -219,7 +219,11 @@ export const POLICY_PHRASES: readonly string[] = parsePhrases(`
   restricted recipient, restricted to, not authorized, access denied, access rule, administrative prohibition
   recipnotpermitted, restriction, awaiting moderation, refused by recipient, recipient preferences
   have permission to post, challenge, richtlinie, abgelehnt wegen, politique de, política de, отклонено политикой, 拒收
-  blocked by, blocked for, blocked ip, account is blocked
+  投稿する権限がない, غير مصرح لك, nemáte oprávnění, ne soyez pas autorisé, n'êtes pas autorisé, не маєте дозволу, 沒有在此群組張貼
+  没有权限, 沒有權限, nicht berechtigt, keine berechtigung, no tenga permiso, no tienes permiso, no tiene permiso
+  não tem permissão, não ter permissão, non disponga dell'autorizzazione, non hai il permesso, geen toestemming
+  нет разрешения, нет прав, 권한이 없, nie masz uprawnień, izniniz olmayabilir, blocked by, blocked for, blocked ip
+  account is blocked
 `);
 
 /** The failure ends by itself. */

@@ -106,7 +106,8 @@ const BLOCKLIST_PHRASES: readonly string[] = [
 ];
 
 const VAGUE_DOMAIN_PHRASES: readonly string[] = parsePhrases(`
-  invalid domain, bad domain, domain name is invalid, illegal host, invalid destination domain, name or service not known
+  invalid domain, bad domain, domain name is invalid, illegal host, invalid destination domain
+  name or service not known, dns lookup failure: host
 `);
 /** The domain of the recipient accepts no mail. */
 const NO_MAIL_PHRASES: readonly string[] = parsePhrases(`
@@ -676,6 +677,7 @@ export const RULES: readonly FailureRule[] = [
   },
   {
     name: 'address without a route',
+    form: 'any',
     stages: MAILBOX_STAGES,
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.2', '5.4.0', '5.4.4', '5.5.0'],
     phrases: parsePhrases('unrouteable address, unroutable address'),
@@ -838,7 +840,7 @@ export const RULES: readonly FailureRule[] = [
   {
     name: 'recipient’s domain does not exist, in prose',
     form: 'prose',
-    phrases: [...DOMAIN_MISSING_PHRASES, ...VAGUE_DOMAIN_PHRASES],
+    phrases: [...DOMAIN_MISSING_PHRASES, ...VAGUE_DOMAIN_PHRASES, 'no smtp service'],
     exceptPhrases: parsePhrases(`
       try again, temporar, servfail, sender domain, helo, ehlo, client host, your domain, from domain
       domain of sender, sender address, reverse

@@ -20,9 +20,9 @@ export interface Verdict extends Failure {
 export interface FailureRule {
   readonly name: string;
   /**
-   * `reply` (the default): the rule applies to replies, and to a text without a code if no rule for prose matches.
-   * `prose`: it applies only to a text without a reply code and without a specific enhanced code. `any`: it applies to
-   * both, and to replies only from RCPT on.
+   * `reply` (the default): the rule applies to a failure with a reply code or an enhanced code. `prose`: it applies only
+   * to a text without a reply code and without a specific enhanced code, and precedes the former. `any`: both; a reply
+   * only from RCPT on.
    */
   readonly form?: 'reply' | 'prose' | 'any';
   /** The rule matches only replies at these stages. The stage of a reported reply is unknown: RCPT or the content. */

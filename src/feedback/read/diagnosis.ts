@@ -56,11 +56,11 @@ function isReplyToMail(precedingText: string): boolean {
   return precedingText.slice(-MAX_REPLY_LENGTH).toLowerCase().includes('after mail from:');
 }
 
-/** Returns the text from the code up to a line with another code, or up to the bracket that encloses the reply. */
+/** Returns the text from the code up to a blank line, to a line with another code, or to the bracket that encloses the reply. */
 function readReply(text: string, { code, index }: FoundCode): string {
   const reply = text.slice(index, index + MAX_REPLY_LENGTH);
   const lines = reply.split('\n');
-  const end = lines.findIndex((line) => REPLY_LINE.test(line) && !line.includes(String(code)));
+  const end = lines.findIndex((line) => line.trim() === '' || (REPLY_LINE.test(line) && !line.includes(String(code))));
   const ownLines = (end < 0 ? lines : lines.slice(0, end)).join('\n');
   return text.charAt(index - 1) === '[' ? (ownLines.split(']')[0] ?? '') : ownLines;
 }

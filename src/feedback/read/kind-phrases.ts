@@ -141,7 +141,7 @@ export const AUTO_REPLY_SUBJECTS: readonly string[] = parsePhrases(`
 
 /** Phrases that identify a mail server in the name or the address of the field From. */
 export const SERVER_SENDERS: readonly string[] = parsePhrases(`
-  mailer-daemon, mailer_daemon, mailerdaemon, mailer daemon, postmaster, mail-daemon, maildaemon, mdaemon, mailadm
+  mailer-daemon, mailer_daemon, mailerdaemon, mailer daemon, postmaster, post_master, mail-daemon, maildaemon, mdaemon, mailadm
   mailsystem, mail-system, mail system, mail delivery, maildelivery, mail.delivery, mail-delivery, bounce
   microsoftexchange, smtpadmin, system administrator, system.administrator, administrator, delivery subsystem
   delivery system, delivery service, internet mail service, mail service, mail_service, mailsweeper, imss, inetgw
@@ -152,7 +152,7 @@ export const SERVER_SENDERS: readonly string[] = parsePhrases(`
 
 /** Beginnings of the addresses of mail servers in the field From. */
 export const DAEMON_MAILBOXES: readonly string[] = parsePhrases(`
-  mailer-daemon, mailer_daemon, mailerdaemon, postmaster, mail-daemon, maildaemon, mdaemon, mailsystem, mail-system
+  mailer-daemon, mailer_daemon, mailerdaemon, postmaster, post_master, mail-daemon, maildaemon, mdaemon, mailsystem, mail-system
   maildelivery, mail.delivery, mail-delivery, microsoftexchange, smtpadmin
 `);
 

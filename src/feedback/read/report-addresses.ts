@@ -169,7 +169,12 @@ function determineRole(text: string, address: string, at: number, lineStart: num
   // An address at the beginning of a line can continue a sentence or a list of addresses.
   const hasLeadingMark = precedingText.trim() !== '';
   const isSameIndent = precedingText.length === measureIndent(previousLine);
-  return hasLeadingMark || !isSameIndent || isListLine(previousLine) || !isUnfinishedSentence(previousLine)
+  const introducesReason = text.charAt(at + address.length) === ':';
+  return introducesReason ||
+    hasLeadingMark ||
+    !isSameIndent ||
+    isListLine(previousLine) ||
+    !isUnfinishedSentence(previousLine)
     ? 'named'
     : 'mentioned';
 }

@@ -242,6 +242,24 @@ test.each([
   expect(decideReport(notice)).toMatchObject({ failure: { class: failureClass } });
 });
 
+test('each address before a colon at the beginning of a line has the failure of its line', () => {
+  const notice =
+    'From: Mailer Daemon <MAILER-DAEMON@mx.example>\nSubject: Delivery status notification: error\n\nAn error has occurred while attempting to deliver a message for\nthe following list of recipients:\n\nfull@corp.example: 550 5.2.2 Mailbox Full\nvera@corp.example: 550 5.1.1 User Unknown\n';
+  expect(readFeedbackEvents(Buffer.from(notice))).toMatchObject([
+    { recipient: 'full@corp.example', failure: { class: 'soft', category: 'mailbox-full' } },
+    { recipient: TO, failure: { class: 'hard', category: 'mailbox-unknown' } },
+  ]);
+});
+
+test.each([
+  'グループが存在しないか、投稿する権限がない可能性があります。',
+  "Il se peut que le groupe n'existe pas ou que vous ne soyez pas autorisé à lui écrire.",
+  'Die Gruppe existiert nicht, oder Sie sind nicht berechtigt, dorthin zu schreiben.',
+])('a group that may not exist, or may refuse the sender, suppresses nobody: %s', (text) => {
+  const notice = `From: <mailer-daemon@googlemail.com>\nSubject: Notice\nContent-Type: text/plain; charset=utf-8\n\n${TO}: ${text}\n`;
+  expect(decideReport(notice)).toMatchObject({ suppress: null, failure: { category: 'policy' } });
+});
+
 test('a final failure beside words of a delay is a failure', () => {
   const notice = `From: <postmaster@mx.example>\nSubject: Notice\n\n${TO}: Your message was delayed. It failed permanently. If you have questions, write to us.\n`;
   expect(decideReport(notice)).toMatchObject({ to: 'bounced' });
