@@ -1,9 +1,9 @@
 /** Parses the settings of notifications to operators, and checks the settings that depend on one another. */
 import { parseAddress, parseSenderAddress } from '../model/address.ts';
 import type { NotificationTarget } from '../model/notification.ts';
+import { isSigningSecret } from '../model/webhook-signature.ts';
+import { parseTargetUrl } from '../model/webhook-target.ts';
 import { MASK } from '../printing/escape.ts';
-import { isSigningSecret } from '../webhooks/signature.ts';
-import { parseTargetUrl } from '../webhooks/target.ts';
 import { createFault, createParseResult, type ParseResult, quote } from './units.ts';
 
 const MAX_TARGETS = 10;

@@ -13,8 +13,8 @@ import type { PublishOf } from '../model/events.ts';
 import { type AcceptResult, type NewMessage, NOTIFICATION_KEY_ID } from '../model/message.ts';
 import type { LeasedNotification, MailPayload, NotificationTarget } from '../model/notification.ts';
 import { findSenderDomain, findSenderFault } from '../model/notification-sender.ts';
+import { signWebhook } from '../model/webhook-signature.ts';
 import type { WebhookClient } from '../webhooks/attempt.ts';
-import { signWebhook } from '../webhooks/signature.ts';
 
 /** The result of one attempt. */
 export type TargetResult =

@@ -16,10 +16,11 @@ import {
   type WebhookEventType,
   type WebhookStatistics,
 } from '../model/webhook.ts';
+import { createSigningSecret } from '../model/webhook-signature.ts';
+import { parseTargetUrl, resolveTarget } from '../model/webhook-target.ts';
 import { MASK } from '../printing/escape.ts';
+import { maskTargetPath, maskTargetUrl } from '../printing/masked-url.ts';
 import { openTargetUrl, sealSigningSecret, sealTargetUrl } from '../webhooks/sealing.ts';
-import { createSigningSecret } from '../webhooks/signature.ts';
-import { maskTargetPath, maskTargetUrl, parseTargetUrl, resolveTarget } from '../webhooks/target.ts';
 import type { OperationContext } from './context.ts';
 import {
   createAccountNotFound,

@@ -12,15 +12,15 @@ import type { Agent as HttpsAgent } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { MonotonicClock } from '../clock.ts';
-import { getHttps, Agent as HttpAgent, request as httpRequest } from '../node-http.ts';
-import { parseRetryAfter } from './schedule.ts';
 import {
   getLiteralAddress,
   type LookUpAddresses,
   parseTargetUrl,
   resolveTarget,
   type WebhookTargets,
-} from './target.ts';
+} from '../model/webhook-target.ts';
+import { getHttps, Agent as HttpAgent, request as httpRequest } from '../node-http.ts';
+import { parseRetryAfter } from './schedule.ts';
 
 /** The maximum duration of an attempt, from the lookup of the name to the end of the response. */
 export const ATTEMPT_TIMEOUT_MS = 15_000;

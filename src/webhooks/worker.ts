@@ -26,11 +26,11 @@ import {
   type Webhook,
 } from '../model/webhook.ts';
 import { buildWebhookPayload } from '../model/webhook-payload.ts';
+import { signWebhook } from '../model/webhook-signature.ts';
 import type { WebhookWorkerStore } from '../store/webhook-store.ts';
 import type { WebhookAttemptResult, WebhookClient } from './attempt.ts';
 import { MAX_ATTEMPTS_PER_PACED_RUN, MAX_EVENTS_PER_PACED_RUN, type WebhookPace } from './pace.ts';
 import { computeRetryDelayMs } from './schedule.ts';
-import { signWebhook } from './signature.ts';
 import { createSlots, type SlotLimits } from './slots.ts';
 
 const POLL_MS = 1_000;

@@ -5,16 +5,23 @@
 import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';
 
-/** Returns one line for each cycle, with its files in alphabetical order. */
-export function findImportCycles(files: readonly SourceFile[], withTypeImports: boolean): readonly string[] {
-  const targets = new Map(
-    files.map(({ path, imports }) => [
-      path,
-      imports
-        .filter(({ specifier, typeOnly }) => specifier.startsWith('.') && (withTypeImports || !typeOnly))
-        .map(({ specifier }) => posix.normalize(posix.join(posix.dirname(path), specifier))),
-    ]),
-  );
+/**
+ * Returns one line for each cycle, with its files in alphabetical order. With `getUnit`, which returns the unit of a path, such
+ * as its folder, the cycles are those of the units.
+ */
+export function findImportCycles(
+  files: readonly SourceFile[],
+  withTypeImports: boolean,
+  getUnit: (path: string) => string = (path) => path,
+): readonly string[] {
+  const targets = new Map<string, Set<string>>();
+  for (const { path, imports } of files) {
+    const unitTargets = targets.get(getUnit(path)) ?? new Set();
+    targets.set(getUnit(path), unitTargets);
+    for (const { specifier, typeOnly } of imports)
+      if (specifier.startsWith('.') && (withTypeImports || !typeOnly))
+        unitTargets.add(getUnit(posix.normalize(posix.join(posix.dirname(path), specifier))));
+  }
   const visitIndexes = new Map<string, number>();
   const lowestIndexes = new Map<string, number>();
   const stack: string[] = [];

@@ -26,17 +26,14 @@ const EFFECT_LAYERS = [
 const WIRING_LAYERS = ['main.ts', 'index.ts', 'version.ts', 'wiring', 'cli'];
 /** Layers that a layer may load in addition to itself and the pure layers. */
 const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
-  // For the checks of URLs and signing secrets.
-  config: ['webhooks'],
-  // For the pure parts of the store (search queries, time steps of the traffic figures), and for the checks and
-  // signatures of webhooks.
+  // For the pure parts of the store (search queries, time steps of the traffic figures), and for the sealing of webhooks.
   operations: ['config', 'domains', 'doctor', 'store', 'webhooks'],
   // For batched lookups of unknown credentials, as in the public listener.
   operator: ['operations', 'http'],
   // A thread of the store imports its clock, because a clock cannot be passed to a thread.
   store: ['clock.ts', 'folder.ts'],
   domains: ['folder.ts'],
-  // For attempts, signatures and the schedule of webhooks.
+  // For attempts and the schedule of webhooks.
   notifications: ['webhooks'],
   // For the encryption of secrets.
   webhooks: ['domains'],
@@ -81,14 +78,16 @@ const PURE_NODE_MODULES: Readonly<Record<string, readonly string[] | null>> = {
     'createHmac',
     'createPrivateKey',
     'createPublicKey',
+    'createSecretKey',
     'hash',
+    'KeyObject',
     'sign',
     'timingSafeEqual',
     'verify',
   ],
   // For packages that are loaded at their first use.
   'node:module': ['createRequire'],
-  'node:net': ['isIP', 'isIPv4', 'isIPv6'],
+  'node:net': ['BlockList', 'isIP', 'isIPv4', 'isIPv6'],
   'node:url': ['domainToASCII', 'domainToUnicode'],
 };
 

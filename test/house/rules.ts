@@ -100,9 +100,11 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'no import cycles',
-    reason: 'the files of a cycle can be read, tested and moved only together; type imports are included',
+    reason: 'the files or folders of a cycle can be read, tested and moved only together; type imports are included',
     check: ({ src, clients }) =>
-      findImportCycles([...src, ...clients], true).map((files) => `${files} import each other`),
+      [...findImportCycles([...src, ...clients], true), ...findImportCycles(src, true, getLayer)].map(
+        (units) => `${units} import each other`,
+      ),
   },
   {
     name: 'pure layers use no clock, random values, process state or network',

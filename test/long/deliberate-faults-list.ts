@@ -292,7 +292,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
   {
     name: 'webhook-signature-without-time',
     effect: 'the signature of a webhook does not cover its time, so that a recorded webhook can be sent again',
-    file: 'src/webhooks/signature.ts',
+    file: 'src/model/webhook-signature.ts',
     find: '.update(`${id}.${timestamp}.`)',
     replace: '.update(`${id}.`)',
     part: ['test/unit/webhooks/signature'],
@@ -300,7 +300,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
   {
     name: 'second-address-unchecked',
     effect: 'a webhook reaches a private address that is the second address of a public name',
-    file: 'src/webhooks/target.ts',
+    file: 'src/model/webhook-target.ts',
     find: 'for (const address of lookup.values) {',
     replace: 'for (const address of lookup.values.slice(0, 1)) {',
     part: ['test/unit/webhooks/target'],

@@ -9,8 +9,8 @@ import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type MonotonicClock, systemClock } from '../../../src/clock.ts';
+import type { AddressLookup } from '../../../src/model/webhook-target.ts';
 import { ATTEMPT_TIMEOUT_MS, createWebhookClient, type WebhookClientParts } from '../../../src/webhooks/attempt.ts';
-import type { AddressLookup } from '../../../src/webhooks/target.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../../rig/webhook-receiver.ts';
 

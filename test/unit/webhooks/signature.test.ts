@@ -7,7 +7,7 @@ import {
   createSigningSecret,
   isSigningSecret,
   signWebhook,
-} from '../../../src/webhooks/signature.ts';
+} from '../../../src/model/webhook-signature.ts';
 
 const BODY = JSON.stringify({
   type: 'message.bounced',

@@ -1,7 +1,8 @@
 /** Tests the check of URLs and addresses of endpoints: every spelling of an address that is not public. */
 import { describe, expect, it, vi } from 'vitest';
-import { findSpecialNetwork } from '../../../src/webhooks/special-addresses.ts';
-import { type AddressLookup, maskTargetUrl, parseTargetUrl, resolveTarget } from '../../../src/webhooks/target.ts';
+import { findSpecialNetwork } from '../../../src/model/special-addresses.ts';
+import { type AddressLookup, parseTargetUrl, resolveTarget } from '../../../src/model/webhook-target.ts';
+import { maskTargetUrl } from '../../../src/printing/masked-url.ts';
 
 const getCode = (text: string, targets: 'public' | 'any' = 'public') => {
   const result = parseTargetUrl(text, targets);

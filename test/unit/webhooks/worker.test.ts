@@ -12,9 +12,9 @@ import {
   MAX_START_DELAY_MS,
   type RecordedWebhookEvent,
 } from '../../../src/model/webhook.ts';
+import { createSigningKey, createSigningSecret } from '../../../src/model/webhook-signature.ts';
 import type { DeliveryClaimLimits, DeliveryRecovery } from '../../../src/store/webhook-store.ts';
 import type { WebhookAttemptResult, WebhookRequest } from '../../../src/webhooks/attempt.ts';
-import { createSigningKey, createSigningSecret } from '../../../src/webhooks/signature.ts';
 import { MAX_CONCURRENT_ATTEMPTS } from '../../../src/webhooks/slots.ts';
 import { startWebhookWorker, type WebhookWorker } from '../../../src/webhooks/worker.ts';
 import { createVirtualClock } from '../../rig/clock.ts';

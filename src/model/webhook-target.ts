@@ -6,7 +6,6 @@
  * and does not resolve the name again, so that a changed DNS record has no effect between the check and the connection.
  */
 import { isIP } from 'node:net';
-import { MASK } from '../printing/escape.ts';
 import { findSpecialNetwork } from './special-addresses.ts';
 
 /**
@@ -47,9 +46,6 @@ type CheckResult<T> = { readonly ok: true; readonly value: T } | ({ readonly ok:
 /** The maximum length of the URL of an endpoint. */
 export const MAX_URL_LENGTH = 2_048;
 
-/** The maximum length of a URL in an error message. */
-const MAX_SHOWN_LENGTH = 200;
-
 /**
  * Parses the URL of an endpoint. The resulting URL has the normalized form of the URL standard. No name is resolved.
  */
@@ -86,32 +82,6 @@ export function parseTargetUrl(text: string, targets: WebhookTargets): CheckResu
   const literalAddress = getLiteralAddress(url);
   const fault = literalAddress === null ? null : findAddressFault(literalAddress, targets);
   return fault === null ? { ok: true, value: url } : { ok: false, ...fault };
-}
-
-/** Returns the URL with its path and query masked, because they may contain a secret of the receiver. */
-export function maskTargetPath({ href, origin, pathname, search }: URL): string {
-  return pathname === '/' && search === '' ? href : `${origin}/${MASK}`;
-}
-
-/**
- * Returns the URL for an error message. The URL is unchanged, except that the credentials and the query are masked. A
- * text that is not a URL is masked up to its last `@`, because its credentials cannot be recognized.
- */
-export function maskTargetUrl(text: string): string {
-  const queryStart = text.indexOf('?');
-  const urlWithoutQuery = queryStart === -1 ? text : text.slice(0, queryStart);
-  const maskedUrl = maskCredentials(urlWithoutQuery) + (queryStart === -1 ? '' : `?${MASK}`);
-  return maskedUrl.length <= MAX_SHOWN_LENGTH ? maskedUrl : `${maskedUrl.slice(0, MAX_SHOWN_LENGTH)}…`;
-}
-
-function maskCredentials(text: string): string {
-  const url = URL.parse(text);
-  const atIndex = text.lastIndexOf('@');
-  const isAtSignInPath = url !== null && url.hostname !== '' && url.username === '' && url.password === '';
-  if (atIndex === -1 || isAtSignInPath) return text;
-  const slashesIndex = text.indexOf('//');
-  const credentialsStart = slashesIndex === -1 || slashesIndex > atIndex ? 0 : slashesIndex + 2;
-  return text.slice(0, credentialsStart) + MASK + text.slice(atIndex);
 }
 
 /**
