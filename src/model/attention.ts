@@ -7,9 +7,9 @@
  */
 
 /**
- * The targets that receive notifications about an item. `https`: only HTTPS targets. An item that prevents the delivery
- * of mail is not sent by mail. An item that a notification by mail can cause is not sent by mail either, because the
- * notification could cause the next item. `none`: the item concerns the notifications themselves, or operators are
+ * The targets that receive notifications about an item. A mail about the next hop waits in the queue until the next hop
+ * answers again. `https`: only HTTPS targets, for an item without which no mail is accepted or sent, and for an item
+ * that a notification by mail can cause, because the notification could cause the next item. `none`: the item concerns the notifications themselves, or operators are
  * notified about another item with the same cause.
  */
 export type AttentionChannel = 'all' | 'https' | 'none';
@@ -36,13 +36,13 @@ export const ATTENTION_CODES = {
   },
   'circuit-breaker-open': {
     family: 'circuit-breaker',
-    channel: 'https',
+    channel: 'all',
     command: 'postrider doctor',
     consequence: 'Messages are accepted and wait in the queue until the next hop answers.',
   },
   'next-hop-refusal': {
     family: 'next-hop-refusal',
-    channel: 'https',
+    channel: 'all',
     command: 'postrider doctor',
     consequence: 'Messages wait in the queue or bounce until the next hop accepts this service again.',
   },

@@ -335,10 +335,12 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     dropFromMemory([message]);
   }
 
-  function publishAttemptEnd({ id, accountId, to, attempts }: LeasedMessage, attempt: Attempt, at: number): void {
+  function publishAttemptEnd(message: LeasedMessage, attempt: Attempt, at: number): void {
+    const { id, accountId, to, attempts } = message;
     publish({ type: 'attempt.ended', at, id, accountId, to, attempts, attempt });
     const { outcome } = attempt;
-    if (raisesAlarm(outcome)) {
+    // An alarm causes a notification, so a refused notification would cause the next one.
+    if (raisesAlarm(outcome) && !isNotification(message)) {
       const { reason } = outcome;
       publish({ type: 'attempt.alarm_raised', at, id, accountId, to, attempts, attempt, reason });
     }

@@ -2,11 +2,13 @@
  * Tests notifications to operators with a running service, a real SMTP server and a receiver that verifies signatures
  * with the package `standardwebhooks`.
  */
+import { connect, createServer } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { NotificationPayload } from '../../src/model/notification-payload.ts';
-import { runCommand, runJsonCommand } from '../rig/service.ts';
+import { listenOnFreePort } from '../rig/free-port.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
 import { startWebhookReceiver } from '../rig/webhook-receiver.ts';
 import { createScenario } from './running-service.ts';
@@ -66,4 +68,40 @@ test('the lock of an account is reported once by a signed request and by mail, e
   expect(doctorOutput).not.toContain('token=abc');
   await service.stop();
   await Promise.all([receiver.close(), server.close()]);
+});
+
+test('an open circuit breaker is reported by mail too, which leaves when the relay answers again', async () => {
+  let isDown = true;
+  const server = await startSmtpServer();
+  const proxy = createServer((socket) => {
+    socket.on('error', () => undefined);
+    if (isDown) return void socket.destroy();
+    const relaySocket = connect(server.port, '127.0.0.1');
+    relaySocket.on('error', () => socket.destroy());
+    socket.on('close', () => relaySocket.destroy());
+    socket.pipe(relaySocket).pipe(socket);
+  });
+  const folder = rig.createFolder();
+  const settings = {
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${await listenOnFreePort(proxy)}?tls=never`,
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_NOTIFY: `mailto:${OPERATOR_ADDRESS}`,
+    POSTRIDER_NOTIFY_FROM: 'postrider@mail.example.org',
+  };
+  await runCommand(folder, ['account', 'create', 'ops'], settings);
+  await runCommand(folder, ['domain', 'add', 'ops', 'example.org', '--subdomains'], settings);
+  const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'ops'], settings);
+  const service = await rig.serve(folder, settings, { clock });
+  for (const to of ['a@example.com', 'b@example.com', 'c@example.com'])
+    await submitAccepted(service.publicUrl, key, { to });
+  const listWaiting = async () =>
+    (await runJsonCommand<{ to: string; subject: string; state: string }[]>(folder, ['message', 'list'], settings))
+      .filter(({ to, subject }) => to === OPERATOR_ADDRESS && subject.includes('circuit breaker'))
+      .map(({ state }) => state);
+  await expect.poll(listWaiting, { timeout: 120_000 }).toContain('queued');
+  isDown = false;
+  const listMails = () => server.receivedMessages.filter(({ to }) => to[0] === OPERATOR_ADDRESS).length;
+  await expect.poll(listMails, { timeout: 120_000 }).toBeGreaterThan(0);
+  await service.stop();
+  await Promise.all([server.close(), new Promise((resolve) => proxy.close(resolve))]);
 });

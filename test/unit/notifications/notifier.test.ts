@@ -20,7 +20,7 @@ import {
 
 const MINUTE_MS = 60_000;
 const LOCKED_ITEM = createAttention('account-locked', 'shop');
-const BREAKER_ITEM = createAttention('circuit-breaker-open');
+const NO_NODE_ITEM = createAttention('no-delivering-node');
 const OUTAGE_ITEM = createAttention('database-unavailable');
 
 async function createRig(targets?: readonly NotificationTarget[]) {
@@ -31,23 +31,23 @@ async function createRig(targets?: readonly NotificationTarget[]) {
   return { ...{ store }, rig: createNotifierRig(store, targets) };
 }
 
-test('the start and the end of an item are delivered once to each target, and no mail contains a failure of the transport', async () => {
+test('the start and the end of an item are delivered once to each target, and no mail contains a failure without which mail is not sent', async () => {
   const { store, rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
   rig.startNode('a');
-  rig.items = [LOCKED_ITEM, BREAKER_ITEM];
+  rig.items = [LOCKED_ITEM, NO_NODE_ITEM];
   await rig.advance(30_000);
   rig.items = [];
   await rig.advance(2 * MINUTE_MS);
   expect(rig.listChanges()).toEqual([
-    [['account-locked', 'circuit-breaker-open'], []],
-    [[], ['account-locked', 'circuit-breaker-open']],
+    [['account-locked', 'no-delivering-node'], []],
+    [[], ['account-locked', 'no-delivering-node']],
   ]);
   const mails = rig.attempts.filter(({ target }) => target === MAIL_TARGET.text);
   expect(mails.map(({ payload }) => (JSON.parse(payload) as { subject: string }).subject)).toEqual([
     'Postrider: account-locked shop',
     'Postrider: ended: account-locked shop',
   ]);
-  expect(mails.some(({ payload }) => payload.includes('circuit-breaker'))).toBe(false);
+  expect(mails.some(({ payload }) => payload.includes('no-delivering-node'))).toBe(false);
   expect(await store.listNotifications(MAIL_TARGET.text, 10)).toMatchObject([
     { status: 'delivered' },
     { status: 'delivered' },
@@ -83,11 +83,11 @@ test('a change that happened while no node ran causes a notification after the r
   rig.items = [LOCKED_ITEM];
   await rig.advance(MINUTE_MS);
   await node.stop(0);
-  rig.items = [BREAKER_ITEM];
+  rig.items = [NO_NODE_ITEM];
   await rig.advance(10 * MINUTE_MS);
   rig.startNode('b');
   await rig.advance(1_000);
-  expect(rig.listChanges().at(-1)).toEqual([['circuit-breaker-open'], ['account-locked']]);
+  expect(rig.listChanges().at(-1)).toEqual([['no-delivering-node'], ['account-locked']]);
 });
 
 test('if a node is killed during an attempt, another node delivers the notification with the same id and body', async () => {
@@ -138,7 +138,7 @@ test('a target that never answers delays no notification to another target', asy
     target === silentTarget.text ? new Promise<TargetResult>(() => undefined) : DELIVERED_RESULT;
   rig.items = [LOCKED_ITEM];
   await rig.advance(20_000);
-  rig.items = [LOCKED_ITEM, BREAKER_ITEM];
+  rig.items = [LOCKED_ITEM, NO_NODE_ITEM];
   await rig.advance(2 * MINUTE_MS);
   const countAttempts = (text: string) => rig.attempts.filter(({ target }) => target === text).length;
   expect([countAttempts(silentTarget.text), countAttempts(HTTPS_TARGET.text)]).toEqual([1, 2]);

@@ -508,3 +508,18 @@ test('an idempotency key is valid for 24 hours of running time, even if the cloc
     expiredBefore: RUNNING_TIME_NOW - 24 * 3_600_000,
   });
 });
+
+test.each([
+  [false, ['attempt.alarm_raised']],
+  [true, []],
+])('the refusal of a message that is a notification (%s) raises the alarms %s', async (isNotification, alarms) => {
+  const reply = { stage: 'rcpt', code: 550, enhanced: '5.7.1', text: 'blocked' } as const;
+  const { runMessage, publishedEvents } = createQueueRig({
+    parts: { isNotification: () => isNotification },
+    respond: () => createAttempt({ kind: 'deferred', reply, reason: 'reputation', scope: 'message' }),
+  });
+  await runMessage(10);
+  const types = publishedEvents.map(({ type }) => type);
+  expect(types).toContain('attempt.ended');
+  expect(types.filter((type) => type === 'attempt.alarm_raised')).toEqual(alarms);
+});
