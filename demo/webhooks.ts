@@ -14,7 +14,7 @@ import { loadWebhookKey } from '../src/domains/setup.ts';
 import { createMessageIdGenerator } from '../src/model/submission.ts';
 import { DEFAULT_WEBHOOK_EVENT_TYPES, type NewWebhook } from '../src/model/webhook.ts';
 import { createSigningSecret } from '../src/model/webhook-signature.ts';
-import { maskTargetPath } from '../src/model/webhook-target.ts';
+import { maskTargetPath } from '../src/printing/masked-url.ts';
 import { sealSigningSecret, sealTargetUrl } from '../src/webhooks/sealing.ts';
 import { HOUR_MS, MINUTE_MS } from './accounts.ts';
 import type { OperatorAction } from './operators.ts';

@@ -33,12 +33,7 @@ interface KeyMessages {
   readonly deliveryMs: number;
 }
 
-const USUAL_MESSAGES: KeyMessages = {
-  count: 2_000,
-  bouncedCount: 10,
-  complainedCount: 0,
-  deliveryMs: 500,
-};
+const USUAL_MESSAGES: KeyMessages = { count: 2_000, bouncedCount: 10, complainedCount: 0, deliveryMs: 500 };
 const SLOW_MESSAGES: KeyMessages = {
   count: 2_000,
   bouncedCount: 200,

@@ -270,10 +270,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     const secondBatch = [createManualEntry('a@example.com'), createManualEntry('b@example.com')];
     const laterActor = { name: 'cli:root', at: ACTOR.at + 9 };
     expect(await store.importSuppressions('acme', secondBatch, createStep({ entry, rowCount: 2 }), laterActor)).toEqual(
-      {
-        kind: 'done',
-        value: { added: 1, entry },
-      },
+      { kind: 'done', value: { added: 1, entry } },
     );
     const expectedCounts = { read: 5, added: 2, known: 1, skipped: 2, bytes: 500, unfinished: true };
     expect(await readAudit()).toEqual([[expectedMembers, expectedCounts]]);

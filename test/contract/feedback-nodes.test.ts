@@ -3,13 +3,14 @@ import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
+import type { FeedbackEvent } from '../../src/model/feedback.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { createSeededRandom } from '../rig/random.ts';
+import { createReport as createFeedbackReport, HARD_BOUNCE } from '../rig/reports.ts';
 import { selectCaseCount } from '../rig/sample.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
@@ -34,25 +35,12 @@ async function openNodes(kind: keyof typeof createSetting): Promise<readonly [St
   return [firstNode, secondNode];
 }
 
-const EVIDENCE = { status: '5.1.1', diagnostic: 'no such user', reportingHost: null };
-const HARD_BOUNCE: FeedbackEvent = {
-  ...{ kind: 'bounce', permanent: true, failure: { class: 'hard', category: 'mailbox-unknown' } },
-  ...{ recipient: null, alias: null, evidence: EVIDENCE },
-};
-const REACTIVATION: FeedbackEvent = { kind: 'reactivated', recipient: null, alias: null, evidence: EVIDENCE };
+const REACTIVATION: FeedbackEvent = { ...HARD_BOUNCE, kind: 'reactivated' };
 
-function createReport(id: string, event: FeedbackEvent): FeedbackReport {
-  return {
-    messageRef: { id },
-    events: [event],
-    source: 'postmark',
-    digest: createHash('sha256').update(`postmark\n${id}`).digest('hex'),
-    at: Date.now(),
-    summary: 'postmark event',
-    raw: new Uint8Array(),
-    isFinal: false,
-    isProviderEvent: true,
-  };
+/** Returns the event of a provider about a message. Two events about one message have the same digest. */
+function createReport(id: string, event: FeedbackEvent) {
+  const digest = createHash('sha256').update(id).digest('hex');
+  return createFeedbackReport({ id }, event, { source: 'postmark', digest, isProviderEvent: true });
 }
 
 test.each(['sqlite', 'postgres'] as const)(

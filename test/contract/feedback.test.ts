@@ -1,5 +1,4 @@
 /** Tests how every store applies feedback reports. */
-import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { FailureClass } from '../../src/model/failure.ts';
 import type { FeedbackEvent, FeedbackReport, FeedbackResult } from '../../src/model/feedback.ts';
@@ -8,49 +7,21 @@ import { packReports } from '../../src/model/packed-reports.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { createAttempt, createEntry, createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
 import { createSeededRandom } from '../rig/random.ts';
+import { COMPLAINT, createReport, HARD_BOUNCE } from '../rig/reports.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const ANY_MESSAGE = { accountId: null, state: null, to: null, since: 0, limit: 10 } as const;
-const HARD_BOUNCE: FeedbackEvent = {
-  kind: 'bounce',
-  permanent: true,
-  failure: { class: 'hard', category: 'mailbox-unknown' },
-  recipient: null,
-  alias: null,
-  evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' },
-};
 const SOFT_BOUNCE: FeedbackEvent = {
   ...HARD_BOUNCE,
   permanent: false,
   failure: { class: 'soft', category: 'mailbox-full' },
 };
 const DELAY: FeedbackEvent = { ...HARD_BOUNCE, kind: 'delayed', failure: { class: 'soft', category: 'greylisted' } };
-const COMPLAINT: FeedbackEvent = { ...HARD_BOUNCE, kind: 'complaint', feedbackType: 'abuse' };
 const UNSUBSCRIPTION: FeedbackEvent = { ...HARD_BOUNCE, kind: 'unsubscribed' };
 const PROVIDER_SUPPRESSION: FeedbackEvent = { ...HARD_BOUNCE, kind: 'provider-suppressed' };
 const TEN_DOMAINS = Array.from({ length: 10 }, (_, n) => `organization-${n}.example`);
 const UNKNOWN_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'there is no report in it' };
-
-let reportCount = 0;
-const createReport = (
-  reportedMessage: FeedbackReport['messageRef'],
-  event: FeedbackEvent,
-  changes: Partial<FeedbackReport> = {},
-): FeedbackReport => {
-  reportCount += 1;
-  return {
-    messageRef: reportedMessage,
-    events: [event],
-    source: 'smtp',
-    digest: createHash('sha256').update(`report ${reportCount}`).digest('hex'),
-    at: Date.now(),
-    summary: 'from <>: Undelivered mail',
-    raw: new Uint8Array([0, 255, 10]),
-    isFinal: false,
-    ...changes,
-  };
-};
 
 describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   /** Stores a delivered message. `reference` is the id that the next hop has assigned to the message. */
@@ -65,6 +36,8 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
 
   const recordReport = async (store: Store, feedbackReport: FeedbackReport) =>
     (await store.recordFeedback([feedbackReport]))[0];
+  const report = (store: Store, { id }: Pick<NewMessage, 'id'>, event: FeedbackEvent, changes = {}) =>
+    recordReport(store, createReport({ id }, event, changes));
   const readState = async (store: Store, { id }: NewMessage) => (await store.findMessage(id))?.state;
   const readSuppressions = async (store: Store) => {
     const list = await store.listSuppressions('default', null, 100);
@@ -82,13 +55,13 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const message = await storeDeliveredMessage(store);
     const listByClass = async (failureClass: FailureClass) =>
       (await store.listMessages({ ...ANY_MESSAGE, failureClass })).map(({ id }) => id);
-    await recordReport(store, createReport({ id: message.id }, DELAY));
+    await report(store, message, DELAY);
     expect(await listByClass('soft')).toEqual([message.id]);
     expect((await store.findMessage(message.id))?.events.at(-1)).toMatchObject({
       verb: 'delay-reported',
       failure: { class: 'soft', category: 'greylisted', status: '5.1.1', diagnostic: 'no such user' },
     });
-    await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE));
+    await report(store, message, HARD_BOUNCE);
     const softFailure = { class: 'soft', category: 'mailbox-full' } as const;
     const blockFailure = { class: 'block', category: 'policy' } as const;
     const laterDelay = { ...DELAY, evidence: { ...DELAY.evidence, status: '4.2.0' } };
@@ -97,7 +70,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       { ...HARD_BOUNCE, failure: softFailure },
       { ...HARD_BOUNCE, failure: blockFailure },
     ]) {
-      expect(await recordReport(store, createReport({ id: message.id }, event))).toMatchObject({ kind: 'recorded' });
+      expect(await report(store, message, event)).toMatchObject({ kind: 'recorded' });
       expect(await Promise.all((['soft', 'block', 'hard'] as const).map(listByClass))).toEqual([[], [], [message.id]]);
     }
   });
@@ -110,13 +83,13 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     ];
     const { endedAt } = (await store.findMessage(message.id)) ?? {};
     // A soft bounce after the delivery changes only the history.
-    expect(await recordReport(store, createReport({ id: message.id }, SOFT_BOUNCE))).toMatchObject({
+    expect(await report(store, message, SOFT_BOUNCE)).toMatchObject({
       kind: 'recorded',
       verb: 'soft-bounced',
       suppressed: false,
     });
     expect([await readState(store, message), await readSuppressions(store)]).toEqual(['delivered', []]);
-    const answer = await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE));
+    const answer = await report(store, message, HARD_BOUNCE);
     expect(answer).toMatchObject({
       kind: 'applied',
       id: message.id,
@@ -143,14 +116,14 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     ['a temporary bounce', SOFT_BOUNCE, { class: 'soft', category: 'mailbox-full' }],
     [
       'an address on the suppression list of the provider',
-      { ...HARD_BOUNCE, kind: 'provider-suppressed' },
+      PROVIDER_SUPPRESSION,
       { class: 'block', category: 'policy' },
     ],
     ['a complaint', COMPLAINT, null],
   ])('the history entry for %s contains the failure that the report states, if any', async (_, event, failure) => {
     const store = await openWithAccounts();
     const message = await storeDeliveredMessage(store);
-    const answer = await recordReport(store, createReport({ id: message.id }, event));
+    const answer = await report(store, message, event);
     const recordedFailure = failure === null ? null : { ...failure, status: '5.1.1', diagnostic: 'no such user' };
     expect(answer).toMatchObject({ failure: recordedFailure });
     const failures = (await store.findMessage(message.id))?.events.map((entry) => entry.failure);
@@ -165,7 +138,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     await store.removeSuppression('default', message.to);
     expect(await recordReport(store, { ...firstReport, at: firstReport.at + 5 })).toEqual({ kind: 'repeated' });
     const otherStatus = { ...HARD_BOUNCE, evidence: { ...HARD_BOUNCE.evidence, status: '5.1.10' } };
-    expect(await recordReport(store, createReport({ id: message.id }, otherStatus))).toMatchObject({
+    expect(await report(store, message, otherStatus)).toMatchObject({
       kind: 'recorded',
       id: message.id,
       verb: 'bounce-reported',
@@ -175,18 +148,11 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await readCounts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
   });
 
-  test.each([
+  test.each<[string, typeof createReport]>([
     ['smtp', createReport],
-    [
-      'a provider',
-      (...parameters: Parameters<typeof createReport>) => ({ ...createReport(...parameters), isProviderEvent: true }),
-    ],
-    [
-      'Amazon SES',
-      (reference: FeedbackReport['messageRef'], event: FeedbackEvent) =>
-        createReport(reference, event, { source: 'sns' }),
-    ],
-  ] as const)(
+    ['a provider', (reference, event) => createReport(reference, event, { isProviderEvent: true })],
+    ['Amazon SES', (reference, event) => createReport(reference, event, { source: 'sns' })],
+  ])(
     'of many different reports from %s about one message, 20 are recorded and the others are counted',
     async (_, create) => {
       const store = await openWithAccounts();
@@ -227,7 +193,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       HARD_BOUNCE,
     ];
     const kinds: (string | undefined)[] = [];
-    for (const event of events) kinds.push((await recordReport(store, createReport({ id: message.id }, event)))?.kind);
+    for (const event of events) kinds.push((await report(store, message, event))?.kind);
     expect(kinds).toEqual(['recorded', 'repeated', 'applied', 'repeated', 'recorded', 'repeated']);
     const kept = await store.findMessage(message.id);
     expect(kept?.events.map(({ verb }) => verb)).toEqual([
@@ -247,7 +213,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       store,
       createReport({ id: message.id }, { ...HARD_BOUNCE, failure: { class: 'block', category: 'policy' } }),
     );
-    const complain = async () => (await recordReport(store, createReport({ id: message.id }, COMPLAINT)))?.kind;
+    const complain = async () => (await report(store, message, COMPLAINT))?.kind;
     expect([await complain(), await complain()]).toEqual(['recorded', 'repeated']);
     await store.removeSuppression('default', message.to);
     expect([await complain(), await complain()]).toEqual(['recorded', 'repeated']);
@@ -257,7 +223,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   test('of the reports about one message that are not understood, 20 are stored', async () => {
     const store = await openWithAccounts();
     const { id } = await storeDeliveredMessage(store);
-    for (let n = 0; n < 25; n += 1) await recordReport(store, createReport({ id }, UNKNOWN_EVENT));
+    for (let n = 0; n < 25; n += 1) await report(store, { id }, UNKNOWN_EVENT);
     expect(await store.listFeedback(null, 100)).toHaveLength(20);
     expect((await store.findMessage(id))?.furtherReports).toBe(5);
   });
@@ -342,26 +308,16 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await readCounts(store)).toEqual({ emails: messages.length, bounces: 0, complaints: 1 });
     expect(await readLock(store)).toBeNull();
     const otherMessage = await storeDeliveredMessage(store, 'otto@example.com');
-    await recordReport(store, createReport({ id: otherMessage.id }, COMPLAINT));
+    await report(store, otherMessage, COMPLAINT);
     expect(await readCounts(store)).toMatchObject({ complaints: 2 });
   });
 
   test('complaints of one recipient count as one even if the reports contain other addresses or the suppression is removed between reports', async () => {
     const store = await openWithAccounts();
-    const createComplaint = (recipient: string): FeedbackEvent => ({
-      ...HARD_BOUNCE,
-      kind: 'complaint',
-      feedbackType: 'abuse',
-      recipient,
-    });
-    for (const event of [
-      createComplaint('a@elsewhere.example'),
-      createComplaint('b@elsewhere.example'),
-      COMPLAINT,
-      COMPLAINT,
-    ]) {
+    const recipients = ['a@elsewhere.example', 'b@elsewhere.example', null, null];
+    for (const event of recipients.map((recipient) => ({ ...COMPLAINT, recipient }))) {
       const { id } = await storeDeliveredMessage(store, 'rita@example.com');
-      expect(await recordReport(store, createReport({ id }, event))).toMatchObject({ to: 'complained' });
+      expect(await report(store, { id }, event)).toMatchObject({ to: 'complained' });
       await store.removeSuppression('default', 'rita@example.com');
     }
     expect(await readCounts(store)).toEqual({ emails: 4, bounces: 0, complaints: 1 });
@@ -373,7 +329,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const sentReports: { event: FeedbackEvent; id: string }[] = [];
     for (const event of [HARD_BOUNCE, COMPLAINT, HARD_BOUNCE, COMPLAINT])
       sentReports.push({ event, id: (await storeDeliveredMessage(store, 'rita@example.com')).id });
-    for (const { event, id } of sentReports) await recordReport(store, createReport({ id }, event));
+    for (const { event, id } of sentReports) await report(store, { id }, event);
     expect(await readCounts(store)).toEqual({ emails: 4, bounces: 1, complaints: 1 });
     expect(await readLock(store)).toBeNull();
   });
@@ -383,7 +339,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const now = Date.now();
     const recordComplaint = async (at: number) => {
       const { id } = await storeDeliveredMessage(store, 'rita@example.com');
-      await recordReport(store, createReport({ id }, COMPLAINT, { at }));
+      await report(store, { id }, COMPLAINT, { at });
       await store.removeSuppression('default', 'rita@example.com');
     };
     await recordComplaint(now - 8 * DAY_MS);
@@ -401,9 +357,9 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       await storeDeliveredMessage(store, 'rita@example.com'),
       await storeDeliveredMessage(store, 'rita@example.com'),
     ];
-    await recordReport(store, createReport({ id }, COMPLAINT, { at: now }));
+    await report(store, { id }, COMPLAINT, { at: now });
     await store.purgeFeedback(now, 100, 10);
-    await recordReport(store, createReport({ id: secondMessage.id }, COMPLAINT, { at: now }));
+    await report(store, secondMessage, COMPLAINT, { at: now });
     expect(await readCounts(store)).toMatchObject({ complaints: 2 });
   });
 
@@ -411,10 +367,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const store = await openWithAccounts();
     for (const label of ['', '+a', '+b']) {
       const { id } = await storeDeliveredMessage(store, `complaint${label}@simulator.amazonses.com`);
-      expect(await recordReport(store, createReport({ id }, COMPLAINT))).toMatchObject({
-        to: 'complained',
-        suppressed: false,
-      });
+      expect(await report(store, { id }, COMPLAINT)).toMatchObject({ to: 'complained', suppressed: false });
     }
     expect(await readCounts(store)).toMatchObject({ complaints: 0 });
     expect(await readLock(store)).toBeNull();
@@ -474,7 +427,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       createReport({ id: message.id }, { ...HARD_BOUNCE, recipient: 'bob@elsewhere.example' }),
     ]);
     expect([await readState(store, message), await readSuppressions(store)]).toEqual(['bounced', []]);
-    const answer = await recordReport(store, createReport({ id: message.id }, COMPLAINT));
+    const answer = await report(store, message, COMPLAINT);
     expect(answer).toEqual({
       kind: 'recorded',
       id: message.id,
@@ -505,16 +458,8 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const store = await openWithAccounts();
     const message = createMessage({ lease: LEASE });
     await store.accept([message]);
-    await store.settle([
-      createSettlement(message, {
-        to: 'uncertain',
-        event: createEntry('uncertain', { at: 1 }),
-      }),
-    ]);
-    expect(await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
-      kind: 'applied',
-      to: 'bounced',
-    });
+    await store.settle([createSettlement(message, { to: 'uncertain', event: createEntry('uncertain', { at: 1 }) })]);
+    expect(await report(store, message, HARD_BOUNCE)).toMatchObject({ kind: 'applied', to: 'bounced' });
     expect(await store.findMessage(message.id)).toMatchObject({
       state: 'bounced',
       attempts: 1,
@@ -530,7 +475,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const message = await storeDeliveredMessage(store);
     await store.purgeBodiesAndKeys(Date.now() + 1_000, 0, 100);
     expect((await store.findMessage(message.id))?.message).toBeNull();
-    expect(await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({ kind: 'applied' });
+    expect(await report(store, message, HARD_BOUNCE)).toMatchObject({ kind: 'applied' });
     const unknownId = createMessageIdAt(Date.now() - 86_400_000);
     expect(await recordReport(store, createReport({ id: unknownId }, COMPLAINT))).toMatchObject({
       kind: 'stored',
@@ -626,11 +571,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
         reportedMessage: FeedbackReport['messageRef'],
         feedbackEvent: FeedbackEvent,
         digest: string,
-      ) => ({
-        ...createEventReport(reportedMessage, feedbackEvent),
-        recordsDigestAlways: true,
-        digest,
-      });
+      ) => ({ ...createEventReport(reportedMessage, feedbackEvent), recordsDigestAlways: true, digest });
 
       test.each<[string, (message: NewMessage) => [FeedbackReport['messageRef'], FeedbackEvent]]>([
         ['names no message', () => [null, HARD_BOUNCE]],
@@ -852,8 +793,8 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       const suppressedMessage = await storeDeliveredMessage(store, 'dora@example.com');
       const unsubscribedMessage = await storeDeliveredMessage(store, 'ulf@example.com');
       await store.recordFeedback([
-        createEventReport({ id: suppressedMessage.id }, { ...HARD_BOUNCE, kind: 'provider-suppressed' }),
-        createEventReport({ id: unsubscribedMessage.id }, { ...HARD_BOUNCE, kind: 'unsubscribed' }),
+        createEventReport({ id: suppressedMessage.id }, PROVIDER_SUPPRESSION),
+        createEventReport({ id: unsubscribedMessage.id }, UNSUBSCRIPTION),
       ]);
       expect(await readSuppressions(store)).toEqual([
         { address: 'dora@example.com', reason: 'provider', source: suppressedMessage.id },
@@ -885,7 +826,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
         });
         expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'bounce', source: message.id }]);
         await store.removeSuppression('default', message.to);
-        for (const event of [HARD_BOUNCE, { ...HARD_BOUNCE, kind: 'provider-suppressed' } as const])
+        for (const event of [HARD_BOUNCE, PROVIDER_SUPPRESSION])
           await recordReport(store, createEventReport(reference, event));
         expect([await readState(store, message), await readSuppressions(store)]).toEqual(['bounced', []]);
       }
@@ -902,13 +843,12 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       const event = createEntry('bounced', { detail: reply.text, failure, attempt });
       await store.settle([createSettlement(message, { event, to: 'bounced' })]);
       expect(await readSuppressions(store)).toEqual([]);
-      const suppressionEvent: FeedbackEvent = { ...HARD_BOUNCE, kind: 'provider-suppressed' };
-      expect(await recordReport(store, createEventReport({ id: message.id }, suppressionEvent))).toMatchObject({
+      expect(await recordReport(store, createEventReport({ id: message.id }, PROVIDER_SUPPRESSION))).toMatchObject({
         suppressed: true,
       });
       expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'provider', source: message.id }]);
       await store.removeSuppression('default', message.to);
-      await recordReport(store, createEventReport({ id: message.id }, suppressionEvent));
+      await recordReport(store, createEventReport({ id: message.id }, PROVIDER_SUPPRESSION));
       expect(await readSuppressions(store)).toEqual([]);
       expect((await readCounts(store))?.bounces).toBe(0);
     });

@@ -3,11 +3,11 @@
  * pooler in transaction mode. `npm run test:contract` runs the complete suites on them.
  */
 import { expect, onTestFinished, test } from 'vitest';
-import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 import { openStore } from '../../src/store/open.ts';
 import { ALL_FIELDS, type MessageSearch, parseSearchText } from '../../src/store/search/query.ts';
 import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { createTemporaryDatabase, startPostgres } from '../rig/postgres.ts';
+import { createReport, HARD_BOUNCE } from '../rig/reports.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTransactionPooler } from '../rig/transaction-pooler.ts';
 
@@ -59,14 +59,7 @@ test.each(Object.entries(STORES))(
     expect(await store.settle([createSettlement({ ...claimed, lease: foreignLease })])).toEqual(['lost']);
     expect(await store.settle([createSettlement(claimed)])).toEqual(['settled']);
 
-    const bounce: FeedbackEvent = {
-      ...{ kind: 'bounce', permanent: true, failure: { class: 'hard', category: 'mailbox-unknown' } },
-      ...{ recipient: null, alias: null, evidence: { status: '5.1.1', diagnostic: 'no', reportingHost: null } },
-    };
-    const report: FeedbackReport = {
-      ...{ messageRef: { id: message.id }, source: 'smtp', digest: 'ab'.repeat(32), at: now, summary: 'a bounce' },
-      ...{ events: [bounce], raw: new Uint8Array([0, 255]), isFinal: true },
-    };
+    const report = createReport({ id: message.id }, HARD_BOUNCE, { isFinal: true });
     expect(await store.recordFeedback([report])).toMatchObject([{ kind: 'applied', to: 'bounced', suppressed: true }]);
     expect(await store.recordFeedback([report])).toEqual([{ kind: 'repeated' }]);
     expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'refused' }]);

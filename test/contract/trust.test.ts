@@ -200,10 +200,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await store.findDomain('example.org')).toBeNull();
     expect(
       await store.addDomain('other', { name: 'example.org', subdomains: true, keys: [createDkimKey('s3')] }, 9),
-    ).toMatchObject({
-      kind: 'done',
-      value: { accountId: 2, subdomains: true, keys: [{ selector: 's3' }] },
-    });
+    ).toMatchObject({ kind: 'done', value: { accountId: 2, subdomains: true, keys: [{ selector: 's3' }] } });
     expect(await store.removeDomain('example.net')).toEqual({ kind: 'missing' });
   });
 

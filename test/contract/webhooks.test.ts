@@ -1,7 +1,6 @@
 /** Tests the endpoints of webhooks, the outbox and the deliveries on every store. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 import type { NewMessage } from '../../src/model/message.ts';
 import {
   LAST_SUCCESS_STEP_MS,
@@ -16,6 +15,7 @@ import {
 import type { Store } from '../../src/store/contract.ts';
 import type { DeliveryClaimLimits } from '../../src/store/webhook-store.ts';
 import { createAttempt, createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
+import { COMPLAINT, createReport, HARD_BOUNCE } from '../rig/reports.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -96,24 +96,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
 
   const listTypes = (deliveries: readonly LeasedDelivery[]) => deliveries.map(({ event }) => event.type);
 
-  function createReport(
-    message: NewMessage,
-    event: Partial<FeedbackEvent> & { readonly kind: string },
-  ): FeedbackReport {
-    const evidence = { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' };
-    return {
-      messageRef: { id: message.id },
-      events: [{ recipient: null, alias: null, evidence, ...event } as FeedbackEvent],
-      ...{ source: 'smtp', digest: randomBytes(32).toString('hex'), at: Date.now(), summary: 'a report' },
-      ...{ raw: new Uint8Array(), isFinal: false },
-    };
-  }
-  const HARD_BOUNCE = {
-    kind: 'bounce',
-    permanent: true,
-    failure: { class: 'hard', category: 'mailbox-unknown' },
-  } as const;
-
   const settleDeliveredMessage = (store: Store, message: NewMessage) => store.settle([createSettlement(message)]);
 
   /** Creates messages whose histories contain every kind of change and every cause of a change. */
@@ -147,12 +129,15 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     ]);
     for (const message of [complained, confirmed, reported]) await settleDeliveredMessage(store, message);
     await store.recordFeedback([
-      createReport(complained, { kind: 'complaint', feedbackType: 'abuse' }),
-      createReport(reported, HARD_BOUNCE),
-      { ...createReport(confirmed, { kind: 'confirmed' }), isProviderEvent: true },
+      createReport({ id: complained.id }, COMPLAINT),
+      createReport({ id: reported.id }, HARD_BOUNCE),
+      createReport({ id: confirmed.id }, { ...HARD_BOUNCE, kind: 'confirmed' }, { isProviderEvent: true }),
     ]);
     await store.recordFeedback([
-      createReport(delivered, { kind: 'delayed', failure: { class: 'soft', category: 'greylisted' } }),
+      createReport(
+        { id: delivered.id },
+        { ...HARD_BOUNCE, kind: 'delayed', failure: { class: 'soft', category: 'greylisted' } },
+      ),
     ]);
     await store.cancelMessage(cancelled.id, now);
     await store.retryMessage(uncertain.id, now);

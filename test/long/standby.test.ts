@@ -8,7 +8,6 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { ImportStep } from '../../src/model/audit.ts';
-import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 import type { Lease } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
@@ -20,6 +19,7 @@ import { createTemporaryFolder } from '../rig/folder.ts';
 import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { comparePostgresEvents, createDisabledWebhook } from '../rig/outbox.ts';
 import { type PostgresServer, startPostgres, startStandby } from '../rig/postgres.ts';
+import { createReport, HARD_BOUNCE } from '../rig/reports.ts';
 import { selectCaseCount } from '../rig/sample.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
@@ -28,15 +28,6 @@ const WAIT_OPTIONS = { timeout: 120_000 };
 const DAY_MS = 86_400_000;
 const SENDER_COUNT = 24;
 const SUPPRESSION_LOOP_COUNT = 4;
-const BOUNCE: FeedbackEvent = {
-  kind: 'bounce',
-  permanent: true,
-  failure: { class: 'hard', category: 'mailbox-unknown' },
-  recipient: null,
-  alias: null,
-  evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' },
-};
-
 interface ServerPair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
@@ -145,16 +136,7 @@ async function prepareOperations(store: Store): Promise<readonly Operation[]> {
   const createSuppression = (address: string) => ({ address, reason: 'manual', source: null, at: now }) as const;
   await store.addSuppressions('default', [createSuppression('gone@example.com')]);
   const domain = { name: 'shop.example', subdomains: false, keys: [] };
-  const report: FeedbackReport = {
-    messageRef: { id: reportedMessage.id },
-    events: [BOUNCE],
-    source: 'smtp',
-    digest: 'ab'.repeat(32),
-    at: now,
-    summary: 'from <>: Undelivered mail',
-    raw: new Uint8Array([0, 255, 10]),
-    isFinal: true,
-  };
+  const report = createReport({ id: reportedMessage.id }, HARD_BOUNCE, { at: now, isFinal: true });
   return [
     { name: 'a message', run: (target) => target.accept([plainMessage]), repeatedResult: [{ kind: 'accepted' }] },
     {

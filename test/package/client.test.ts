@@ -256,9 +256,6 @@ describe('with the real service', () => {
     const extraFields = { ...MESSAGE, cc: 'bob@example.com', attachments: [] };
     expect(await client.send(extraFields)).toMatchObject({ replayed: false, ignoredFields: ['cc', 'attachments'] });
     expect(await countMessages(accountId)).toBe(2);
-    expect((await listMessages(accountId))[0]).toMatchObject({
-      to: MESSAGE.to,
-      subject: MESSAGE.subject,
-    });
+    expect((await listMessages(accountId))[0]).toMatchObject({ to: MESSAGE.to, subject: MESSAGE.subject });
   });
 });

@@ -103,11 +103,7 @@ test('a report that is not understood is stored for the operator and changes no 
     folder,
     ['feedback', 'list'],
   );
-  expect(storedReport).toMatchObject({
-    message: id,
-    summary: 'from <>: Hm',
-    reason: expect.any(String),
-  });
+  expect(storedReport).toMatchObject({ message: id, summary: 'from <>: Hm', reason: expect.any(String) });
   const showOutput = await runCommand(folder, ['feedback', 'show', String(storedReport?.id)]);
   for (const text of ['What is this address?', id]) expect(showOutput.stdout).toContain(text);
   expect((await showMessage(id)).state).toBe('delivered');

@@ -34,9 +34,7 @@ const STORES = [{ store: 'SQLite', nodeCount: 1 }, ...(IS_LONG_RUN ? [{ store: '
 
 test.each(STORES)(
   'each history entry is received exactly once, with $nodeCount nodes on $store that are killed',
-  {
-    timeout: 1_800_000,
-  },
+  { timeout: 1_800_000 },
   async ({ store, nodeCount }) => {
     const random = createSeededRandom(17);
     const folder = createTemporaryFolder();

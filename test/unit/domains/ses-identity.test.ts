@@ -20,11 +20,7 @@ function createKey(selector: string, state: DkimKey['state'], algorithm: DkimKey
 const createDomain = (
   publishedSelectors: readonly string[],
   keys = [createKey(CURRENT_SELECTOR, 'active'), createKey('pr20261121k7xme', 'active', 'ed25519')],
-) => ({
-  name: 'a.example',
-  keys,
-  published: publishedSelectors,
-});
+) => ({ name: 'a.example', keys, published: publishedSelectors });
 const openKey = (selector: string, sealed: string) => ({ selector, privateKey: `opened ${sealed}` });
 
 async function startFixture(knownIdentity?: Partial<Identity>) {

@@ -101,10 +101,7 @@ const text = fc
       fc.string({ unit: 'binary', maxLength: 40 }),
       fc.constantFrom(' ', '\n', ' \n', '\t\n', '\n\n', '.\n', '  '),
     ),
-    {
-      minLength: 1,
-      maxLength: 10,
-    },
+    { minLength: 1, maxLength: 10 },
   )
   .map((pieces) => pieces.join('').replaceAll('\0', '').toWellFormed())
   .filter((joined) => joined !== '');

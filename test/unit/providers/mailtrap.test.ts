@@ -118,10 +118,7 @@ describe('the events of Mailtrap', () => {
     [undefined, 'unknown'],
   ])('the rejection “%s” has the reason %s', (text, reason) => {
     const member = { ...getEvent('reject.json'), reason: text };
-    expect(readEvent({ events: [member] }).fact).toMatchObject({
-      kind: 'provider-suppressed',
-      reason,
-    });
+    expect(readEvent({ events: [member] }).fact).toMatchObject({ kind: 'provider-suppressed', reason });
   });
 });
 

@@ -100,10 +100,7 @@ describe('an event of Resend', () => {
     expect(readBounceEvent({ headers: undefined, message_id: `<${otherId}@example.org>` }).messageId).toBe(otherId);
     expect(
       readBounceEvent({ headers: [null, { name: 'X-Postrider-Id', value: 'x' }], message_id: '<a@resend.dev>' }),
-    ).toMatchObject({
-      messageId: null,
-      reference: 'e1',
-    });
+    ).toMatchObject({ messageId: null, reference: 'e1' });
   });
 
   it('uses the reply of the receiving server as the diagnosis, or the description if there is no reply', () => {

@@ -1,5 +1,4 @@
 /** Tests several nodes on one PostgreSQL server. Counts are exact across all nodes. Nodes do not block each other. */
-import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../../src/model/account.ts';
@@ -9,6 +8,7 @@ import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createMessage, createSettlement, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
+import { COMPLAINT, createReport } from '../../rig/reports.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const NODE_COUNT = 3;
@@ -226,7 +226,7 @@ describe('feedback on several nodes at once', () => {
           createSettlement({ ...message, attempts: 1, lease: createLease('node') }, { to: 'delivered' }),
         ),
       );
-      batches.push(messages.map(({ id }, n) => createComplaint(id, `${batches.length} ${n}`)));
+      batches.push(messages.map(({ id }) => createReport({ id }, COMPLAINT)));
     }
     const answers = await Promise.all(batches.map((batch, n) => nodes[n]?.recordFeedback(batch) ?? []));
     expect(answers.flat().map(({ kind }) => kind)).toEqual(answers.flat().map(() => 'applied'));
@@ -243,17 +243,3 @@ describe('feedback on several nodes at once', () => {
     expect(rows).toEqual([{ deadlocks: 0 }]);
   });
 });
-
-function createComplaint(id: string, name: string): FeedbackReport {
-  const evidence = { status: null, diagnostic: null, reportingHost: null };
-  return {
-    messageRef: { id },
-    events: [{ kind: 'complaint', feedbackType: 'abuse', recipient: null, alias: null, evidence }],
-    source: 'smtp',
-    digest: createHash('sha256').update(name).digest('hex'),
-    at: Date.now(),
-    summary: 'a complaint',
-    raw: new Uint8Array([0]),
-    isFinal: false,
-  };
-}
