@@ -117,6 +117,7 @@ export function readSettings(
     feedbackHttpListen: readSetting(SETTINGS_TABLE.feedbackHttpListen),
     feedbackUrl: readSetting(SETTINGS_TABLE.feedbackUrl),
     eventSecrets: readEventSecrets(readSetting),
+    feedbackLoops: readSetting(SETTINGS_TABLE.feedbackLoops) ?? [],
     sesTopics: readSetting(SETTINGS_TABLE.sesTopics) ?? [],
     sesQueue: readSetting(SETTINGS_TABLE.sesQueue),
     webhookTargets: requireValue(readSetting(SETTINGS_TABLE.webhookTargets)),
@@ -368,6 +369,7 @@ function checkFeedback(settings: Settings): void {
   const {
     returnPathDomain,
     feedbackListen,
+    feedbackLoops,
     feedbackHttpListen,
     feedbackUrl,
     sesTopics,
@@ -383,6 +385,10 @@ function checkFeedback(settings: Settings): void {
       `${SETTINGS_TABLE.feedbackListen.name} accepts only messages to the return path; set ${SETTINGS_TABLE.returnPathDomain.name} to its domain`,
     );
   }
+  if (feedbackLoops.length > 0 && feedbackListen === null)
+    throw new SettingsError(
+      `${SETTINGS_TABLE.feedbackLoops.name} is set, but no listener receives the complaints; set ${SETTINGS_TABLE.feedbackListen.name}`,
+    );
   const hasEndpoint = sesTopics.length > 0 || secretNames.length > 0 || isEndpointTested(settings);
   if (feedbackHttpListen !== null && !hasEndpoint) {
     throw new SettingsError(

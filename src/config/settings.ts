@@ -113,6 +113,8 @@ export interface Settings {
   readonly feedbackHttpListen: HttpListen | null;
   /** Public URL of `feedbackHttpListen` without a slash at its end, or null. */
   readonly feedbackUrl: string | null;
+  /** The domains whose DKIM-signed complaints are authenticated, in lower-case A-labels. The list may be empty. */
+  readonly feedbackLoops: readonly string[];
   /** ARNs of the accepted SNS topics. The list may be empty. */
   readonly sesTopics: readonly string[];
   /** The secrets of each setting POSTRIDER_EVENTS_<PROVIDER> that has a value. No list is empty. */

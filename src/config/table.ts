@@ -239,6 +239,19 @@ function parseReturnPathDomain(text: string): ParseResult<string> {
     : createParseResult(address.domain);
 }
 
+function parseDomains(text: string): ParseResult<readonly string[]> {
+  const domains: string[] = [];
+  for (const item of text.split(',')) {
+    const domain = parseAddress(`x@${item.trim()}`)?.domain;
+    if (domain === undefined)
+      return createFault(
+        `${quote(item.trim())} is not a domain such as fbl.example.com; give one or more, separated by commas`,
+      );
+    domains.push(domain);
+  }
+  return findDuplicate(domains) ?? createParseResult(Object.freeze(domains));
+}
+
 /** Parses the public URL of a listener. The value has no slash at its end. */
 function parsePublicUrl(text: string, example: string): ParseResult<string> {
   const url = URL.parse(text);
@@ -413,6 +426,12 @@ export const SETTINGS_TABLE = {
     { default: null, example: '0.0.0.0:25' },
     LISTEN_ADDRESS,
     'Address of the SMTP listener for bounces and complaints that are sent to the return path. If unset, there is no such listener. This setting requires `POSTRIDER_RETURN_PATH_DOMAIN`.',
+  ),
+  feedbackLoops: createSpec(
+    'POSTRIDER_FEEDBACK_LOOPS',
+    { default: null, example: 'fbl.example.com' },
+    createValueKind('comma list', parseDomains, 'domains'),
+    'Domains whose complaint reports (ARF) over SMTP are authenticated by their DKIM signature. Only authenticated complaints lock an account. This setting requires `POSTRIDER_FEEDBACK_LISTEN`.',
   ),
   feedbackHttpListen: createSpec(
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',

@@ -22,7 +22,7 @@ import type { HostPort } from '../model/listen-address.ts';
 import type { RecordResult } from './intake.ts';
 import { createLineEndCheck } from './line-ends.ts';
 import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from './proxy-protocol.ts';
-import { type AcceptedReturnPaths, classifyRecipient } from './recipient.ts';
+import { type AcceptedReturnPaths, classifyRecipient, findReportedMessageId } from './recipient.ts';
 import type { ReportReader } from './report-reader.ts';
 import { type AcceptedRecipient, createPeerLimits } from './smtp-limits.ts';
 import { createSmtpReport, TOO_EXPENSIVE_EVENT } from './smtp-report.ts';
@@ -82,6 +82,8 @@ export interface SmtpListenerParts {
   /** Returns true for the address of a proxy that sends the header of the PROXY protocol. */
   readonly isTrustedProxy: (address: string) => boolean;
   readonly reader: Pick<ReportReader, 'read'>;
+  /** Resolves to the domain of a feedback loop that signed the message (message/dkim-verification.ts), or to null. */
+  readonly findFeedbackLoop: (message: Buffer) => Promise<string | null>;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
   readonly onError: (operation: string, error: unknown) => void;
@@ -121,7 +123,8 @@ interface Session extends OpenSession {
 
 /** Creates the listener. The listener accepts connections after `start`. */
 export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
-  const { clock, returnPath, certificate, isTrustedProxy, reader, recordReport, publish, onError } = parts;
+  const { clock, returnPath, certificate, isTrustedProxy, reader, findFeedbackLoop, recordReport, publish, onError } =
+    parts;
   const publishRefusal = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const limits = createPeerLimits();
   const openSessions = createSessionTable();
@@ -286,15 +289,26 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       const events = readResult.kind === 'read' ? readResult.events : [TOO_EXPENSIVE_EVENT];
       // A person's answer to the return path of a message is no report.
       if (events.length === 0 && messageRef !== null) return null;
-      const recordResult = await recordReport(
-        createSmtpReport({ raw: content, events, messageRef, from }, returnPath, clock.now()),
-      );
+      const report = createSmtpReport({ raw: content, events, messageRef, from }, returnPath, clock.now());
+      const feedbackLoop = isComplaintAboutMessage(report) ? await findFeedbackLoop(content) : null;
+      const recordResult = await recordReport(feedbackLoop === null ? report : { ...report, feedbackLoop });
       if (recordResult !== 'not-yet') return null;
       publishRefusal('not-settled');
       return createReplyError(451, 'the outcome of the reported message is not recorded yet, try again later');
     } finally {
       limits.releaseBytes(address, reservedBytes);
     }
+  }
+
+  /**
+   * Returns true for a complaint whose body, which a signature covers, identifies the message. A signed report about
+   * another message could be sent to any return path.
+   */
+  function isComplaintAboutMessage({ messageRef, events, raw }: FeedbackReport): boolean {
+    if (messageRef === null || !('id' in messageRef)) return false;
+    const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
+    const bodyId = findReportedMessageId(returnPath, body.subarray(body.indexOf('\r\n\r\n')), clock.now());
+    return events.some(({ kind }) => kind === 'complaint') && bodyId === messageRef.id;
   }
 
   /** Starts the command phase. Called at the beginning of the session and after each message. */

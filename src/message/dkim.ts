@@ -384,7 +384,7 @@ function collapseWhiteSpace(data: Buffer, start: number, firstExcess: number): B
 }
 
 /** Removes the empty lines at the end of a body. The result is empty or ends in exactly one CRLF. */
-function trimEmptyLines(data: Buffer, start: number, bodyEnd: number): Buffer {
+export function trimEmptyLines(data: Buffer, start: number, bodyEnd: number): Buffer {
   let end = bodyEnd;
   while (end - start >= 2 && data[end - 1] === LF && data[end - 2] === CR) end -= 2;
   if (end === start) return data.subarray(start, start);

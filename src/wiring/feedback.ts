@@ -108,6 +108,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       certificate: tls === null ? null : readCertificate(tls),
       isTrustedProxy: createTrustedProxies(settings.trustedProxies).includesAddress,
       reader,
+      findFeedbackLoop: await createLoopSearch(),
       recordReport: intake.recordReport,
       publish,
       onError: reportFailure,
@@ -119,6 +120,21 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
         watchCertificate(tls, CERTIFICATE_CHECK_INTERVAL_MS, clock, listener.renewCertificate, onCertificateError),
       );
     return formatHostPort(boundAddress);
+  }
+
+  async function createLoopSearch(): Promise<(message: Buffer) => Promise<string | null>> {
+    const domains = new Set(settings.feedbackLoops);
+    if (domains.size === 0) return async () => null;
+    const [{ createResolver }, { findSigner }] = await Promise.all([
+      import('../domains/dns.ts'),
+      import('../message/dkim-verification.ts'),
+    ]);
+    const resolver = createResolver(settings.dns);
+    const lookUpTxt = async (name: string) => {
+      const lookup = await resolver.lookUpTxt(name);
+      return lookup.kind === 'found' ? lookup.values : [];
+    };
+    return (message) => findSigner(message, { domains, lookUpTxt, now: clock.now() });
   }
 
   /** Starts the listener for provider events. */

@@ -301,6 +301,12 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     [`${POSTAL_EVENTS.secretExample},`, 'contains an empty secret; remove a comma'],
     [POSTAL_EVENTS.secretExample, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
   ],
+  feedbackLoops: [
+    ['a b', '"a b" is not a domain'],
+    ['fbl.example.com,', '"" is not a domain'],
+    ['fbl.example.com, FBL.example.com', 'is given twice; remove one'],
+    ['fbl.example.com', 'no listener receives the complaints; set POSTRIDER_FEEDBACK_LISTEN'],
+  ],
   sesTopics: [
     ['ses-feedback', 'is not the ARN of an SNS topic'],
     ['arn:aws:sqs:eu-west-1:123456789012:a', 'is not the ARN of an SNS topic'],

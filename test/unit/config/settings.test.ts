@@ -44,6 +44,7 @@ describe('settings', () => {
       dns: null,
       returnPathDomain: null,
       feedbackListen: null,
+      feedbackLoops: [],
       feedbackHttpListen: null,
       feedbackUrl: null,
       eventSecrets: {},
@@ -83,6 +84,7 @@ describe('settings', () => {
       POSTRIDER_DNS: '127.0.0.1:5353',
       POSTRIDER_RETURN_PATH_DOMAIN: 'Bounces.Example.com',
       POSTRIDER_FEEDBACK_LISTEN: ':2525',
+      POSTRIDER_FEEDBACK_LOOPS: 'Fbl.Example.com, arf.example.net',
       POSTRIDER_FEEDBACK_HTTP_LISTEN: ':8443',
       POSTRIDER_SES_TOPICS: 'arn:aws:sns:eu-west-1:123456789012:a',
       POSTRIDER_SES_QUEUE: 'http://127.0.0.1:9324/000000000000/q',
@@ -128,6 +130,7 @@ describe('settings', () => {
       notifySecrets: [SETTINGS_TABLE.notifySecrets.example],
       returnPathDomain: 'bounces.example.com',
       feedbackListen: { host: '0.0.0.0', port: 2525 },
+      feedbackLoops: ['fbl.example.com', 'arf.example.net'],
       feedbackHttpListen: { host: '0.0.0.0', port: 8443 },
       feedbackUrl: 'https://events.example.com',
       eventSecrets: Object.fromEntries(

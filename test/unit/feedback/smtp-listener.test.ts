@@ -65,12 +65,14 @@ async function startRig(
     reader: givenReader,
     onRefusal = () => undefined,
     trustedProxy = null,
+    findFeedbackLoop = async () => null,
   }: {
     readonly clock?: Clock;
     readonly reader?: Pick<ReportReader, 'read'>;
     /** Runs before the listener sends the reply to a refused peer. */
     readonly onRefusal?: () => void;
     readonly trustedProxy?: string | null;
+    readonly findFeedbackLoop?: (message: Buffer) => Promise<string | null>;
   } = {},
 ): Promise<Rig> {
   const [reports, refusals, faults]: [FeedbackReport[], string[], string[]] = [[], [], []];
@@ -90,6 +92,7 @@ async function startRig(
     onError,
   });
   const listener = createSmtpListener({
+    findFeedbackLoop,
     listenAddress: { host: '127.0.0.1', port: 0 },
     bind,
     clock,
@@ -173,6 +176,29 @@ describe('accepted recipients', () => {
     expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, report)).toMatch(/^250 /);
     expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, readCase('26-arf-abuse'))).toMatch(/^250 /);
     expect(reports.map(({ messageRef }) => messageRef)).toEqual([{ id: ID }, null]);
+  });
+
+  test('a complaint is of a feedback loop only if its signed body names the message, and a bounce never is', async () => {
+    const checkedMessages: string[] = [];
+    const findFeedbackLoop = async (message: Buffer) => {
+      checkedMessages.push(message.toString());
+      return 'fbl.example';
+    };
+    const { openClient, reports } = await startRig(undefined, null, { findFeedbackLoop });
+    const peer = await openClient();
+    const complaint = readCase('26-arf-abuse');
+    const otherId = '0192a3b4-c5d6-7e8f-9012-3456789abcdf';
+    const ownComplaint = complaint.replace('<shop@example.org>', `<${createToken()}>`);
+    const foreignComplaint = complaint.replace('<shop@example.org>', `<${createToken(otherId)}>`);
+    const inHeader = `X-Return-Path: <${createToken()}>\r\n${complaint}`;
+    for (const message of [ownComplaint, foreignComplaint, complaint, inHeader, DSN])
+      expect(await peer.send('feedback@isp.example', createToken(), message)).toMatch(/^250 /);
+    expect(reports.map(({ feedbackLoop }) => feedbackLoop)).toEqual([
+      'fbl.example',
+      ...new Array<undefined>(4).fill(undefined),
+    ]);
+    expect(checkedMessages).toEqual([expect.stringContaining('feedback-report')]);
+    expect(checkedMessages[0]?.startsWith(ownComplaint.slice(0, 40))).toBe(true);
   });
 
   test('a session with too many refused recipients ends', async () => {
