@@ -12,9 +12,8 @@ import { type MonotonicClock, systemClock } from './clock.ts';
 import type { Settings, TransportSetting } from './config/settings.ts';
 import { getDataFolder, getSecretWarning, SECRET_REMEDY } from './domains/setup.ts';
 import { DomainCache } from './domains/signing.ts';
-import { readDescriptorLimit } from './http/capacity.ts';
 import { ApiKeyCache } from './http/keys.ts';
-import type { ListenerLimits } from './http/listener-options.ts';
+import type { ServerLimits } from './http/server.ts';
 import { readCertificate } from './http/tls.ts';
 import { generateApiKey } from './model/credentials.ts';
 import {
@@ -38,7 +37,7 @@ import { createReplaceableTransport } from './transports/replaceable.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/api.ts';
 import { requireValidClock } from './wiring/clock-check.ts';
-import { allocateConnections, createHttpConnections } from './wiring/connections.ts';
+import { allocateConnections, readDescriptorLimit } from './wiring/connections.ts';
 import { startDelivery } from './wiring/delivery.ts';
 import { findFirstError } from './wiring/disposal.ts';
 import { createEventAuthenticators } from './wiring/event-authenticators.ts';
@@ -88,7 +87,7 @@ export interface Service {
 export interface ServiceOptions {
   readonly clock?: MonotonicClock;
   readonly openStore?: (settings: Settings) => Promise<Store>;
-  readonly limits?: Partial<ListenerLimits>;
+  readonly limits?: Partial<ServerLimits>;
   readonly drainMs?: number;
   /** Until this promise resolves or the start fails, the log writes nothing to standard output. */
   readonly delayLogUntil?: Promise<unknown>;
@@ -265,8 +264,6 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
   const dispatcher = delivery?.dispatcher ?? null;
   if (roles.has('deliver')) stack.use(startWebhooks({ settings, version, node: ownNode, store, events, drainMs }));
 
-  const connectionDependencies = { settings, clock, publish };
-  const eventConnections = createHttpConnections('events', connectionLimits.events, connectionDependencies);
   const feedback = roles.has('feedback')
     ? stack.use(
         await startFeedback({
@@ -275,7 +272,7 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
           clock,
           store,
           domains,
-          connections: eventConnections,
+          maxConnections: connectionLimits.events,
           publish,
         }),
       )
@@ -312,7 +309,7 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
           directory,
           events,
           observability,
-          connections: createHttpConnections('operator', connectionLimits.operator, connectionDependencies),
+          maxConnections: connectionLimits.operator,
           inbox,
           status: readStatus,
           firstKey: firstKey?.key ?? null,

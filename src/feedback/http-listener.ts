@@ -3,26 +3,15 @@
  * messages of SNS, and `/events/PROVIDER` for the events of every other provider.
  *
  * Guarantees: each request gets one response, or its connection is closed. Each 404 response to a path below `/events/`
- * is published as the event `report.refused`. If a receiver throws, the response is 500 and the error is reported. If
- * the server cannot listen, `start` rejects with a one-line Error that names the setting and the address.
+ * is published as the event `report.refused`. If a receiver throws, the response is 500 and the error is reported.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../clock.ts';
-import type { BindServer } from '../http/bind.ts';
-import type { HttpConnections } from '../http/connections.ts';
-import { hasFaultyFraming } from '../http/framing.ts';
-import type { PublishOf } from '../model/events.ts';
-import { type HttpListen, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
+import { type Answer, createHttpServer, type Fault, type HttpServer, type ServerLimits } from '../http/server.ts';
+import type { CertificatePaths } from '../http/tls.ts';
+import type { Publish } from '../model/events.ts';
+import type { HttpListen, ListenAddress } from '../model/listen-address.ts';
 import { BROKEN_HTTP_REASON, UNKNOWN_PATH_REASON } from '../model/node.ts';
-import {
-  type BodyReader,
-  type CertificatePair,
-  createBodyReader,
-  createEventServer,
-  type HttpResponse,
-  type RequestTimeLimits,
-  sendResponse,
-} from './http-server.ts';
 
 /** The maximum time for which a shutdown waits for requests in progress. */
 const MAX_CLOSE_MS = 10_000;
@@ -30,85 +19,107 @@ const MAX_CLOSE_MS = 10_000;
 /** The response does not name the configured providers, because anyone can request it. */
 export const NOT_FOUND: HttpResponse = { status: 404, message: 'not found' };
 
+/** SNS and some providers wait 20 s for a response, so a body that is late gets its response before. */
+export const EVENT_LIMITS: Partial<ServerLimits> = { bodyTimeoutMs: 18_000, unreadResponseTimeoutMs: 30_000 };
+
+export interface HttpResponse {
+  readonly status: number;
+  /** A one-line text for the client. */
+  readonly message: string;
+  /** The value of the header field `Allow` in a 405 response. Default: `POST`. */
+  readonly allow?: string;
+}
+
+/** What a receiver needs from its server. */
+export type EventRequests = Pick<HttpServer, 'readBody' | 'markAuthenticated'>;
+
 /** Receives one request. Resolves to the response, or to null if the client has disconnected. */
-export type EventRoute = (request: IncomingMessage, bodyReader: BodyReader) => Promise<HttpResponse | null>;
+export type EventRoute = (request: IncomingMessage, requests: EventRequests) => Promise<HttpResponse | null>;
 
 export interface EventListenerParts {
   readonly listenAddress: HttpListen;
-  readonly bind: BindServer;
-  readonly connections: HttpConnections;
   readonly clock: Clock;
   /** Enables HTTPS. Null means plain HTTP behind a proxy. */
-  readonly certificate: CertificatePair | null;
+  readonly tls: CertificatePaths | null;
+  readonly trustedProxies: readonly string[];
   /** The receivers by path, for example `/events/postmark`. */
   readonly routes: ReadonlyMap<string, EventRoute>;
-  readonly publish: PublishOf<'report.refused'>;
+  readonly publish: Publish;
   readonly onError: (operation: string, error: unknown) => void;
-  /** Default: `REQUEST_TIME_LIMITS`. */
-  readonly timeLimits?: RequestTimeLimits;
+  /** Replaces limits of `EVENT_LIMITS`. */
+  readonly limits?: Partial<ServerLimits>;
 }
 
 export interface EventListener {
   /** Rejects with an Error whose one-line message names the setting and the address. */
   start(): Promise<ListenAddress>;
-  /** Uses a renewed certificate for all later connections. */
-  renewCertificate(certificate: CertificatePair): void;
   /** Closes the listener. Waits for requests in progress, for at most `MAX_CLOSE_MS`. */
   close(): Promise<void>;
 }
 
 /** Creates the listener. The listener accepts connections after `start`. */
 export function createEventListener(parts: EventListenerParts): EventListener {
-  const { clock, connections, certificate, routes, publish, onError } = parts;
-  const bodyReader = createBodyReader(clock, parts.timeLimits?.bodyTimeout);
-  const handleRequest = (request: IncomingMessage, response: ServerResponse): void => {
-    if (hasFaultyFraming(request)) {
-      onBrokenRequest();
-      sendResponse(response, { status: 400, message: 'the request is not valid HTTP' });
-      return;
-    }
-    void answer(request)
-      .catch((error: unknown): HttpResponse => {
-        onError('provider events', error);
-        return { status: 500, message: 'an internal error occurred; send the request again' };
-      })
-      .then((result) => {
-        if (result !== null) sendResponse(response, result);
-      });
-  };
-  const onBrokenRequest = () => publish({ type: 'report.refused', at: clock.now(), reason: BROKEN_HTTP_REASON });
-  const { server, renewCertificate } = createEventServer(
-    certificate,
-    connections,
-    handleRequest,
-    onBrokenRequest,
-    parts.timeLimits,
-  );
+  const { clock, routes, publish, onError } = parts;
+  const server = createHttpServer({
+    name: 'events',
+    address: parts.listenAddress,
+    setting: 'POSTRIDER_FEEDBACK_HTTP_LISTEN',
+    tls: parts.tls,
+    trustedProxies: parts.trustedProxies,
+    limits: { ...EVENT_LIMITS, ...parts.limits },
+    clock,
+    sendsContinue: false,
+    handle,
+    answerFault(fault) {
+      const response = FAULT_RESPONSES[fault];
+      if (response === null) return null;
+      publish({ type: 'report.refused', at: clock.now(), reason: BROKEN_HTTP_REASON });
+      return createAnswer(response);
+    },
+    publish,
+    onError: (error) => onError('provider events', error),
+  });
+
+  function handle(request: IncomingMessage, response: ServerResponse): void {
+    const result = answer(request).catch((error: unknown): HttpResponse => {
+      onError('provider events', error);
+      return { status: 500, message: 'an internal error occurred; send the request again' };
+    });
+    void server.capacity.trackStep(result, (content) => {
+      if (content !== null) server.send(request, response, createAnswer(content));
+    });
+  }
 
   async function answer(request: IncomingMessage): Promise<HttpResponse | null> {
     const path = (request.url ?? '').split('?')[0] ?? '';
     const route = routes.get(path);
-    const result = route === undefined ? NOT_FOUND : await route(request, bodyReader);
+    const result = route === undefined ? NOT_FOUND : await route(request, server);
     if (result?.status === 404 && path.startsWith('/events/'))
       publish({ type: 'report.refused', at: clock.now(), reason: UNKNOWN_PATH_REASON });
     return result;
   }
 
-  return {
-    start: async () => {
-      const boundAddress = await parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN');
-      return toListenAddress(boundAddress, certificate === null ? 'http' : 'https');
-    },
-    renewCertificate,
-    async close() {
-      const serverClosed = new Promise((resolve) => server.close(resolve));
-      server.closeIdleConnections();
-      const cancel = clock.after(MAX_CLOSE_MS, () => {
-        server.closeAllConnections();
-        connections.closeAll();
-      });
-      await serverClosed;
-      cancel();
-    },
-  };
+  return { start: server.start, close: () => server.drain(MAX_CLOSE_MS) };
+}
+
+/** Disconnected clients are neither answered nor counted. */
+const FAULT_RESPONSES: Readonly<Record<Fault, HttpResponse | null>> = {
+  unfinished: null,
+  'malformed-request': { status: 400, message: 'the request is not valid HTTP' },
+  'body-too-large': { status: 400, message: 'the request is not valid HTTP' },
+  'invalid-host': { status: 400, message: 'exactly one Host header field is required' },
+  connect: { status: 405, message: 'the method must be POST' },
+  'request-timeout': { status: 408, message: 'the request did not arrive in time' },
+  'expectation-failed': { status: 417, message: 'the expectation is not supported' },
+  'headers-too-large': { status: 431, message: 'the header fields are too large' },
+};
+
+/** Returns the answer with a response. The connection is closed after a 4xx response. */
+function createAnswer({ status, message, allow = 'POST' }: HttpResponse): Answer {
+  const headers: Record<string, string> = { 'content-type': 'application/json' };
+  if (status === 405) headers.allow = allow;
+  if (status === 401) headers['www-authenticate'] = 'Basic realm="postrider", charset="UTF-8"';
+  if (status === 503 || status === 429) headers['retry-after'] = '20';
+  if (status >= 400 && status < 500) headers.Connection = 'close';
+  return { status, headers, body: `${JSON.stringify({ result: status === 200 ? 'ok' : 'error', message })}\n` };
 }

@@ -1,8 +1,7 @@
 /**
- * Limits of the feedback listener per peer, per return path and in total: messages per second, counted at DATA, and
- * bytes of messages that are being received. Memory is bounded. A peer is an IPv4 address or an IPv6 /64 network, because the owner of
- * one address of a /64 owns the whole network. The limits are high, because a relay or a large provider sends all its
- * reports from few addresses.
+ * Limits of messages per second of the feedback listener per peer, per return path and in total, counted at DATA. A peer
+ * is an IPv4 address or an IPv6 /64 network, because the owner of one address of a /64 owns the whole network. The limits
+ * are high, because a relay or a large provider sends all its reports from few addresses.
  */
 import { toPeerNetwork } from '../model/address.ts';
 import type { FeedbackRecipient } from './recipient.ts';
@@ -25,8 +24,6 @@ export const TOTAL_ROLE_MESSAGE_RATE: Rate = { burst: 300, perSecond: 5 };
  * servers send a delay notice every few hours.
  */
 export const RETURN_PATH_MESSAGE_RATE: Rate = { burst: 30, perSecond: 1 / 60 };
-/** Maximum number of bytes of messages that are being received or recorded, per peer and in total. */
-export const MAX_BUFFERED_BYTES = { perPeer: 16 * 1_048_576, total: 64 * 1_048_576 } as const;
 /** Maximum number of buckets of one rate limit. At this number, full buckets are removed first. */
 const MAX_BUCKETS = 10_000;
 
@@ -41,9 +38,6 @@ export interface PeerLimits {
   allowsMessage(address: string, recipient: AcceptedRecipient | null, now: number): boolean;
   /** Returns the result of `allowsMessage`. If the result is true, also consumes the tokens of the message. */
   consumeMessageTokens(address: string, recipient: AcceptedRecipient, now: number): boolean;
-  /** Reserves bytes for a message. Returns false if a limit prevents this. The caller must release reserved bytes. */
-  reserveBytes(address: string, bytes: number): boolean;
-  releaseBytes(address: string, bytes: number): void;
 }
 
 /** Creates the limits of one listener. */
@@ -52,8 +46,6 @@ export function createPeerLimits(): PeerLimits {
   const peerRoleBuckets = createBuckets(PEER_ROLE_MESSAGE_RATE);
   const totalRoleBuckets = createBuckets(TOTAL_ROLE_MESSAGE_RATE);
   const returnPathBuckets = createBuckets(RETURN_PATH_MESSAGE_RATE);
-  const bufferedBytes = new Map<string, number>();
-  let totalBufferedBytes = 0;
 
   /** Returns the buckets from which a message takes a token, with their keys. */
   function listBuckets(peer: string, recipient: AcceptedRecipient | null): readonly (readonly [Buckets, string])[] {
@@ -84,25 +76,6 @@ export function createPeerLimits(): PeerLimits {
       if (!hasTokens(buckets, now)) return false;
       for (const [bucket, key] of buckets) bucket.consumeToken(key, now);
       return true;
-    },
-    reserveBytes(address, bytes) {
-      const peer = toPeerNetwork(address);
-      const peerBufferedBytes = bufferedBytes.get(peer) ?? 0;
-      if (
-        peerBufferedBytes + bytes > MAX_BUFFERED_BYTES.perPeer ||
-        totalBufferedBytes + bytes > MAX_BUFFERED_BYTES.total
-      )
-        return false;
-      bufferedBytes.set(peer, peerBufferedBytes + bytes);
-      totalBufferedBytes += bytes;
-      return true;
-    },
-    releaseBytes(address, bytes) {
-      const peer = toPeerNetwork(address);
-      const remainingBytes = (bufferedBytes.get(peer) ?? 0) - bytes;
-      totalBufferedBytes -= bytes;
-      if (remainingBytes > 0) bufferedBytes.set(peer, remainingBytes);
-      else bufferedBytes.delete(peer);
     },
   };
 }

@@ -4,8 +4,8 @@
  * and never sends a message in reply.
  *
  * The reply after the final dot is 250 only after the store has committed. If the store fails, or a limit on the rate
- * or on the memory is exceeded, the reply is 451, so that the peer retries the message. A message that is too large
- * gets the reply 552. A bare CR or LF ends the session with 554. A session that exceeds any other limit ends with 421.
+ * is exceeded, the reply is 451, so that the peer retries the message. A message that is too large gets the reply 552. A
+ * bare CR or LF ends the session with 554. A session that exceeds any other limit ends with 421.
  * Memory, connections, size, rate, commands and time of every session are bounded. A trusted proxy must first send the
  * header of the PROXY protocol, and the limits apply to the client that the header reports. Every socket always has an
  * error listener, so that a reset never ends the process.
@@ -14,8 +14,16 @@
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { SMTPServer, type SMTPServerSession } from 'smtp-server';
-import type { Clock } from '../clock.ts';
+import { type Clock, runEvery } from '../clock.ts';
 import type { BindServer } from '../http/bind.ts';
+import {
+  type Body,
+  Capacity,
+  type CapacityConnection,
+  type CapacityLimits,
+  CHECK_INTERVAL_MS,
+} from '../http/capacity.ts';
+import { toPeerNetwork } from '../model/address.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
 import type { HostPort } from '../model/listen-address.ts';
@@ -26,7 +34,6 @@ import { type AcceptedReturnPaths, classifyRecipient, findReportedMessageId } fr
 import type { ReportReader } from './report-reader.ts';
 import { type AcceptedRecipient, createPeerLimits } from './smtp-limits.ts';
 import { createSmtpReport, TOO_EXPENSIVE_EVENT } from './smtp-report.ts';
-import { createSessionTable, MAX_SESSIONS, type OpenSession } from './smtp-sessions.ts';
 
 /** Maximum size of a message. A larger message is refused with 552. */
 export const MAX_MESSAGE_BYTES = 10 * 1_048_576;
@@ -52,6 +59,16 @@ const MAX_REFUSED_RECIPIENTS = 10;
 /** Maximum number of MAIL and RCPT commands, and maximum bytes of all commands, between two messages. */
 export const MAX_ENVELOPE_COMMANDS = 20;
 export const MAX_COMMAND_BYTES = 16_384;
+
+/** The capacity of the listener. `DATA_TIMEOUT_MS` limits the time of a message. */
+export const SMTP_CAPACITY: CapacityLimits = {
+  maxConnections: 200,
+  peerConnectionShare: 1 / 10,
+  maxBytes: 64 * 1_048_576,
+  maxBodiesPerOwner: Number.POSITIVE_INFINITY,
+  bodyTimeoutMs: Number.POSITIVE_INFINITY,
+  maxInFlight: Number.POSITIVE_INFINITY,
+};
 
 /** The reason for a refusal, which is also the label of a metric. */
 type FeedbackRefusal =
@@ -87,6 +104,8 @@ export interface SmtpListenerParts {
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
   readonly onError: (operation: string, error: unknown) => void;
+  /** Replaces limits of `SMTP_CAPACITY`. */
+  readonly capacity?: Partial<CapacityLimits>;
 }
 
 export interface SmtpListener {
@@ -99,7 +118,7 @@ export interface SmtpListener {
 }
 
 /** The state of a session that the SMTP library does not store. */
-interface Session extends OpenSession {
+interface Session extends CapacityConnection {
   /** The IP address of the client. Behind a trusted proxy, this is the address that the proxy reports. */
   address: string;
   /** Resolves to true if the session is admitted, and to false if it is refused. */
@@ -107,6 +126,8 @@ interface Session extends OpenSession {
   /** The socket for replies. After STARTTLS, this is the TLS socket. */
   socket: Socket;
   recipient: AcceptedRecipient;
+  /** True if the current message has a valid recipient. */
+  hasRecipient: boolean;
   /** The number of refused recipients of this session. */
   refusedRecipientCount: number;
   /** The number of MAIL and RCPT commands, and the bytes of all commands, since the last message. */
@@ -127,7 +148,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     parts;
   const publishRefusal = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const limits = createPeerLimits();
-  const openSessions = createSessionTable();
+  const capacity = new Capacity({ ...SMTP_CAPACITY, ...parts.capacity }, clock);
+  let stopChecks = ignoreCall;
   const sessionBySocket = new WeakMap<Socket, Session>();
   /** Maps the session ids of the SMTP library to sessions. */
   const sessions = new Map<string, Session>();
@@ -197,8 +219,10 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
             return done(createReplyError(451, 'too many messages for this mailbox, try again later'));
           }
           peerSession.recipient = recipient;
-          if (peerSession.stage === 'new') setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
-          peerSession.stage = recipient.kind;
+          // Only the first recipient of a message restarts the timeout.
+          if (!peerSession.hasRecipient) setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
+          peerSession.hasRecipient = true;
+          capacity.setStanding(peerSession, recipient.kind === 'role' ? 'weak' : 'sending');
           return done();
         case 'refused':
           publishRefusal(REFUSAL_REASONS[recipient.reason]);
@@ -234,7 +258,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   });
   // The limit protects the file descriptors of the process. It is higher than the session limit, because a refused or
   // evicted connection can stay open for `CLOSE_TIMEOUT_MS`.
-  server.server.maxConnections = 2 * MAX_SESSIONS.total;
+  server.server.maxConnections = 2 * SMTP_CAPACITY.maxConnections;
   // Disconnected peers and failed handshakes are not logged.
   server.on('error', () => undefined);
 
@@ -254,14 +278,15 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     peerSession.messageBytes = 0;
     setPhaseTimeout(peerSession, DATA_TIMEOUT_MS);
     const hasTokens = limits.consumeMessageTokens(address, recipient, clock.now());
-    let reservedBytes = 0;
-    const reserveBytes = (bytes: number): boolean => {
-      if (!hasTokens || !limits.reserveBytes(address, bytes)) return false;
-      reservedBytes += bytes;
-      return true;
+    const body = openBody(session, peerSession);
+    const take = (bytes: number): boolean => {
+      if (!hasTokens) return false;
+      if (capacity.take(body, bytes) === null) return true;
+      endBusySession(peerSession, 'too-busy');
+      return false;
     };
     try {
-      const content = await readBeginning(stream, reserveBytes);
+      const content = await readBeginning(stream, take, (bytes) => capacity.discard(body, bytes));
       peerSession.cancelPhaseTimeout();
       // The peer disconnected before the end of the message, so there is no message and no reply.
       if (content === null) return null;
@@ -274,11 +299,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         publishRefusal('too-fast');
         return createReplyError(451, 'too many messages, try again later');
       }
-      if (content === 'over-budget') {
-        publishRefusal('too-busy');
-        return createReplyError(451, 'too many bytes are being received, try again later');
-      }
-      peerSession.stage = 'recording';
+      capacity.complete(body);
+      capacity.setStanding(peerSession, 'busy');
       const from = session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address;
       // RFC 5321 section 4.4: the last server of a message writes the sender of its envelope in front of it.
       const readResult = await reader.read(Buffer.concat([Buffer.from(`Return-Path: <${from}>\r\n`), content]));
@@ -296,7 +318,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       publishRefusal('not-settled');
       return createReplyError(451, 'the outcome of the reported message is not recorded yet, try again later');
     } finally {
-      limits.releaseBytes(address, reservedBytes);
+      capacity.release(body);
     }
   }
 
@@ -311,9 +333,27 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     return events.some(({ kind }) => kind === 'complaint') && bodyId === messageRef.id;
   }
 
+  /** Starts to receive a message, which is given up if it takes capacity that others need. */
+  function openBody({ envelope: { mailFrom } }: SMTPServerSession, peerSession: Session): Body {
+    const body = capacity.open({
+      peer: toPeerNetwork(peerSession.address),
+      owner: null,
+      announcedBytes: mailFrom === false ? null : readSize(mailFrom.args),
+      connection: peerSession,
+    });
+    body.onEvicted = (reason) => endBusySession(peerSession, reason === 'slow' ? 'too-slow' : 'evicted');
+    return body;
+  }
+
+  function endBusySession(peerSession: Session, reason: 'too-busy' | 'too-slow' | 'evicted'): void {
+    publishRefusal(reason);
+    closeWithReply(peerSession, BUSY_REPLY);
+  }
+
   /** Starts the command phase. Called at the beginning of the session and after each message. */
   function startCommandPhase(peerSession: Session): void {
-    peerSession.stage = 'new';
+    capacity.setStanding(peerSession, 'unknown');
+    peerSession.hasRecipient = false;
     peerSession.isReceivingMessage = false;
     peerSession.envelopeCommandCount = 0;
     peerSession.commandBytes = 0;
@@ -373,7 +413,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
       if (isEnded) return false;
       if (!(chunk instanceof Uint8Array)) return push(chunk, encoding);
-      peerSession.lastActiveAt = clock.now();
+      capacity.touch(peerSession);
       if (!lineEndCheck.accepts(chunk))
         return endSession('bare-line-end', '554 5.6.0 bare CR or LF: lines end with CR LF');
       if (peerSession.isReceivingMessage) peerSession.messageBytes += chunk.length;
@@ -401,12 +441,9 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       socket,
       address,
       admission: Promise.resolve(false),
-      stage: 'new',
-      lastActiveAt: clock.now(),
-      evict: () => {
-        publishRefusal('evicted');
-        closeWithReply(peerSession, '421 4.3.2 too busy, try again later');
-      },
+      entry: null,
+      close: () => endBusySession(peerSession, 'evicted'),
+      hasRecipient: false,
       recipient: { kind: 'role' },
       refusedRecipientCount: 0,
       envelopeCommandCount: 0,
@@ -432,7 +469,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
 
   /** Applies the limits on the number of sessions. Returns false if the session is refused. */
   function admitSession(socket: Socket, peerSession: Session): boolean {
-    if (!openSessions.admit(peerSession, clock.now())) {
+    if (capacity.connect(peerSession, toPeerNetwork(peerSession.address)) !== null) {
       publishRefusal('too-many-connections');
       closeWithReply(peerSession, '421 4.3.2 too many connections, try again later');
       return false;
@@ -443,7 +480,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     peerSession.dispose = () => {
       cancelSessionTimeout();
       peerSession.cancelPhaseTimeout();
-      openSessions.remove(peerSession);
+      capacity.disconnect(peerSession);
     };
     socket.once('close', () => peerSession.dispose());
     return true;
@@ -484,13 +521,21 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   }
 
   return {
-    start: () => parts.bind(server.server, parts.listenAddress, 'POSTRIDER_FEEDBACK_LISTEN'),
+    async start() {
+      const boundAddress = await parts.bind(server.server, parts.listenAddress, 'POSTRIDER_FEEDBACK_LISTEN');
+      stopChecks = runEvery(clock, CHECK_INTERVAL_MS, () => capacity.check());
+      return boundAddress;
+    },
     renewCertificate: ({ cert, key }) => server.updateSecureContext({ cert, key }),
-    close: () => new Promise((resolve) => server.close(resolve)),
+    async close() {
+      stopChecks();
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    },
   };
 }
 
 const ignoreCall = (): void => undefined;
+const BUSY_REPLY = '421 4.3.2 too busy, try again later';
 
 const REFUSAL_REASONS = { expired: 'expired-return-path', unknown: 'unknown-recipient', relay: 'relay' } as const;
 const REFUSAL_TEXTS = {
@@ -503,28 +548,33 @@ function createReplyError(responseCode: number, text: string): Error {
   return Object.assign(new Error(text), { responseCode });
 }
 
+/** Returns the size that the client announces (RFC 1870), or null. */
+function readSize(args: object | false): number | null {
+  const size = args === false ? Number.NaN : Number(Reflect.get(args, 'SIZE'));
+  return Number.isNaN(size) ? null : size;
+}
+
 /**
  * Reads a message to its end and returns its first `MAX_READ_BYTES` bytes. Returns null if the peer disconnects before
- * the end. If `reserve` returns false, reads and discards the remaining bytes and returns `over-budget`.
+ * the end. After `take` has returned false, discards all bytes.
  */
 async function readBeginning(
   stream: Readable,
-  reserve: (bytes: number) => boolean,
-): Promise<Buffer | 'over-budget' | null> {
-  let chunks: Buffer[] = [];
+  take: (bytes: number) => boolean,
+  discard: (bytes: number) => void,
+): Promise<Buffer | null> {
+  const chunks: Buffer[] = [];
   let remainingBytes = MAX_READ_BYTES;
-  let isOverBudget = false;
   try {
     for await (const chunk of stream as AsyncIterable<Buffer>) {
-      if (remainingBytes <= 0 || isOverBudget) continue;
-      const readPart = chunk.subarray(0, remainingBytes);
-      isOverBudget = !reserve(readPart.length);
-      if (isOverBudget) chunks = [];
-      else chunks.push(readPart);
-      remainingBytes -= chunk.length;
+      const part = chunk.subarray(0, Math.max(0, remainingBytes));
+      remainingBytes -= part.length;
+      if (part.length > 0 && take(part.length)) chunks.push(part);
+      else remainingBytes = 0;
+      discard(chunk.length - part.length);
     }
   } catch {
     return null;
   }
-  return isOverBudget ? 'over-budget' : Buffer.concat(chunks);
+  return Buffer.concat(chunks);
 }

@@ -1,267 +1,439 @@
 /**
- * Manages the capacity of a listener: connections, requests in flight, bytes of request bodies, and file descriptors.
+ * The capacity of one listener: its connections, the bytes of the bodies that it receives, and the requests that it
+ * processes. The HTTP listeners and the SMTP listener use one instance each. No method waits or sends.
  *
- * Guarantees of `ConnectionTable`: there are at most `maxConnections` connections. A full listener closes its oldest
- * unauthenticated connection when a new connection arrives. An unauthenticated connection has not presented a valid
- * key, session or signature. An authenticated connection is never closed for a new connection. If more than half of the
- * capacity is used, the unauthenticated connections of a peer (an IPv4 address or an IPv6 /64 network) are limited to
- * its share. Every operation takes constant time.
+ * Nobody is refused for the bodies of others while one of them can be evicted. Every operation on a connection takes
+ * constant time; the SMTP listener, whose connections change their standing, has few of them.
  */
-import { readFileSync } from 'node:fs';
+import type { Clock } from '../clock.ts';
 import type { DropReason } from '../model/events.ts';
 
-/** A connection in the table. */
-export interface TableConnection {
-  /** Closes the connection. The method must not throw. */
+/**
+ * What a listener knows about the client of a connection. `unknown` and `weak`: closed for a new connection, `unknown`
+ * first. `sending`: closed if it was idle for `MIN_SENDING_IDLE_MS` or if its body arrives too slowly. `busy`: never
+ * closed, because its message is being recorded. `authenticated`: never closed, and not counted toward the share.
+ */
+export type Standing = 'unknown' | 'weak' | 'sending' | 'busy' | 'authenticated';
+
+/** Why a connection is closed: the listener is full, or the peer has more connections than its share. */
+export type ConnectionRefusal = Extract<DropReason, 'full' | 'address-share'>;
+
+export interface CapacityConnection {
+  /** Closes the connection. `Capacity` passes a `ConnectionRefusal`. Must not throw. */
   close(reason: DropReason): void;
-  /**
-   * The entry of this connection in the table. Null if the connection is not in the table. Only the table sets this
-   * member.
-   */
-  tableEntry: TableEntry | null;
+  /** The entry of this connection. Only `Capacity` sets this member. */
+  entry: ConnectionEntry | null;
 }
 
-/** The entry of a connection in the table. */
-interface TableEntry {
-  readonly connection: TableConnection;
+interface ConnectionEntry {
+  readonly connection: CapacityConnection;
   readonly peer: Peer | null;
-  readonly unauthenticatedNode: ListNode;
-  readonly peerNode: ListNode | null;
-  isUnauthenticated: boolean;
+  readonly node: ListNode;
+  readonly peerNode: ListNode;
+  standing: Standing;
+  activeAt: number;
 }
 
-/** The unauthenticated connections of one peer. */
 interface Peer {
   readonly name: string;
-  readonly unauthenticated: LinkedList;
+  readonly entries: LinkedList;
 }
 
-/**
- * The maximum fraction of a listener's connections that one peer can use while more than half of the connections are in
- * use.
- */
-const MAX_PEER_SHARE = 1 / 20;
+/** The use of bytes by one peer, or by one owner of an authenticated body. */
+interface Group {
+  readonly key: string | number;
+  readonly maxBytes: number;
+  readingCount: number;
+  bytes: number;
+  bodyCount: number;
+}
 
-export class ConnectionTable {
-  readonly #maxConnections: number;
-  readonly #maxPerPeer: number;
-  readonly #unauthenticated = new LinkedList();
+/** Why a body is not taken: its peer or owner has reached its share, or the listener is full. */
+export type BodyRefusal = 'share' | 'full';
+/** Why a body that was taken is given up. `late`: it was not complete in time. `slow`: it is below the least rate. */
+export type Eviction = BodyRefusal | 'slow' | 'late';
+
+export interface NewBody {
+  /** The peer whose share the body uses. Null for a peer without a share, such as a proxy. */
+  readonly peer: string | null;
+  /** The account or provider that sends an authenticated body, whose share it uses. Null: not authenticated. */
+  readonly owner: string | number | null;
+  /** The announced size. Null if it is unknown. */
+  readonly announcedBytes: number | null;
+  /** The connection that may be closed if the body is too slow. */
+  readonly connection?: CapacityConnection;
+}
+
+/** A body from its first byte until the answer to it. Only `Capacity` changes the members, except `onEvicted`. */
+export interface Body {
+  readonly group: Group | null;
+  readonly isAuthenticated: boolean;
+  readonly announcedBytes: number;
+  readonly connection: CapacityConnection | null;
+  /** Called when the body is given up. Must not throw, and need not release the body. */
+  onEvicted: (reason: Eviction) => void;
+  state: 'reading' | 'paused' | 'complete' | 'released';
+  heldBytes: number;
+  receivedBytes: number;
+  /** True if the listener did not read the body at some time since the last check. */
+  wasPaused: boolean;
+  /** The number of checks before which the body was read all the time. */
+  checkCount: number;
+  /** `receivedBytes` at the last two checks. */
+  previousBytes: number;
+  earlierBytes: number;
+  /** Since when the body is timed: since its start, or since the listener reads it again. */
+  timedFrom: number;
+  completedAt: number;
+}
+
+export interface CapacityLimits {
+  readonly maxConnections: number;
+  /** The share of the connections that one peer may use while more than half of them are in use. */
+  readonly peerConnectionShare: number;
+  /** The maximum of bytes in all bodies that are not answered yet. */
+  readonly maxBytes: number;
+  /** The maximum number of bodies of one owner that are being received. */
+  readonly maxBodiesPerOwner: number;
+  /** The maximum time from the start of a body to its end. */
+  readonly bodyTimeoutMs: number;
+  /** The maximum number of complete bodies that are not answered yet. */
+  readonly maxInFlight: number;
+}
+
+/** `Capacity.check` must be called at this interval. */
+export const CHECK_INTERVAL_MS = 1_000;
+/** Bodies of up to this size have a reserve and a lower least rate. */
+export const SMALL_BODY_BYTES = 65_536;
+/** The part of the bytes that is left to authenticated and to small bodies, and the part that is left to small ones. */
+const RESERVE = 1 / 4;
+const SMALL_RESERVE = 1 / 8;
+/** The parts of the bytes that the bodies of one peer and of one owner may use. */
+const PEER_SHARE = 1 / 4;
+const OWNER_SHARE = 1 / 2;
+/** The least rate in bytes per second. It is measured over two intervals between checks. */
+const LEAST_RATE = 8_192;
+const LEAST_SMALL_RATE = 1_024;
+/** The check after which a body is known to have been read for 2 s. */
+const GRACE_CHECKS = 3;
+const MIN_SENDING_IDLE_MS = 10_000;
+/** The weight of the newest request in the moving average of the duration. */
+const NEWEST_WEIGHT = 0.05;
+
+export class Capacity {
+  readonly #limits: CapacityLimits;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #maxConnectionsPerPeer: number;
+  /** The connections that are not authenticated, the one that was idle longest first. */
+  readonly #entries = new LinkedList();
   readonly #peers = new Map<string, Peer>();
-  #open = 0;
+  readonly #groups = new Map<string | number, Group>();
+  readonly #reading = new Set<Body>();
+  #openCount = 0;
+  #bytes = 0;
+  #inFlight = 0;
+  #pendingSteps = 0;
+  #meanMs = 0;
+  #onIdle: (() => void) | null = null;
 
-  constructor(maxConnections: number) {
-    this.#maxConnections = maxConnections;
-    this.#maxPerPeer = Math.max(1, Math.floor(maxConnections * MAX_PEER_SHARE));
+  constructor(limits: CapacityLimits, clock: Pick<Clock, 'now'>) {
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#maxConnectionsPerPeer = Math.max(1, Math.floor(limits.maxConnections * limits.peerConnectionShare));
   }
 
   /** The number of open connections. */
   get openCount(): number {
-    return this.#open;
+    return this.#openCount;
   }
+
+  /** The bytes of all bodies. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  // Connections
 
   /**
-   * Adds a connection. If the listener is full, closes the oldest unauthenticated connection. If all connections are
-   * authenticated, closes the new connection and returns false. `peerName` is null for a peer that is exempt from
-   * `MAX_PEER_SHARE`.
+   * Adds a connection, for which others may be closed, and returns null. If none can be closed, returns the reason for
+   * which the caller must close the new one. `peerName` is null for a peer that is exempt from the share.
    */
-  add(connection: TableConnection, peerName: string | null): boolean {
-    if (this.#open >= this.#maxConnections) {
-      const oldestConnection = this.#unauthenticated.getFirst();
-      if (oldestConnection === null) {
-        connection.close('full');
-        return false;
-      }
-      this.#close(oldestConnection, 'full');
+  connect(connection: CapacityConnection, peerName: string | null): ConnectionRefusal | null {
+    const peer =
+      peerName === null ? null : (this.#peers.get(peerName) ?? { name: peerName, entries: new LinkedList() });
+    const refusal = this.#makeRoom(peer);
+    if (refusal !== null) return refusal;
+    this.#openCount += 1;
+    const entry: ConnectionEntry = {
+      connection,
+      peer,
+      node: new ListNode(connection),
+      peerNode: new ListNode(connection),
+      standing: 'unknown',
+      activeAt: this.#clock.now(),
+    };
+    this.#entries.append(entry.node);
+    if (peer !== null) {
+      this.#peers.set(peer.name, peer);
+      peer.entries.append(entry.peerNode);
     }
-    this.#open += 1;
-    const peer = peerName === null ? null : this.#getOrCreatePeer(peerName);
-    const [unauthenticatedNode, peerNode] = [new ListNode(connection), peer === null ? null : new ListNode(connection)];
-    this.#unauthenticated.append(unauthenticatedNode);
-    if (peer !== null && peerNode !== null) peer.unauthenticated.append(peerNode);
-    connection.tableEntry = { connection, peer, unauthenticatedNode, peerNode, isUnauthenticated: true };
-    if (peer !== null) this.#enforcePeerShare(peer);
-    return true;
+    connection.entry = entry;
+    return null;
   }
 
-  /** Marks a connection as authenticated, because it has presented a valid key, session or signature. */
-  markAuthenticated({ tableEntry }: TableConnection): void {
-    if (tableEntry?.isUnauthenticated === true) this.#unlink(tableEntry);
+  /** Sets the standing of a connection. Has no effect on a closed connection. */
+  setStanding({ entry }: CapacityConnection, standing: Standing): void {
+    if (entry === null || entry.standing === standing || entry.standing === 'authenticated') return;
+    entry.standing = standing;
+    if (standing === 'authenticated') this.#unlink(entry);
   }
 
-  /** Removes a closed connection. Does nothing if the connection is not in the table. */
-  remove(connection: TableConnection): void {
-    const { tableEntry } = connection;
-    if (tableEntry === null) return;
-    connection.tableEntry = null;
-    this.#open -= 1;
-    if (tableEntry.isUnauthenticated) this.#unlink(tableEntry);
+  /** Records that a connection is not idle. Without calls, the oldest connection is closed first. */
+  touch({ entry }: CapacityConnection): void {
+    if (entry === null || entry.standing === 'authenticated') return;
+    entry.activeAt = this.#clock.now();
+    this.#entries.remove(entry.node);
+    this.#entries.append(entry.node);
+    if (entry.peer === null) return;
+    entry.peer.entries.remove(entry.peerNode);
+    entry.peer.entries.append(entry.peerNode);
   }
 
-  #close(connection: TableConnection, reason: DropReason): void {
-    this.remove(connection);
+  /** Removes a closed connection. May be called several times. */
+  disconnect(connection: CapacityConnection): void {
+    const { entry } = connection;
+    if (entry === null) return;
+    connection.entry = null;
+    this.#openCount -= 1;
+    if (entry.standing !== 'authenticated') this.#unlink(entry);
+  }
+
+  #makeRoom(peer: Peer | null): ConnectionRefusal | null {
+    const { maxConnections } = this.#limits;
+    // Two connections are closed for each new one, so that a peer above its share falls to it.
+    for (let closedCount = 0; closedCount < 2 && peer !== null; closedCount += 1) {
+      if (peer.entries.length < this.#maxConnectionsPerPeer || this.#openCount * 2 < maxConnections) break;
+      const closable = this.#findClosable(peer.entries);
+      if (closable !== null) this.#close(closable, 'address-share');
+      else if (closedCount === 0) return 'address-share';
+    }
+    if (this.#openCount < maxConnections) return null;
+    const connection =
+      this.#findClosable(this.#entries) ?? this.#findSlowest((body) => body.connection !== null)?.connection ?? null;
+    if (connection === null) return 'full';
+    this.#close(connection, 'full');
+    return null;
+  }
+
+  #findClosable(entries: LinkedList): CapacityConnection | null {
+    const idleSince = this.#clock.now() - MIN_SENDING_IDLE_MS;
+    let weak: CapacityConnection | null = null;
+    let idle: CapacityConnection | null = null;
+    for (let node = entries.first; node !== null; node = node.next) {
+      const { connection } = node;
+      const { entry } = connection;
+      if (entry === null || entry.standing === 'unknown') return connection;
+      if (entry.standing === 'weak') weak ??= connection;
+      if (entry.standing === 'sending' && entry.activeAt <= idleSince) idle ??= connection;
+    }
+    return weak ?? idle;
+  }
+
+  #close(connection: CapacityConnection, reason: ConnectionRefusal): void {
+    this.disconnect(connection);
     connection.close(reason);
   }
 
-  /**
-   * Closes at most two connections of a peer that exceeds its share. This method runs for each new connection of the
-   * peer, so the number of the peer's connections decreases to its share.
-   */
-  #enforcePeerShare({ unauthenticated }: Peer): void {
-    for (let closedCount = 0; closedCount < 2; closedCount += 1) {
-      const oldestConnection = unauthenticated.getFirst();
+  #unlink({ node, peer, peerNode }: ConnectionEntry): void {
+    this.#entries.remove(node);
+    if (peer === null) return;
+    peer.entries.remove(peerNode);
+    if (peer.entries.length === 0) this.#peers.delete(peer.name);
+  }
+
+  // Bodies
+
+  /** Starts to receive a body. Returns null if its owner has too many bodies, none of which is slow. */
+  open(newBody: NewBody & { readonly owner: null }): Body;
+  open(newBody: NewBody): Body | null;
+  open({ peer, owner, announcedBytes, connection }: NewBody): Body | null {
+    const group = this.#getGroup(peer, owner);
+    if (owner !== null && group !== null && group.readingCount >= this.#limits.maxBodiesPerOwner) {
+      const slowest = this.#findSlowest((body) => body.group === group);
+      if (slowest === null) return null;
+      this.#evict(slowest, 'share');
+    }
+    const body: Body = {
+      group,
+      isAuthenticated: owner !== null,
+      announcedBytes: announcedBytes ?? 0,
+      connection: connection ?? null,
+      onEvicted: ignoreEviction,
+      state: 'reading',
+      heldBytes: 0,
+      receivedBytes: 0,
+      wasPaused: false,
+      checkCount: 0,
+      previousBytes: 0,
+      earlierBytes: 0,
+      timedFrom: this.#clock.now(),
+      completedAt: 0,
+    };
+    if (group !== null) {
+      group.readingCount += 1;
+      if (group.bodyCount === 0) this.#groups.set(group.key, group);
+      group.bodyCount += 1;
+    }
+    this.#reading.add(body);
+    return body;
+  }
+
+  /** Holds received bytes until the body is released. If they do not fit, holds none and returns the reason. */
+  take(body: Body, bytes: number): BodyRefusal | null {
+    body.receivedBytes += bytes;
+    const { group } = body;
+    if (group !== null)
+      while (group.bytes + bytes > group.maxBytes) {
+        const slowest = this.#findSlowest((other) => other.group === group && other.heldBytes > 0);
+        if (slowest === null || slowest === body) return 'share';
+        this.#evict(slowest, 'share');
+      }
+    const maxBytes = this.#limits.maxBytes * getUsablePart(body);
+    while (this.#bytes + bytes > maxBytes) {
+      const victim = this.#findVictim(body);
+      if (victim === null || victim === body) return 'full';
+      this.#evict(victim, 'full');
+    }
+    body.heldBytes += bytes;
+    this.#bytes += bytes;
+    if (group !== null) group.bytes += bytes;
+    return null;
+  }
+
+  /** Records received bytes that are not held. */
+  discard(body: Body, bytes: number): void {
+    body.receivedBytes += bytes;
+  }
+
+  /** Records that the listener does not read, or reads again. Time limits start again when it reads again. */
+  setPaused(body: Body, isPaused: boolean): void {
+    if (body.state !== 'reading' && body.state !== 'paused') return;
+    body.state = isPaused ? 'paused' : 'reading';
+    body.wasPaused = true;
+    if (!isPaused) body.timedFrom = this.#clock.now();
+  }
+
+  /** Records the end of the body. Returns false if the listener processes too many requests. */
+  complete(body: Body): boolean {
+    if (this.isFull()) return false;
+    this.#stopReading(body);
+    body.state = 'complete';
+    body.completedAt = this.#clock.now();
+    this.#inFlight += 1;
+    return true;
+  }
+
+  /** Releases the bytes of a body that was answered, refused or given up. May be called several times. */
+  release(body: Body): void {
+    const { state, group, heldBytes } = body;
+    if (state === 'released') return;
+    if (state === 'complete') {
+      this.#inFlight -= 1;
+      this.#meanMs += (this.#clock.now() - body.completedAt - this.#meanMs) * NEWEST_WEIGHT;
+    } else this.#stopReading(body);
+    body.state = 'released';
+    body.onEvicted = ignoreEviction;
+    this.#bytes -= heldBytes;
+    if (group !== null) {
+      group.bytes -= heldBytes;
+      group.bodyCount -= 1;
+      if (group.bodyCount === 0) this.#groups.delete(group.key);
+    }
+    this.#notifyIfIdle();
+  }
+
+  /** Evicts bodies that are late and, above half of the bytes or connections, bodies below the least rate. */
+  check(): void {
+    const now = this.#clock.now();
+    const { maxBytes, maxConnections, bodyTimeoutMs } = this.#limits;
+    for (const body of [...this.#reading]) {
+      if (body.state !== 'reading') continue;
+      if (now - body.timedFrom >= bodyTimeoutMs) {
+        this.#evict(body, 'late');
+        continue;
+      }
+      if (body.wasPaused) {
+        body.wasPaused = false;
+        continue;
+      }
+      body.checkCount += 1;
+      const isSlow = isBelowLeastRate(body);
+      body.earlierBytes = body.previousBytes;
+      body.previousBytes = body.receivedBytes;
+      const isInTheWay =
+        (body.heldBytes > 0 && this.#bytes * 2 > maxBytes) ||
+        (body.connection !== null && this.#openCount * 2 > maxConnections);
+      if (isSlow && isInTheWay) this.#evict(body, 'slow');
+    }
+  }
+
+  #getGroup(peer: string | null, owner: string | number | null): Group | null {
+    const key = owner ?? peer;
+    if (key === null) return null;
+    const part = owner === null ? PEER_SHARE : OWNER_SHARE;
+    return (
+      this.#groups.get(key) ?? { key, maxBytes: this.#limits.maxBytes * part, readingCount: 0, bytes: 0, bodyCount: 0 }
+    );
+  }
+
+  /** Returns the body that must give way to `body`: an unauthenticated one first, then the slowest. */
+  #findVictim(body: Body): Body | null {
+    const slowest = this.#findSlowest((other) => !other.isAuthenticated && other.heldBytes > 0);
+    if (slowest !== null || !body.isAuthenticated) return slowest;
+    for (const other of this.#reading) if (!other.isAuthenticated && other.heldBytes > 0) return other;
+    return this.#findSlowest((other) => other.heldBytes > 0);
+  }
+
+  /** Returns the slowest of the bodies that were read for `GRACE_CHECKS`, or null. */
+  #findSlowest(matches: (body: Body) => boolean): Body | null {
+    let slowest: Body | null = null;
+    for (const body of this.#reading)
       if (
-        oldestConnection === null ||
-        unauthenticated.length <= this.#maxPerPeer ||
-        this.#open * 2 <= this.#maxConnections
+        body.state === 'reading' &&
+        body.checkCount >= GRACE_CHECKS &&
+        matches(body) &&
+        (slowest === null || countRecentBytes(body) < countRecentBytes(slowest))
       )
-        return;
-      this.#close(oldestConnection, 'address-share');
-    }
+        slowest = body;
+    return slowest;
   }
 
-  #unlink(entry: TableEntry): void {
-    entry.isUnauthenticated = false;
-    this.#unauthenticated.remove(entry.unauthenticatedNode);
-    if (entry.peer === null || entry.peerNode === null) return;
-    entry.peer.unauthenticated.remove(entry.peerNode);
-    if (entry.peer.unauthenticated.length === 0) this.#peers.delete(entry.peer.name);
+  #evict(body: Body, reason: Eviction): void {
+    const { onEvicted } = body;
+    this.release(body);
+    onEvicted(reason);
   }
 
-  #getOrCreatePeer(name: string): Peer {
-    let peer = this.#peers.get(name);
-    if (peer === undefined) {
-      peer = { name, unauthenticated: new LinkedList() };
-      this.#peers.set(name, peer);
-    }
-    return peer;
-  }
-}
-
-class ListNode {
-  readonly connection: TableConnection;
-  previousNode: ListNode | null = null;
-  nextNode: ListNode | null = null;
-
-  constructor(connection: TableConnection) {
-    this.connection = connection;
-  }
-}
-
-/**
- * A doubly linked list. A `Set` would not be sufficient: an access to its first element takes time for each deleted
- * element before this element.
- */
-class LinkedList {
-  #firstNode: ListNode | null = null;
-  #lastNode: ListNode | null = null;
-  length = 0;
-
-  getFirst(): TableConnection | null {
-    return this.#firstNode === null ? null : this.#firstNode.connection;
+  #stopReading(body: Body): void {
+    if (this.#reading.delete(body) && body.group !== null) body.group.readingCount -= 1;
   }
 
-  append(node: ListNode): void {
-    node.previousNode = this.#lastNode;
-    if (this.#lastNode === null) this.#firstNode = node;
-    else this.#lastNode.nextNode = node;
-    this.#lastNode = node;
-    this.length += 1;
-  }
+  // Requests
 
-  /** Removes a node of this list. */
-  remove(node: ListNode): void {
-    if (node.previousNode === null) this.#firstNode = node.nextNode;
-    else node.previousNode.nextNode = node.nextNode;
-    if (node.nextNode === null) this.#lastNode = node.previousNode;
-    else node.nextNode.previousNode = node.previousNode;
-    node.previousNode = null;
-    node.nextNode = null;
-    this.length -= 1;
-  }
-}
-
-// Sheds load: counts requests in flight, measures their duration and the bytes of their bodies, and decides whether to
-// admit a new request. A request is being read while its body arrives. A request is in flight from the end of its body
-// to its response.
-//
-// Guarantees: at most `maxInFlight` requests are in flight. A client that sends its bodies slowly can use up only the
-// limit of incomplete requests of its own account. The bodies of all requests together have at most `maxBufferedBytes`
-// bytes, and the bodies of one account have at most half of this number. Clients are advised to retry a shed request
-// after the mean duration of a request. By Little's law, the average number of requests that complete within this time
-// is the number of requests in flight.
-
-/** The weight of the newest request in the moving average of the duration. */
-const NEWEST_WEIGHT = 0.05;
-
-/** The use of capacity by one account. */
-interface AccountUsage {
-  readingCount: number;
-  bytes: number;
-}
-
-/** The use of capacity by one request, from the start of its body to its response. */
-export interface AdmittedRequest {
-  readonly usage: AccountUsage;
-  bytes: number;
-  /** The time at which the body was complete, in milliseconds since the epoch; null while the body arrives. */
-  bodyReadAt: number | null;
-}
-
-/** The limit that a body exceeds: the limit of all requests, or the limit of the account. */
-export type BodyRefusal = 'overloaded' | 'too-many-bodies';
-
-export interface RequestLimits {
-  /** The maximum number of requests in flight. Requests above this limit are shed. */
-  readonly maxInFlight: number;
-  /**
-   * The maximum number of requests of one account whose body is still arriving. Requests of the account above this
-   * limit are refused.
-   */
-  readonly maxConcurrentReadsPerAccount: number;
-  /**
-   * The maximum number of bytes in the bodies of all unanswered requests. Requests above this limit are shed. The limit
-   * of one account is half of this number.
-   */
-  readonly maxBufferedBytes: number;
-}
-
-export class RequestLimiter {
-  readonly #limits: RequestLimits;
-  readonly #loadSignal: LoadSignal;
-  /** Usage by account id, with an entry for each account that has sent a request. */
-  readonly #usageByAccount = new Map<number, AccountUsage>();
-  /** The number of requests that wait for the lookup of their key or for a token of their throttle. */
-  #pendingSteps = 0;
-  #reading = 0;
-  #inFlight = 0;
-  #bytes = 0;
-  #meanMs = 0;
-  #onIdle: (() => void) | null = null;
-
-  constructor(limits: RequestLimits, loadSignal: LoadSignal) {
-    this.#limits = limits;
-    this.#loadSignal = loadSignal;
+  /** Returns true if a request would be refused whatever its size. */
+  isFull(): boolean {
+    return this.#inFlight >= this.#limits.maxInFlight;
   }
 
   /**
-   * Returns null if the request is admitted. Otherwise returns the time after which the client should retry, in
-   * milliseconds.
+   * Returns the time after which a refused client should repeat its request: the mean duration of a request. By
+   * Little's law, the average number of requests that complete within this time is the number of requests in flight.
    */
-  getRetryAfterMs(): number | null {
-    if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.computeAdvisedWaitMs();
-    const shedDecision = this.#loadSignal();
-    return shedDecision.isOverloaded ? shedDecision.retryAfterMs : null;
-  }
-
-  /** Returns the time after which a client should retry a shed request, in milliseconds. */
-  computeAdvisedWaitMs(): number {
+  get advisedWaitMs(): number {
     return Math.max(1, this.#meanMs);
   }
 
-  /**
-   * Waits for a step that precedes the reading of the body, then calls `next` with the result of the step. A drain
-   * waits for the step and for `next`. Rejects with the error of the step or of `next`.
-   */
+  /** Waits for a step before a body, then calls `next`. Rejects with the error of either. */
   async trackStep<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
     this.#pendingSteps += 1;
     try {
@@ -272,155 +444,72 @@ export class RequestLimiter {
     }
   }
 
-  /** Admits a request, whose body is then read. Returns null if its account has reached `maxConcurrentReadsPerAccount`. */
-  startReading(accountId: number): AdmittedRequest | null {
-    let usage = this.#usageByAccount.get(accountId);
-    if (usage === undefined) {
-      usage = { readingCount: 0, bytes: 0 };
-      this.#usageByAccount.set(accountId, usage);
-    }
-    if (usage.readingCount >= this.#limits.maxConcurrentReadsPerAccount) return null;
-    usage.readingCount += 1;
-    this.#reading += 1;
-    return { usage, bytes: 0, bodyReadAt: null };
-  }
-
-  /**
-   * Reserves capacity for received bytes of the body until the request finishes. If the bytes exceed a limit, reserves
-   * nothing and returns the limit.
-   */
-  reserveBytes(request: AdmittedRequest, bytes: number): BodyRefusal | null {
-    const { maxBufferedBytes } = this.#limits;
-    if (this.#bytes + bytes > maxBufferedBytes) return 'overloaded';
-    if (request.usage.bytes + bytes > maxBufferedBytes / 2) return 'too-many-bodies';
-    request.bytes += bytes;
-    request.usage.bytes += bytes;
-    this.#bytes += bytes;
-    return null;
-  }
-
-  /** Records that the body is complete. Returns true if the request is now in flight, and false if it must be shed. */
-  startProcessing(request: AdmittedRequest, now: number): boolean {
-    if (this.#isFull()) return false;
-    request.bodyReadAt = now;
-    request.usage.readingCount -= 1;
-    this.#reading -= 1;
-    this.#inFlight += 1;
-    return true;
-  }
-
-  /** Removes a request that was answered or whose client disconnected. */
-  finishRequest({ usage, bytes, bodyReadAt }: AdmittedRequest, now: number): void {
-    usage.bytes -= bytes;
-    this.#bytes -= bytes;
-    if (bodyReadAt === null) {
-      usage.readingCount -= 1;
-      this.#reading -= 1;
-    } else {
-      this.#inFlight -= 1;
-      this.#meanMs += (now - bodyReadAt - this.#meanMs) * NEWEST_WEIGHT;
-    }
+  /** Calls `run` as soon as no step is pending and no body is being received or processed. */
+  runWhenIdle(run: () => void): void {
+    this.#onIdle = run;
     this.#notifyIfIdle();
   }
 
-  /** Calls `run` as soon as no request waits, is being read or is in flight. */
-  runWhenIdle(run: () => void): void {
-    if (this.#isIdle()) run();
-    else this.#onIdle = run;
-  }
-
   #notifyIfIdle(): void {
-    if (this.#onIdle === null || !this.#isIdle()) return;
+    if (this.#onIdle === null || this.#pendingSteps > 0 || this.#reading.size > 0 || this.#inFlight > 0) return;
     const run = this.#onIdle;
     this.#onIdle = null;
     run();
   }
+}
 
-  #isFull(): boolean {
-    return this.#inFlight >= this.#limits.maxInFlight;
+class ListNode {
+  readonly connection: CapacityConnection;
+  previous: ListNode | null = null;
+  next: ListNode | null = null;
+
+  constructor(connection: CapacityConnection) {
+    this.connection = connection;
+  }
+}
+
+/** A doubly linked list. The first element of a `Set` takes time for each element that was deleted before it. */
+class LinkedList {
+  first: ListNode | null = null;
+  #last: ListNode | null = null;
+  length = 0;
+
+  append(node: ListNode): void {
+    node.previous = this.#last;
+    if (this.#last === null) this.first = node;
+    else this.#last.next = node;
+    this.#last = node;
+    this.length += 1;
   }
 
-  #isIdle(): boolean {
-    return this.#pendingSteps === 0 && this.#reading === 0 && this.#inFlight === 0;
+  remove(node: ListNode): void {
+    if (node.previous === null) this.first = node.next;
+    else node.previous.next = node.next;
+    if (node.next === null) this.#last = node.previous;
+    else node.next.previous = node.previous;
+    node.previous = null;
+    node.next = null;
+    this.length -= 1;
   }
 }
 
-/**
- * Decides whether the server sheds a request. `getRetryAfterMs` calls the function for each request, so the function
- * must be fast.
- */
-export type LoadSignal = () => ShedDecision;
-type ShedDecision = { readonly isOverloaded: false } | { readonly isOverloaded: true; readonly retryAfterMs: number };
+const ignoreEviction = (): void => undefined;
 
-/**
- * Creates a signal that sheds load while `waitMs` returns more than `maxWaitMs`. The signal advises clients to retry
- * after the time that `waitMs` returns.
- */
-export function createLoadSignal(maxWaitMs: number, waitMs: () => number): LoadSignal {
-  return () => {
-    const retryAfterMs = waitMs();
-    return retryAfterMs > maxWaitMs ? { isOverloaded: true, retryAfterMs } : { isOverloaded: false };
-  };
+function isSmall({ announcedBytes, receivedBytes }: Body): boolean {
+  return announcedBytes <= SMALL_BODY_BYTES && receivedBytes <= SMALL_BODY_BYTES;
 }
 
-// The maximum number of connections of each listener depends on the process's limit of open files. The descriptors that
-// the store, delivery and the SMTP listener need are subtracted first.
-
-/** The maximum number of connections of each listener if the limit of open files is sufficient. */
-export const MAX_CONNECTIONS = { public: 10_000, operator: 1_000, events: 512 } as const;
-/** Descriptors for files and connections of the store, threads, pipes, resolvers, and commands of operators. */
-const RESERVED_DESCRIPTORS = 128;
-/** The minimum number of connections of each listener, for any limit of open files. */
-const MIN_CONNECTIONS = 8;
-
-export type ConnectionLimitByListener = Readonly<Record<keyof typeof MAX_CONNECTIONS, number>>;
-
-/**
- * Divides the file descriptors among the listeners. `limit` is the limit of the process, and `otherDescriptorCount` is
- * the number that delivery and the SMTP listener use. Each listener gets its maximum. If the descriptors are not
- * sufficient, each listener gets the same fraction of its maximum, but at least `MIN_CONNECTIONS`.
- */
-export function divideDescriptors(limit: number, otherDescriptorCount: number): ConnectionLimitByListener {
-  const maxTotal = MAX_CONNECTIONS.public + MAX_CONNECTIONS.operator + MAX_CONNECTIONS.events;
-  // If the limit is low, half of the descriptors remain for the store and delivery.
-  const availableDescriptors = Math.max(
-    limit - RESERVED_DESCRIPTORS - otherDescriptorCount,
-    limit / 2 - MIN_CONNECTIONS,
-  );
-  const fraction = Math.min(1, availableDescriptors / maxTotal);
-  const scaleToFraction = (maxConnections: number): number =>
-    Math.max(MIN_CONNECTIONS, Math.floor(maxConnections * fraction));
-  return {
-    public: scaleToFraction(MAX_CONNECTIONS.public),
-    operator: scaleToFraction(MAX_CONNECTIONS.operator),
-    events: scaleToFraction(MAX_CONNECTIONS.events),
-  };
+/** Returns the part of all bytes up to which the body may use bytes. */
+function getUsablePart(body: Body): number {
+  if (isSmall(body)) return 1;
+  return 1 - (body.isAuthenticated ? SMALL_RESERVE : RESERVE);
 }
 
-/**
- * Returns the process's limit of open file descriptors. Returns Infinity if there is no limit or the limit cannot be
- * read.
- */
-export function readDescriptorLimit(): number {
-  try {
-    const line = readFileSync('/proc/self/limits', 'latin1')
-      .split('\n')
-      .find((candidate) => candidate.startsWith('Max open files'));
-    if (line !== undefined) return parseLimit(line.slice('Max open files'.length).trim().split(' ')[0]);
-  } catch {
-    // Only Linux has this file. On every POSIX system, the report of Node.js contains the limit.
-  }
-  // Without this option, the report would resolve the host name of each peer.
-  Reflect.set(process.report, 'excludeNetwork', true);
-  const report: unknown = process.report.getReport();
-  return parseLimit(String(readMember(readMember(readMember(report, 'userLimits'), 'open_files'), 'soft')));
+function countRecentBytes({ receivedBytes, earlierBytes }: Body): number {
+  return receivedBytes - earlierBytes;
 }
 
-function parseLimit(text: string | undefined): number {
-  const limit = Number(text);
-  return Number.isSafeInteger(limit) && limit > 0 ? limit : Number.POSITIVE_INFINITY;
-}
-
-function readMember(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+function isBelowLeastRate(body: Body): boolean {
+  const leastBytes = ((isSmall(body) ? LEAST_SMALL_RATE : LEAST_RATE) * 2 * CHECK_INTERVAL_MS) / 1_000;
+  return body.checkCount >= GRACE_CHECKS && countRecentBytes(body) < leastBytes;
 }

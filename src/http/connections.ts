@@ -3,7 +3,7 @@
  * bytes that are not HTTP. Each HTTP listener of the service has its own instance.
  *
  * Guarantees: every socket always has an error listener, so a connection reset never ends the process. There are at
- * most `maxConnections` connections, and `ConnectionTable` decides which connection is closed. A connection with more
+ * most `maxConnections` connections, and `Capacity` decides which connection is closed. A connection with more
  * than `maxUnanswered` unanswered requests is paused until only half of `maxUnanswered` requests are unanswered. Paused
  * unauthenticated connections are resumed one at a time, one per `unauthenticatedReadIntervalMs`, so requests without a
  * key cannot use all processor time. If a client does not read a pending response for `unreadResponseTimeoutMs`, its
@@ -20,7 +20,7 @@ import type { Clock } from '../clock.ts';
 import { toPeerNetwork } from '../model/address.ts';
 import type { DropReason } from '../model/events.ts';
 import { isTlsServer } from '../node-http.ts';
-import { ConnectionTable, type TableConnection } from './capacity.ts';
+import type { Body, Capacity, CapacityConnection } from './capacity.ts';
 import type { TrustedProxies } from './trusted-proxies.ts';
 
 export interface ConnectionLimits {
@@ -61,35 +61,10 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   timeoutCheckMs: 1_000,
 };
 
-/** The methods of `Connections` that HTTP listeners call. */
-export interface HttpConnections {
-  /**
-   * Applies the limits to the connections of a server. The caller must first add request listeners to the server, and
-   * must call this method before the server listens.
-   */
-  attach(server: Server): void;
-  /**
-   * Marks the connection of a socket as authenticated, because the client has presented a valid key or session, or a
-   * message with a valid signature.
-   */
-  markAuthenticated(socket: Duplex): void;
-  /** Sends a complete HTTP response after all pending responses, then closes the connection. */
-  endWithResponse(socket: Duplex, response: string | Buffer): void;
-  /**
-   * Handles the event `clientError`: the bytes are not HTTP, the headers are too large, or a timeout has elapsed. Calls
-   * `createResponse` if a response can be sent, and closes the connection.
-   */
-  handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => string | Buffer): void;
-  /**
-   * Closes all connections, including those with an incomplete TLS handshake, which `closeAllConnections` of node:http
-   * ignores.
-   */
-  closeAll(): void;
-}
-
 export interface ConnectionParts {
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
+  readonly capacity: Capacity;
   /** Returns true if the connection limit per peer does not apply to the address. */
   readonly isExemptFromPeerShare: (address: string) => boolean;
   /** Called when a limit closes a connection. The callback must not throw. */
@@ -112,7 +87,7 @@ const KEEP_ALIVE_SLACK_MS = 1_000;
 /** The maximum time to send a response to bytes that are not HTTP. */
 const MAX_FLUSH_MS = 2_000;
 
-interface Connection extends TableConnection {
+interface Connection extends CapacityConnection {
   /** The TCP socket. With TLS, the TLS socket uses this socket. */
   readonly tcpSocket: Socket;
   /** The socket that node:http uses: the TLS socket, or the TCP socket without TLS. */
@@ -121,6 +96,8 @@ interface Connection extends TableConnection {
   /** True after two or more requests were unanswered at the same time. */
   isPipelining: boolean;
   unansweredCount: number;
+  /** The body of the newest request. */
+  body: Body | null;
   newestResponse: ServerResponse | null;
   /**
    * The time at which unanswered requests paused the connection, in milliseconds since the epoch; null if it is not
@@ -143,12 +120,12 @@ interface Connection extends TableConnection {
 const ignoreEvent = (): void => undefined;
 
 /** The connections of one listener. */
-export class Connections implements HttpConnections {
+export class Connections {
   readonly #limits: ConnectionLimits;
   readonly #clock: Clock;
   readonly #isExemptFromPeerShare: (address: string) => boolean;
   readonly #onDrop: (reason: DropReason) => void;
-  readonly #table: ConnectionTable;
+  readonly #capacity: Capacity;
   readonly #connections = new Set<Connection>();
   readonly #bySocket = new WeakMap<Duplex, Connection>();
   /** Connections with an incomplete TLS handshake. The key of a connection is the result of `formatConnectionId`. */
@@ -161,14 +138,18 @@ export class Connections implements HttpConnections {
   /** True if the server listens on a unix socket, whose connections have no remote address. */
   #isUnixListener = false;
 
-  constructor({ limits, clock, isExemptFromPeerShare, onDrop }: ConnectionParts) {
+  constructor({ limits, clock, capacity, isExemptFromPeerShare, onDrop }: ConnectionParts) {
     this.#limits = limits;
     this.#clock = clock;
     this.#isExemptFromPeerShare = isExemptFromPeerShare;
     this.#onDrop = onDrop;
-    this.#table = new ConnectionTable(limits.maxConnections);
+    this.#capacity = capacity;
   }
 
+  /**
+   * Applies the limits to the connections of a server. The caller must first add request listeners to the server, and
+   * must call this method before the server listens.
+   */
   attach(server: Server): void {
     const { keepAliveTimeoutMs, timeoutCheckMs } = this.#limits;
     server.keepAliveTimeout = keepAliveTimeoutMs;
@@ -211,15 +192,28 @@ export class Connections implements HttpConnections {
     server.on('close', () => cancel());
   }
 
+  /**
+   * Marks the connection of a socket as authenticated, because the client has presented a valid key or session, or a
+   * message with a valid signature.
+   */
   markAuthenticated(socket: Duplex): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.isAuthenticated) return;
     connection.isAuthenticated = true;
-    this.#table.markAuthenticated(connection);
+    this.#capacity.setStanding(connection, 'authenticated');
     if (connection.newestResponse !== null)
       announceKeepAlive(connection.newestResponse, this.#limits.keepAliveTimeoutMs);
   }
 
+  /** Counts the time of a body only while its connection is read. */
+  trackBody(socket: Duplex, body: Body): void {
+    const connection = this.#bySocket.get(socket);
+    if (connection === undefined) return;
+    connection.body = body;
+    if (connection.pausedAt !== null) this.#capacity.setPaused(body, true);
+  }
+
+  /** Sends a complete HTTP response after all pending responses, then closes the connection. */
   endWithResponse(socket: Duplex, response: string | Buffer): void {
     const connection = this.#bySocket.get(socket);
     const run = () => this.#sendAndClose(socket, response);
@@ -227,7 +221,11 @@ export class Connections implements HttpConnections {
     else connection.finalAction = { maxPending: 0, run };
   }
 
-  handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => string | Buffer): void {
+  /**
+   * Handles the event `clientError`: the bytes are not HTTP, the headers are too large, or a timeout has elapsed. Calls
+   * `createResponse` if a response can be sent, and closes the connection, without a response if it returns null.
+   */
+  handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => Buffer | null): void {
     if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
       socket.destroy();
       return;
@@ -256,6 +254,10 @@ export class Connections implements HttpConnections {
     stopReading(connection.httpSocket);
   }
 
+  /**
+   * Closes all connections, including those with an incomplete TLS handshake, which `closeAllConnections` of node:http
+   * ignores.
+   */
   closeAll(): void {
     for (const { tcpSocket } of this.#connections) tcpSocket.destroy();
   }
@@ -269,12 +271,13 @@ export class Connections implements HttpConnections {
       return null;
     }
     const connection: Connection = {
-      tableEntry: null,
+      entry: null,
       tcpSocket: socket,
       httpSocket: socket,
       isAuthenticated: false,
       isPipelining: false,
       unansweredCount: 0,
+      body: null,
       newestResponse: null,
       pausedAt: null,
       sentBytes: 0,
@@ -290,12 +293,16 @@ export class Connections implements HttpConnections {
     // The peers of a unix socket are proxies on this machine.
     const isExempt = remoteAddress === undefined || this.#isExemptFromPeerShare(remoteAddress);
     const peer = isExempt ? null : toPeerNetwork(remoteAddress);
-    if (!this.#table.add(connection, peer)) return null;
+    const refusal = this.#capacity.connect(connection, peer);
+    if (refusal !== null) {
+      connection.close(refusal);
+      return null;
+    }
     this.#connections.add(connection);
     this.#bySocket.set(socket, connection);
     const connectionId = formatConnectionId(socket);
     socket.once('close', () => {
-      this.#table.remove(connection);
+      this.#capacity.disconnect(connection);
       this.#connections.delete(connection);
       if (this.#handshakes.get(connectionId) === connection) this.#handshakes.delete(connectionId);
       this.#removePausedConnection(connection);
@@ -328,6 +335,7 @@ export class Connections implements HttpConnections {
     const connection = this.#bySocket.get(request.socket);
     if (connection === undefined) return;
     connection.newestResponse = response;
+    connection.body = null;
     connection.unansweredCount += 1;
     connection.checksWithoutRequest = 0;
     response.once('close', () => this.#onResponseClosed(connection));
@@ -376,6 +384,7 @@ export class Connections implements HttpConnections {
     const { httpSocket, finalAction } = connection;
     if (httpSocket.destroyed || finalAction !== null) return;
     this.#removePausedConnection(connection);
+    if (connection.body !== null) this.#capacity.setPaused(connection.body, false);
     startReading(httpSocket);
   }
 
@@ -390,6 +399,7 @@ export class Connections implements HttpConnections {
     }
     this.#paused.add(connection);
     connection.pausedAt = this.#clock.now();
+    if (connection.body !== null) this.#capacity.setPaused(connection.body, true);
     stopReading(connection.httpSocket);
   }
 
@@ -439,8 +449,12 @@ export class Connections implements HttpConnections {
     else socket.setTimeout(0);
   }
 
-  #sendAndClose(socket: Duplex, response: string | Buffer): void {
+  #sendAndClose(socket: Duplex, response: string | Buffer | null): void {
     if (socket.destroyed) return;
+    if (response === null) {
+      socket.destroy();
+      return;
+    }
     // After CONNECT, node:http has removed its error listener. After a failed TLS handshake, it has not added one.
     socket.on('error', ignoreEvent);
     socket.end(response, () => socket.destroy());

@@ -288,3 +288,16 @@ export function getRefusalDetail(refusal: ValidationFault): string | null {
       return refusal.fields.join(', ');
   }
 }
+
+/** Returns the answer with an error. */
+export function createErrorAnswer(
+  code: ErrorCode,
+  detail: string | null = null,
+  headers: Readonly<Record<string, string | number>> = {},
+) {
+  return {
+    status: getErrorEntry(code).status,
+    headers: { ...headers, 'Content-Type': 'application/json' },
+    body: createErrorBody(code, detail),
+  };
+}

@@ -9,41 +9,21 @@ import type { FoundKeys } from '../model/account.ts';
 import type { Publish } from '../model/events.ts';
 import type { ListenAddress } from '../model/listen-address.ts';
 import type { AcceptResult, NewMessage } from '../model/message.ts';
-import type { LoadSignal, RequestLimits } from './capacity.ts';
-import { CONNECTION_LIMITS, type ConnectionLimits } from './connections.ts';
 import type { ApiKeyCache } from './keys.ts';
+import { SERVER_LIMITS, type ServerLimits } from './server.ts';
 import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
-export interface ListenerLimits extends ConnectionLimits, RequestLimits {
-  /**
-   * The maximum time to receive the headers of a request. For the first request of a connection, this time starts when
-   * the connection opens.
-   */
-  readonly headersTimeoutMs: number;
-  /** The maximum time to receive a complete request. */
-  readonly requestTimeoutMs: number;
-  /**
-   * The maximum time for which a refused body is read and discarded, so that the client receives the response before
-   * the connection is closed.
-   */
-  readonly maxLingerMs: number;
-  /** The maximum size of the request line and headers. */
-  readonly maxHeaderBytes: number;
-  /** The interval between two checks of the certificate files for changes. */
-  readonly certificatePollMs: number;
-}
-
-export const LISTENER_LIMITS: ListenerLimits = {
-  ...CONNECTION_LIMITS,
-  headersTimeoutMs: 10_000,
-  requestTimeoutMs: 30_000,
-  maxLingerMs: 2_000,
-  maxHeaderBytes: 16_384,
+/** The limits of the public listener. The bodies of one account may use half of the bytes. */
+export const LISTENER_LIMITS: ServerLimits = {
+  ...SERVER_LIMITS,
   maxInFlight: 2_000,
-  maxConcurrentReadsPerAccount: 200,
-  maxBufferedBytes: 256 * 1_048_576,
-  certificatePollMs: 1_000,
+  maxBytes: 256 * 1_048_576,
 };
+
+/** Decides whether a request is shed. It is called for each request, so it must be fast. */
+export type LoadSignal = () =>
+  | { readonly isOverloaded: false }
+  | { readonly isOverloaded: true; readonly retryAfterMs: number };
 
 export interface ListenerOptions {
   readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes' | 'trustedProxies'>;
@@ -70,7 +50,7 @@ export interface ListenerOptions {
   /** Returns true if the domain is authenticated for the account. `domain` has the form of `Address.domain`. */
   readonly domains: { isAuthenticated(accountId: number, domain: string): boolean };
   readonly publish: Publish;
-  readonly limits?: Partial<ListenerLimits>;
+  readonly limits?: Partial<ServerLimits>;
 }
 
 export interface Listener {

@@ -1,114 +1,9 @@
-/**
- * Reads requests and writes responses of the public listener: status, headers and bodies.
- *
- * Guarantees: all errors have the same body format. If a request body was not read, the connection is closed only
- * after a delay, so that the client can read the response. During a drain, every response closes its connection.
- */
+/** The headers and bodies of requests and responses of the public listener. Each function takes linear time. */
 import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '../clock.ts';
+import type { IncomingMessage } from 'node:http';
 import type { RemainingLimits } from '../model/message.ts';
 import { REQUEST_FIELDS } from '../model/submission.ts';
-import type { BodyRefusal } from './capacity.ts';
-import { createErrorBody, type ErrorCode, getErrorEntry } from './errors.ts';
 import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
-
-/** The length of the body `{"result":{"id":"…"}}` with an id of 36 characters. */
-const CREATED_BYTES = 56;
-
-export class ResponseWriter {
-  readonly #clock: Clock;
-  readonly #maxLingerMs: number;
-  readonly #maxLingerBytes: number;
-  #isDraining = false;
-
-  constructor(clock: Clock, maxLingerMs: number, maxLingerBytes: number) {
-    this.#clock = clock;
-    this.#maxLingerMs = maxLingerMs;
-    this.#maxLingerBytes = maxLingerBytes;
-  }
-
-  get isDraining(): boolean {
-    return this.#isDraining;
-  }
-
-  /** Adds `Connection: close` to every subsequent response. */
-  startDraining(): void {
-    this.#isDraining = true;
-  }
-
-  /** Sends status 201 with the id. Modifies `headers`. */
-  sendCreated(res: ServerResponse, id: string, headers: ResponseHeaders): void {
-    headers['Content-Type'] = 'application/json';
-    headers['Content-Length'] = CREATED_BYTES;
-    if (this.#isDraining) headers.Connection = 'close';
-    res.writeHead(201, headers);
-    // With the encoding `latin1`, Node.js sends the headers and the body in one write.
-    res.end(`{"result":{"id":"${id}"}}`, 'latin1');
-  }
-
-  /** Sends status 200 for a health check. */
-  sendOk(res: ServerResponse, message: string): void {
-    const body = JSON.stringify({ result: 'ok', message });
-    const headers: ResponseHeaders = {
-      'Content-Type': 'application/json',
-      'Content-Length': Buffer.byteLength(body),
-      'Cache-Control': 'no-store',
-    };
-    if (this.#isDraining) headers.Connection = 'close';
-    res.writeHead(200, headers);
-    res.end(body);
-  }
-
-  /** Sends an error of the error registry. Modifies `headers`. */
-  sendError(
-    req: IncomingMessage,
-    res: ServerResponse,
-    code: ErrorCode,
-    detail: string | null,
-    headers: ResponseHeaders,
-  ): void {
-    const body = createErrorBody(code, detail);
-    const hasUnreadBody = !req.complete && hasBody(req);
-    headers['Content-Type'] = 'application/json';
-    headers['Content-Length'] = body.length;
-    if (hasUnreadBody || this.#isDraining) headers.Connection = 'close';
-    res.writeHead(getErrorEntry(code).status, headers);
-    // A client that waits for 100 Continue and receives an error sends no body (RFC 9110 section 10.1.1).
-    const isBodyExpected = req.headers.expect === undefined || req.readableFlowing !== null;
-    if (!hasUnreadBody || !isBodyExpected) {
-      res.end(body);
-      return;
-    }
-    res.write(body);
-    this.#discardBody(req, res);
-  }
-
-  /**
-   * Discards the remaining body up to limits of time and size, then closes the connection. If a connection with unread
-   * bytes is closed, it is reset, and the client can lose the response (RFC 9112 section 9.6).
-   */
-  #discardBody(req: IncomingMessage, res: ServerResponse): void {
-    let remainingBytes = this.#maxLingerBytes;
-    let isFinished = false;
-    const endResponse = () => {
-      if (isFinished) return;
-      isFinished = true;
-      cancel();
-      res.end();
-    };
-    const cancel = this.#clock.after(this.#maxLingerMs, endResponse);
-    req.on('data', (chunk: Buffer) => {
-      remainingBytes -= chunk.length;
-      if (remainingBytes < 0) endResponse();
-    });
-    req.on('end', endResponse);
-    req.on('error', endResponse);
-  }
-}
-
-// Functions for request headers and request targets. node:http provides no such functions. Each function takes linear
-// time.
 
 /**
  * Returns the number of headers with the name `name`, which the caller passes in lower case. `rawHeaders` contains
@@ -205,70 +100,6 @@ export function addRateLimitHeaders(
   if (policy === '') return;
   headers['RateLimit-Policy'] = policy;
   headers.RateLimit = remainingText;
-}
-
-// Reads a request body up to a limit and decodes it strictly.
-//
-// Guarantees: the reader buffers at most `maxBytes`, and twice as many bytes while it joins the chunks of a body. After
-// a refusal, further bytes are discarded. Invalid UTF-8 is an error and is never replaced by U+FFFD. The callback is
-// called exactly once.
-
-/**
- * The bytes of a body, or the reason why they were not read: the body is too large, a limit is exceeded, or the client
- * disconnected.
- */
-export type BodyResult = Buffer | 'body-too-large' | BodyRefusal | 'aborted';
-
-const EMPTY_BODY = Buffer.alloc(0);
-
-/** Returns true if the headers announce a body (RFC 9112 section 6.3). */
-function hasBody(req: IncomingMessage): boolean {
-  const contentLength = req.headers['content-length'];
-  return req.headers['transfer-encoding'] !== undefined || (contentLength !== undefined && contentLength !== '0');
-}
-
-/** Returns true if Content-Length is greater than `maxBytes`. */
-export function contentLengthExceeds(req: IncomingMessage, maxBytes: number): boolean {
-  const contentLength = req.headers['content-length'];
-  return contentLength !== undefined && Number(contentLength) > maxBytes;
-}
-
-/**
- * Reads a body of at most `maxBytes`. Calls `reserveBytes` for each chunk. If the body is refused, discards its
- * remaining bytes without pausing the request.
- */
-export function readBody(
-  req: IncomingMessage,
-  maxBytes: number,
-  reserveBytes: (bytes: number) => BodyRefusal | null,
-  onBody: (body: BodyResult) => void,
-): void {
-  let firstChunk: Buffer | null = null;
-  let chunks: Buffer[] | null = null;
-  let sizeBytes = 0;
-  let isDone = false;
-  const completeBody = (body: BodyResult): void => {
-    isDone = true;
-    firstChunk = null;
-    chunks = null;
-    onBody(body);
-  };
-  req.on('data', (chunk: Buffer) => {
-    if (isDone) return;
-    sizeBytes += chunk.length;
-    const fault = sizeBytes > maxBytes ? 'body-too-large' : reserveBytes(chunk.length);
-    if (fault !== null) completeBody(fault);
-    else if (firstChunk === null) firstChunk = chunk;
-    else if (chunks === null) chunks = [firstChunk, chunk];
-    else chunks.push(chunk);
-  });
-  req.on('end', () => {
-    if (!isDone) completeBody(chunks === null ? (firstChunk ?? EMPTY_BODY) : Buffer.concat(chunks, sizeBytes));
-  });
-  // The event `error` occurs only if the connection ends before the end of the body.
-  req.on('error', () => {
-    if (!isDone) completeBody('aborted');
-  });
 }
 
 /**
@@ -386,4 +217,13 @@ function isAllowedInHeader(name: string): boolean {
     if (!isLetter && !(codeUnit >= 0x30 && codeUnit <= 0x39) && codeUnit !== 0x2d && codeUnit !== 0x5f) return false;
   }
   return true;
+}
+
+/**
+ * Returns true for Transfer-Encoding in HTTP/1.0, whose framing is faulty (RFC 9112 section 6.1): a proxy that does not
+ * know the field takes the body for the next request. Node accepts it. Node alone limits chunk extensions, to 16 KiB
+ * for each chunk; a lower limit would need a parser of our own.
+ */
+export function hasFaultyFraming({ httpVersionMinor, headers }: Pick<IncomingMessage, 'httpVersionMinor' | 'headers'>) {
+  return httpVersionMinor === 0 && headers['transfer-encoding'] !== undefined;
 }

@@ -12,28 +12,24 @@ import type { Account, ApiKey } from '../model/account.ts';
 import { toPeerNetwork } from '../model/address.ts';
 import type { AcceptResult, NewMessage, RemainingLimits } from '../model/message.ts';
 import { requiresAuthenticatedSender, validateSubmission } from '../model/submission.ts';
-import type { AdmittedRequest, RequestLimiter } from './capacity.ts';
-import type { HttpConnections } from './connections.ts';
-import { type ErrorCode, getRefusalDetail } from './errors.ts';
+import type { Body } from './capacity.ts';
+import { createErrorAnswer, type ErrorCode, getRefusalDetail } from './errors.ts';
 import { computeFingerprint, isIdempotencyKey } from './idempotency.ts';
 import { BatchedLookups, type KeyLookup } from './keys.ts';
 import type { ListenerOptions } from './listener-options.ts';
 import {
   addRateLimitHeaders,
-  type BodyResult,
-  contentLengthExceeds,
   findIgnoredFields,
   type IgnoredFields,
   isHeaderRepeated,
   isJsonType,
   parseJson,
   type ResponseHeaders,
-  type ResponseWriter,
-  readBody,
   toWholeSeconds,
 } from './protocol.ts';
+import { type BodyResult, contentLengthExceeds, type HttpServer } from './server.ts';
 import type { ThrottleResult } from './throttle.ts';
-import { getClientAddress, type TrustedProxies } from './trusted-proxies.ts';
+import { getClientAddress } from './trusted-proxies.ts';
 
 /** A request that has passed the checks of key, load, throttle and headers. */
 interface Exchange {
@@ -44,7 +40,7 @@ interface Exchange {
   readonly key: ApiKey;
   readonly throttleResult: ThrottleResult | null;
   readonly idempotencyKey: string | null;
-  readonly admittedRequest: AdmittedRequest;
+  readonly received: Body;
 }
 
 /**
@@ -60,14 +56,15 @@ const TOO_MANY_BODIES_RETRY_MS = 1_000;
  */
 const TOO_MANY_LOOKUPS_RETRY_MS = 1_000;
 
+/** The length of the body `{"result":{"id":"…"}}` with an id of 36 characters. */
+const CREATED_BYTES = 56;
+
 /** Creates the handler of the operation. */
 export function createSendMail(
   options: ListenerOptions,
-  limiter: RequestLimiter,
-  responseWriter: ResponseWriter,
-  connections: HttpConnections,
-  proxies: TrustedProxies,
+  server: HttpServer,
 ): (req: IncomingMessage, res: ServerResponse) => void {
+  const { capacity } = server;
   const { keyCache, throttle, clock, ids, submit, domains, publish, settings } = options;
   const reportError = (error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
@@ -101,7 +98,7 @@ export function createSendMail(
 
   /** Looks up a key that is not cached. An unknown key is refused only after the store has answered. */
   function lookUpKey(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
-    const pendingLookup = keyLookups.find(hash, toPeerNetwork(getClientAddress(req, proxies)));
+    const pendingLookup = keyLookups.find(hash, toPeerNetwork(getClientAddress(req, server.proxies)));
     if (pendingLookup === null) {
       refuse(req, res, 'overloaded', null, null, null, createRetryAfterHeaders(TOO_MANY_LOOKUPS_RETRY_MS));
       return;
@@ -129,7 +126,7 @@ export function createSendMail(
    * causes status 500.
    */
   function awaitStep<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
-    limiter.trackStep(step, next).catch((error: unknown) => {
+    capacity.trackStep(step, next).catch((error: unknown) => {
       reportError(error);
       if (!res.headersSent) refuse(req, res, 'internal-error', null, null);
     });
@@ -157,10 +154,12 @@ export function createSendMail(
     account: Account,
     key: ApiKey,
   ): void {
-    connections.markAuthenticated(req.socket);
-    const retryAfterMs = limiter.getRetryAfterMs();
-    if (retryAfterMs !== null) {
-      refuse(req, res, 'overloaded', account, key, null, createRetryAfterHeaders(retryAfterMs));
+    server.markAuthenticated(req);
+    const load = capacity.isFull()
+      ? { isOverloaded: true, retryAfterMs: capacity.advisedWaitMs }
+      : options.loadSignal();
+    if (load.isOverloaded) {
+      refuse(req, res, 'overloaded', account, key, null, createRetryAfterHeaders(load.retryAfterMs));
       return;
     }
     const limit = account.limits.throttle;
@@ -210,19 +209,14 @@ export function createSendMail(
       refuse(req, res, 'body-too-large', account, key);
       return;
     }
-    const admittedRequest = limiter.startReading(account.id);
-    if (admittedRequest === null) {
+    const received = server.openBody(req, account.id);
+    if (received === null) {
       refuse(req, res, 'too-many-bodies', account, key, null, createRetryAfterHeaders(TOO_MANY_BODIES_RETRY_MS));
       return;
     }
-    const exchange: Exchange = { req, res, startedAt, account, key, throttleResult, idempotencyKey, admittedRequest };
+    const exchange: Exchange = { req, res, startedAt, account, key, throttleResult, idempotencyKey, received };
     if (headers.expect !== undefined && req.httpVersionMinor >= 1) res.writeContinue();
-    readBody(
-      req,
-      maxRequestBytes,
-      (bytes) => limiter.reserveBytes(admittedRequest, bytes),
-      (body) => onBody(exchange, body),
-    );
+    server.receive(req, received, maxRequestBytes, (body) => onBody(exchange, body));
   }
 
   function onBody(exchange: Exchange, body: BodyResult): void {
@@ -230,23 +224,26 @@ export function createSendMail(
       case 'aborted':
         finishRequest(exchange);
         return;
-      case 'body-too-large':
-        refuseAdmitted(exchange, body);
+      case 'too-large':
+        refuseAdmitted(exchange, 'body-too-large');
         return;
-      case 'too-many-bodies':
-        refuseAdmitted(exchange, body, null, createRetryAfterHeaders(TOO_MANY_BODIES_RETRY_MS));
+      case 'late':
+        refuseAdmitted(exchange, 'request-timeout');
         return;
-      case 'overloaded':
-        refuseAdmitted(exchange, body, null, createRetryAfterHeaders(limiter.computeAdvisedWaitMs()));
+      case 'share':
+        refuseAdmitted(exchange, 'too-many-bodies', null, createRetryAfterHeaders(TOO_MANY_BODIES_RETRY_MS));
+        return;
+      case 'slow':
+      case 'full':
+        refuseAdmitted(exchange, 'overloaded', null, createRetryAfterHeaders(capacity.advisedWaitMs));
         return;
     }
-    const bodyReadAt = clock.now();
-    if (!limiter.startProcessing(exchange.admittedRequest, bodyReadAt)) {
-      refuseAdmitted(exchange, 'overloaded', null, createRetryAfterHeaders(limiter.computeAdvisedWaitMs()));
+    if (!capacity.complete(exchange.received)) {
+      refuseAdmitted(exchange, 'overloaded', null, createRetryAfterHeaders(capacity.advisedWaitMs));
       return;
     }
     try {
-      checkFields(exchange, body, bodyReadAt);
+      checkFields(exchange, body, exchange.received.completedAt);
     } catch (error) {
       reportError(error);
       refuseAdmitted(exchange, 'internal-error');
@@ -307,7 +304,7 @@ export function createSendMail(
       case 'accepted': {
         const headers = createLimitHeaders(exchange, result.limits);
         addIgnoredFieldsHeader(headers, ignoredNames);
-        responseWriter.sendCreated(res, newMessage.id, headers);
+        sendCreated(res, newMessage.id, headers);
         publishAccepted(newMessage, result.state, finishRequest(exchange));
         return;
       }
@@ -315,7 +312,7 @@ export function createSendMail(
         const headers = createLimitHeaders(exchange, null);
         headers['Idempotency-Replayed'] = 'true';
         addIgnoredFieldsHeader(headers, ignoredNames);
-        responseWriter.sendCreated(res, result.id, headers);
+        sendCreated(res, result.id, headers);
         finishRequest(exchange);
         publishReplayed(result.id, account.id, key.id, startedAt);
         return;
@@ -353,7 +350,7 @@ export function createSendMail(
     refuseAdmitted(exchange, 'not-committed', null, headers);
   }
 
-  /** Refuses an admitted request and removes it from the limiter. */
+  /** Refuses an admitted request and ends its use of capacity. */
   function refuseAdmitted(
     exchange: Exchange,
     code: ErrorCode,
@@ -373,7 +370,7 @@ export function createSendMail(
     detail: string | null = null,
     headers: ResponseHeaders = {},
   ): void {
-    responseWriter.sendError(req, res, code, detail, headers);
+    server.send(req, res, createErrorAnswer(code, detail, headers));
     publishRefused(code, account?.id ?? null, key?.id ?? null);
   }
 
@@ -393,11 +390,20 @@ export function createSendMail(
     publish({ type: 'request.refused', at: clock.now(), code, accountId, keyId });
   }
 
-  /** Removes the request from the limiter. Returns the duration of the request in milliseconds. */
+  /** Sends status 201 with the id. Modifies `headers`. */
+  function sendCreated(res: ServerResponse, id: string, headers: ResponseHeaders): void {
+    headers['Content-Type'] = 'application/json';
+    headers['Content-Length'] = CREATED_BYTES;
+    if (server.isDraining) headers.Connection = 'close';
+    res.writeHead(201, headers);
+    // With the encoding `latin1`, Node.js sends the headers and the body in one write.
+    res.end(`{"result":{"id":"${id}"}}`, 'latin1');
+  }
+
+  /** Ends the use of capacity by the request. Returns the duration of the request in milliseconds. */
   function finishRequest(exchange: Exchange): number {
-    const now = clock.now();
-    limiter.finishRequest(exchange.admittedRequest, now);
-    return now - exchange.startedAt;
+    capacity.release(exchange.received);
+    return clock.now() - exchange.startedAt;
   }
 
   function createLimitHeaders(exchange: Exchange, limits: RemainingLimits | null): ResponseHeaders {

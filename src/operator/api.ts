@@ -9,8 +9,8 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
-import type { HttpConnections } from '../http/connections.ts';
-import { getClientAddress, isForwardedHttps, type TrustedProxies } from '../http/trusted-proxies.ts';
+import type { HttpServer } from '../http/server.ts';
+import { getClientAddress, isForwardedHttps } from '../http/trusted-proxies.ts';
 import type { AccessRule, Scope } from '../model/access.ts';
 import { hashToken } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';
@@ -18,7 +18,6 @@ import type { LiveUpdates } from '../observability/live-updates.ts';
 import type { InboxContext, ServiceContext } from '../operations/context.ts';
 import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
-import type { BodyTimeouts } from './body-timeouts.ts';
 import { delayResponse } from './delay.ts';
 import { addEvents } from './events.ts';
 import { addInboxFiles } from './inbox.ts';
@@ -49,8 +48,7 @@ export const API_PATH = '/api/v1';
 
 export interface ApiParts {
   readonly clock: Clock;
-  readonly connections: HttpConnections;
-  readonly proxies: TrustedProxies;
+  readonly http: HttpServer;
   readonly access: AccessControl;
   readonly sessions: Sessions;
   readonly tokens: Pick<TokenAuthenticator, 'authenticate'>;
@@ -59,7 +57,6 @@ export interface ApiParts {
   readonly createContext: (actor: string, scope: Scope) => ServiceContext;
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   readonly publish: PublishOf<'operator.changed'>;
-  readonly bodyTimeouts: BodyTimeouts;
   /** Returns information about the installation for an authenticated page. */
   readonly getInstallationInfo: () => InstallationInfo;
   /** The context for routes that serve captured messages as files. */
@@ -86,7 +83,8 @@ type Authentication =
 
 /** Adds the routes of the API. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
-  const { clock, connections, proxies, access, sessions, tokens, store, liveUpdates, publish } = parts;
+  const { clock, http, access, sessions, tokens, store, liveUpdates, publish } = parts;
+  const { proxies } = http;
   const isHttps = (request: FastifyRequest): boolean =>
     isHttpsOrigin(request) || isForwardedHttps(request.raw, proxies);
   const publishChange = () => publish({ type: 'operator.changed', at: clock.now() });
@@ -203,7 +201,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   addListFiles(app, {
     basePath: API_PATH,
     clock,
-    bodyTimeouts: parts.bodyTimeouts,
+    http,
     createContext: parts.createContext,
     admit,
     onChange: publishChange,
@@ -223,7 +221,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
   async function authenticate(request: FastifyRequest): Promise<Authentication> {
     const authentication = await checkCredentials(request);
-    if (authentication.kind === 'authenticated') connections.markAuthenticated(request.raw.socket);
+    if (authentication.kind === 'authenticated') http.markAuthenticated(request.raw);
     return authentication;
   }
 

@@ -6,16 +6,14 @@
  * dashboard, and sign-in, sign-out and the OpenAPI documents of the API.
  */
 
-import type { IncomingMessage, Server } from 'node:http';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
-import { hasFaultyFraming } from '../http/framing.ts';
-import { createTrustedProxies, getClientAddress } from '../http/trusted-proxies.ts';
-import { isUnixSocket } from '../model/listen-address.ts';
+import type { HttpServer } from '../http/server.ts';
+import { getClientAddress } from '../http/trusted-proxies.ts';
 import { escapeJson } from '../printing/escape.ts';
 import { AccessControl } from './access.ts';
 import { API_PATH, addApi, createScopeRefusal, isPermitted, VIEWER } from './api.ts';
 import { createApiDocument, createApiReference } from './api-document.ts';
-import { BodyTimeouts } from './body-timeouts.ts';
+import { addBodyParsers } from './bodies.ts';
 import { addDashboard, isDashboardRoute, isUnknownPage } from './dashboard.ts';
 import { delayResponse } from './delay.ts';
 import { isCrossOrigin } from './origin.ts';
@@ -34,20 +32,19 @@ import { createTokenAuthenticator, getBearerToken } from './token-authenticator.
 export async function createApp(
   options: OperatorOptions,
   sessions: Sessions | null,
-  server: Server,
+  http: HttpServer,
 ): Promise<FastifyInstance> {
-  const { clock, api, connections } = options;
+  const { clock, api } = options;
+  const { proxies } = http;
   const access = new AccessControl(options.settings.operatorPassword);
-  const proxies = createTrustedProxies(options.settings.trustedProxies, isUnixSocket(options.settings.operatorListen));
   const tokens = api === null ? null : createTokenAuthenticator({ clock, access, store: api.store });
   const app = Fastify({
     logger: false,
     forceCloseConnections: true,
     return503OnClosing: false,
-    bodyLimit: 65_536,
     // An address has at most 254 octets (RFC 5321 section 4.5.3.1.3). Each octet has up to three characters in a path.
     routerOptions: { maxParamLength: 1_024 },
-    serverFactory: () => server,
+    serverFactory: () => http.nodeServer,
     // The listener handles the event `clientError` from its start.
     clientErrorHandler: () => undefined,
     // Fastify calls no hooks for a request target that it cannot decode.
@@ -56,20 +53,9 @@ export async function createApp(
   });
   // Control characters are escaped, because curl may show a response on a terminal.
   app.setReplySerializer((payload) => escapeJson(JSON.stringify(payload)));
-  const bodyTimeouts = new BodyTimeouts(clock, connections);
+  addBodyParsers(app, http);
   app.addHook('onRequest', (request, reply, done) => {
-    bodyTimeouts.start(request.raw);
     reply.headers(SECURITY_HEADERS);
-    // RFC 9112 section 3.2. Access depends on the Host header, so it must not be ambiguous.
-    const hostCount = countHostHeaders(request.raw);
-    if (hostCount > 1 || (hostCount === 0 && request.raw.httpVersionMinor >= 1)) {
-      sendStatusError(reply, 400, 'Exactly one Host header is required');
-      return;
-    }
-    if (hasFaultyFraming(request.raw)) {
-      sendStatusError(reply.header('Connection', 'close'), 400, 'Malformed HTTP request');
-      return;
-    }
     // The API authenticates and authorizes its requests.
     if (api !== null && isApi(request.url)) {
       done();
@@ -105,7 +91,7 @@ export async function createApp(
           sendRefusal(reply, createScopeRefusal(authentication.scope));
           return;
         }
-        connections.markAuthenticated(request.raw.socket);
+        http.markAuthenticated(request.raw);
         done();
       }, done);
       return;
@@ -115,7 +101,7 @@ export async function createApp(
       case 'granted':
         // Without a password, every process of this machine has access, so the request does not authenticate its
         // client.
-        if (options.settings.operatorPassword !== null) connections.markAuthenticated(request.raw.socket);
+        if (options.settings.operatorPassword !== null) http.markAuthenticated(request.raw);
         void delayResponse(request.raw, clock, decision.delayMs).then(() => done());
         return;
       case 'challenge':
@@ -147,12 +133,10 @@ export async function createApp(
     addApi(app, {
       ...api,
       clock,
-      connections,
-      proxies,
+      http,
       access,
       sessions,
       tokens,
-      bodyTimeouts,
       inboxContext,
       getDocument: createOnce(() => createApiDocument(api.version, API_PATH)),
       getPublicDocument: getOpenApi,
@@ -162,10 +146,13 @@ export async function createApp(
   app.setNotFoundHandler((request, reply) =>
     isUnknownPage(request) ? sendPage(reply.code(404)) : sendStatusError(reply, 404, 'Not found'),
   );
-  app.setErrorHandler((error: FastifyError, _request, reply) => {
-    // The body is not JSON, is too large, or has an unsupported media type.
-    if (error.statusCode !== undefined && error.statusCode < 500)
-      return sendStatusError(reply, error.statusCode, error.message);
+  app.setErrorHandler((error: FastifyError, { raw }, reply) => {
+    if (!raw.complete) reply.header('Connection', 'close');
+    // The body is not JSON, is too large or late, has an unsupported media type, or was not received for lack of
+    // capacity.
+    const { statusCode: status, message } = error;
+    if (status === 503) return sendRefusal(reply, { status, message });
+    if (status !== undefined && status < 500) return sendStatusError(reply, status, message);
     options.onError(error);
     return sendStatusError(reply, 500, 'Internal server error');
   });
@@ -195,8 +182,4 @@ function sendStatusError(reply: FastifyReply, status: number, message: string): 
     .code(status)
     .type(JSON_TYPE)
     .send(JSON.stringify(createStatusErrorBody(status, message)));
-}
-
-function countHostHeaders({ rawHeaders }: IncomingMessage): number {
-  return rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
 }

@@ -9,6 +9,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Static, TArray, TObject } from 'typebox';
 import type { Clock } from '../clock.ts';
+import type { HttpServer } from '../http/server.ts';
 import type { AccessRule, Scope } from '../model/access.ts';
 import type { ServiceContext } from '../operations/context.ts';
 import type { OperationError } from '../operations/errors.ts';
@@ -18,7 +19,7 @@ import type { OperationResult } from '../operations/operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
 import type { ImportProgress, ImportResult } from '../operations/suppressions/schemas.ts';
 import { escapeJson } from '../printing/escape.ts';
-import type { BodyTimeouts } from './body-timeouts.ts';
+import { readStream } from './bodies.ts';
 import { EXPORT_ROUTE, IMPORT_ROUTE, MESSAGE_EXPORT_ROUTE } from './file-routes.ts';
 import { readRequestInput, toErrorResponse } from './operation-route.ts';
 import { type Refusal, STORE_RETRY_MS, sendRefusal } from './refusal.ts';
@@ -41,7 +42,7 @@ const MAX_LINGER_MS = 5_000;
 export interface ListFileParts {
   readonly basePath: string;
   readonly clock: Clock;
-  readonly bodyTimeouts: BodyTimeouts;
+  readonly http: HttpServer;
   /** Returns the context of an operation for an actor. */
   readonly createContext: (actor: string, scope: Scope) => ServiceContext;
   /** This function is called after an import. */
@@ -60,7 +61,7 @@ interface ListRequest {
 
 /** Adds the routes. */
 export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
-  const { basePath, clock, bodyTimeouts, createContext, admit, onChange } = parts;
+  const { basePath, clock, http, createContext, admit, onChange } = parts;
   const toUrl = (path: string) => `${basePath}${path.replaceAll('{', ':').replaceAll('}', '')}`;
 
   app.get<ListRequest>(toUrl(EXPORT_ROUTE.path), async (request, reply) => {
@@ -141,7 +142,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         return sendRefusal(reply, FILE_TOO_LARGE);
       }
       runningImports += 1;
-      const bytes = limitBody(request, bodyTimeouts, uploadState);
+      const bytes = limitBody(request, http, uploadState);
       const content = {
         name: 'the upload',
         open: () => Promise.resolve({ bytes, reread: null, close: () => Promise.resolve() }),
@@ -176,16 +177,14 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
   });
 }
 
-/** Yields the chunks of the body up to the limit. Each chunk restarts the timeout of the body. */
+/** Yields the chunks of the body up to the limit. */
 async function* limitBody(
   { raw }: FastifyRequest,
-  bodyTimeouts: BodyTimeouts,
+  http: HttpServer,
   uploadState: { isTooLarge: boolean },
 ): AsyncGenerator<Buffer> {
   let receivedBytes = 0;
-  // A stream that is not read to its end is not destroyed, because the response uses the same connection.
-  for await (const chunk of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    bodyTimeouts.restart(raw);
+  for await (const chunk of readStream(raw, http)) {
     receivedBytes += chunk.length;
     if (receivedBytes > MAX_UPLOAD_BYTES) {
       uploadState.isTooLarge = true;

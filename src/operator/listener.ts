@@ -5,21 +5,22 @@
  * is not loopback.
  */
 
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
-import { formatListen, isUnixSocket, toListenAddress } from '../model/listen-address.ts';
-import { createServer } from '../node-http.ts';
+import { type Answer, createHttpServer, type Fault, type HttpServer } from '../http/server.ts';
+import { formatListen, isUnixSocket } from '../model/listen-address.ts';
 import { isLoopbackHost } from './access.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
-import { createClientErrorResponse, createRawResponse } from './raw-responses.ts';
-import { createStatusErrorBody, JSON_TYPE, SECURITY_HEADERS } from './refusal.ts';
+import { createErrorAnswer } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
 const LISTEN_SETTING = 'POSTRIDER_OPERATOR_LISTEN';
+/** The maximum time without progress during a download. */
+const MAX_STALL_MS = 30_000;
 
 /** Creates the listener. `start` binds the listener. */
 export function createOperatorListener(options: OperatorOptions): OperatorListener {
-  const { settings, bind } = options;
+  const { settings } = options;
   const { operatorListen } = settings;
   let running: RunningServer | null = null;
 
@@ -39,7 +40,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
       const { api } = options;
       const sessions = api === null ? null : createSessions(api.key, settings.operatorPassword === null);
       const newServer = createOperatorServer(options, sessions);
-      const address = toListenAddress(await bind(newServer.server, operatorListen, LISTEN_SETTING), 'http');
+      const address = await newServer.http.start();
       running = newServer;
       const link = sessions?.linkToken ?? null;
       return { ...address, signInUrl: link === null ? null : `${address.url}/sign-in?link=${link}` };
@@ -47,17 +48,15 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
     async close() {
       const closing = running;
       running = null;
-      // Fastify does not close the connections of a server that it did not bind. A connection with an incomplete
-      // response would never close.
-      closing?.server.close();
-      closing?.server.closeAllConnections();
+      // Fastify does not close the connections of a server that it did not bind.
+      await closing?.http.drain(0);
       await closing?.closeApp();
     },
   };
 }
 
 interface RunningServer {
-  readonly server: Server;
+  readonly http: HttpServer;
   /** Closes the application if it was loaded. */
   closeApp(): Promise<void>;
 }
@@ -67,57 +66,51 @@ interface RunningServer {
  * a start and many processes never receive such a request (docs/decisions/launcher.md).
  */
 function createOperatorServer(options: OperatorOptions, sessions: Sessions | null): RunningServer {
-  const { connections, onError } = options;
+  const { settings, clock, onError } = options;
   let app: Promise<FastifyInstance> | null = null;
   const loadApp = (): Promise<FastifyInstance> => {
-    app ??= import('./app.ts').then(({ createApp }) => createApp(options, sessions, server));
+    app ??= import('./app.ts').then(({ createApp }) => createApp(options, sessions, http));
     return app;
   };
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const loadedApp = await loadApp().catch((error: unknown) => {
       onError(error);
-      sendError(response, 500, 'Internal server error');
+      http.send(request, response, createErrorAnswer(500, 'Internal server error'));
       return null;
     });
     loadedApp?.routing(request, response);
   };
-  const server = createServer(
-    {
-      // Bodies have their own timeouts (body-timeouts.ts).
-      requestTimeout: 0,
-      headersTimeout: 10_000,
-      connectionsCheckingInterval: 1_000,
-      maxHeaderSize: 16_384,
-      // The response of Node to a missing Host header has no body. A hook of the application sends a response with a
-      // body.
-      requireHostHeader: false,
-    },
-    (request, response) => void handle(request, response),
-  );
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) =>
-    connections.handleClientError(error, socket, () => createClientErrorResponse(error)),
-  );
-  server.on('connect', (_request, socket) =>
-    connections.endWithResponse(socket, createRawResponse(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
-  );
-  server.on('checkExpectation', (_request, response) => sendError(response, 417, 'Expectation failed'));
-  connections.attach(server);
+  const http = createHttpServer({
+    name: 'operator',
+    address: settings.operatorListen,
+    setting: LISTEN_SETTING,
+    tls: null,
+    trustedProxies: settings.trustedProxies,
+    // An upload of 200 MB over a slow connection takes longer than other requests, so only bodies have a time limit.
+    limits: { requestTimeoutMs: 0, unreadResponseTimeoutMs: MAX_STALL_MS, maxConnections: options.maxConnections },
+    clock,
+    sendsContinue: false,
+    handle: (request, response) => void handle(request, response),
+    answerFault: (fault) => FAULT_ANSWERS[fault],
+    publish: options.publish,
+    onError,
+  });
   return {
-    server,
+    http,
     async closeApp() {
       await (await app?.catch(() => null))?.close();
     },
   };
 }
 
-/** Sends a response without the application, then closes the connection. */
-function sendError(response: ServerResponse, status: number, message: string): void {
-  const body = JSON.stringify(createStatusErrorBody(status, message));
-  const headers = {
-    ...SECURITY_HEADERS,
-    'Content-Type': JSON_TYPE,
-    'Content-Length': body.length,
-    Connection: 'close',
-  };
-  response.writeHead(status, headers).end(body);
-}
+const MALFORMED_REQUEST = createErrorAnswer(400, 'Malformed HTTP request');
+const FAULT_ANSWERS: Readonly<Record<Fault, Answer>> = {
+  'malformed-request': MALFORMED_REQUEST,
+  'body-too-large': MALFORMED_REQUEST,
+  unfinished: MALFORMED_REQUEST,
+  'invalid-host': createErrorAnswer(400, 'Exactly one Host header is required'),
+  connect: createErrorAnswer(405, 'Method not allowed', { Allow: 'GET, HEAD' }),
+  'request-timeout': createErrorAnswer(408, 'Request timeout'),
+  'expectation-failed': createErrorAnswer(417, 'Expectation failed'),
+  'headers-too-large': createErrorAnswer(431, 'Request header fields too large'),
+};

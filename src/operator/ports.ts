@@ -2,8 +2,7 @@
 
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { BindServer } from '../http/bind.ts';
-import type { HttpConnections } from '../http/connections.ts';
+import type { HttpServerParts } from '../http/server.ts';
 import type { ListenAddress } from '../model/listen-address.ts';
 import type { InboxContext } from '../operations/context.ts';
 import type { ApiParts } from './api.ts';
@@ -12,9 +11,8 @@ import type { TokenAuthenticatorParts } from './token-authenticator.ts';
 export interface OperatorOptions {
   readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword' | 'trustedProxies'>;
   readonly clock: Clock;
-  /** Binds a server. Rejects with a one-line error that begins with the name of the setting of the address. */
-  readonly bind: BindServer;
-  readonly connections: HttpConnections;
+  readonly maxConnections: number;
+  readonly publish: HttpServerParts['publish'];
   readonly scrapeMetrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   /** The folder of the built dashboard. */
   readonly dashboard: string;

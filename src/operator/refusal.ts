@@ -1,5 +1,6 @@
 /** Sends the error responses of the operator API: status, body and Retry-After. */
 import type { FastifyReply } from 'fastify';
+import type { Answer } from '../http/server.ts';
 import type { ErrorBody } from './schemas.ts';
 
 export interface Refusal {
@@ -71,6 +72,15 @@ export function getErrorCode(status: number): string {
 /** Returns the body of an error response with this status. */
 export function createStatusErrorBody(status: number, message: string): ErrorBody {
   return { result: 'error', code: getErrorCode(status), message };
+}
+
+/** Returns an answer without the application, after which the connection is closed. */
+export function createErrorAnswer(status: number, message: string, headers: Answer['headers'] = {}): Answer {
+  return {
+    status,
+    headers: { ...SECURITY_HEADERS, 'Content-Type': JSON_TYPE, ...headers, Connection: 'close' },
+    body: JSON.stringify(createStatusErrorBody(status, message)),
+  };
 }
 
 /** Sends a refusal. A response with status 503 always contains Retry-After. */

@@ -3,10 +3,9 @@
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { DomainCache } from '../domains/signing.ts';
-import { createLoadSignal } from '../http/capacity.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { createListener } from '../http/listener.ts';
-import type { ListenerLimits } from '../http/listener-options.ts';
+import type { ServerLimits } from '../http/server.ts';
 import { batchTokenRequests, SharedThrottle, Throttle } from '../http/throttle.ts';
 import type { NewApiKey } from '../model/credentials.ts';
 import type { Publish } from '../model/events.ts';
@@ -45,7 +44,7 @@ export interface ApiParts {
   readonly publish: Publish;
   /** The dispatcher of this process; null if only other nodes deliver messages. */
   readonly dispatcher: Dispatcher | null;
-  readonly limits: Partial<ListenerLimits>;
+  readonly limits: Partial<ServerLimits>;
   readonly drainMs: number;
 }
 
@@ -95,7 +94,10 @@ export async function startApi(parts: ApiParts): Promise<Api> {
     }),
     ids: parts.ids,
     clock,
-    loadSignal: createLoadSignal(MAX_COMMIT_WAIT_MS, acceptCommits.getOldestWaitMs),
+    loadSignal() {
+      const retryAfterMs = acceptCommits.getOldestWaitMs();
+      return retryAfterMs > MAX_COMMIT_WAIT_MS ? { isOverloaded: true, retryAfterMs } : { isOverloaded: false };
+    },
     getNotReadyReason,
     domains,
     publish,

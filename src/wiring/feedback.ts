@@ -8,7 +8,6 @@ import type { EventRoute } from '../feedback/http-listener.ts';
 import { createFeedbackIntake } from '../feedback/intake.ts';
 import { startPendingReports } from '../feedback/pending-reports.ts';
 import { bind } from '../http/bind.ts';
-import type { HttpConnections } from '../http/connections.ts';
 import { FailureCounts } from '../http/failure-counts.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import { createTrustedProxies, getClientAddress } from '../http/trusted-proxies.ts';
@@ -44,8 +43,8 @@ export interface FeedbackParts {
   /** The sending domains, whose return paths the SMTP listener accepts. */
   readonly domains: Pick<DomainCache, 'isReturnPath'>;
   readonly publish: Publish;
-  /** The connections of the listener for provider events. */
-  readonly connections: HttpConnections;
+  /** The maximum number of connections of the listener for provider events. */
+  readonly maxConnections: number;
 }
 
 /**
@@ -67,7 +66,7 @@ export interface Feedback extends AsyncDisposable {
  * applies pending reports. Rejects with a one-line Error.
  */
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
-  const { settings, clock, store, domains, publish, connections, authenticators } = parts;
+  const { settings, clock, store, domains, publish, authenticators } = parts;
   await using stack = new AsyncDisposableStack();
   const reportFailure = createFailureReporter(publish, clock);
   const onCertificateError = (fault: string) => publish({ type: 'certificate.refused', at: clock.now(), fault });
@@ -141,25 +140,20 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   async function startEvents(): Promise<string | null> {
     const { feedbackHttpListen: listenAddress } = settings;
     if (listenAddress === null) return null;
-    const tls = isUnixSocket(listenAddress) ? null : settings.tls;
     const { createEventListener } = await import('../feedback/http-listener.ts');
     const routes = new Map<string, EventRoute>([...(await createSesRoutes()), ...(await createProviderRoutes())]);
     const listener = createEventListener({
       listenAddress,
-      bind,
-      connections,
       clock,
-      certificate: tls === null ? null : readCertificate(tls),
+      tls: settings.tls,
+      trustedProxies: settings.trustedProxies,
+      limits: { maxConnections: parts.maxConnections },
       routes: new Map([...routes, ...(await createTestRoutes())]),
       publish,
       onError: reportFailure,
     });
     const { url } = await listener.start();
     stack.defer(() => listener.close());
-    if (tls !== null)
-      stack.defer(
-        watchCertificate(tls, CERTIFICATE_CHECK_INTERVAL_MS, clock, listener.renewCertificate, onCertificateError),
-      );
     return isUnixSocket(listenAddress) || routes.size === 0
       ? url
       : [...routes.keys()].map((path) => `${url}${path}`).join(', ');
@@ -174,7 +168,6 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       import('../feedback/ses/sns-certificates.ts'),
     ]);
     const route = createSnsRoute({
-      connections,
       clock,
       topics,
       // The default certificates include those of NODE_EXTRA_CA_CERTS.
@@ -205,8 +198,6 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       settings.trustedProxies,
       settings.feedbackHttpListen !== null && isUnixSocket(settings.feedbackHttpListen),
     );
-    const bodyReader = createBodyReader({ clock, prepareThread: setThreadFlags, onError: reportFailure });
-    stack.defer(() => bodyReader.close());
     const { recordParts } = createPackedIntake({
       store,
       recordReport: intake.recordReport,
@@ -218,6 +209,9 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       const secrets = name === 'ses' ? undefined : eventSecrets[name];
       if (name === 'ses' || secrets === undefined || events === null) return [];
       const path = getEventsPath(name);
+      // Each provider has threads of its own, so that the bodies of one never wait for those of another.
+      const bodyReader = createBodyReader({ clock, prepareThread: setThreadFlags, onError: reportFailure });
+      stack.defer(() => bodyReader.close());
       const route = createProviderRoute({
         provider: name,
         format: events,
@@ -225,7 +219,6 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
         getSecrets: () => authenticators.getSecrets(name),
         url: getPublicUrl(path),
         usesReferences: relay !== null && relay.findReference !== null,
-        connections,
         countFailure: (request) => failures.count(getClientAddress(request, proxies), clock.now()) > 0,
         clock,
         bodyReader,

@@ -10,8 +10,6 @@ import type { Settings } from '../config/settings.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
 import { loadOperatorKey } from '../domains/setup.ts';
 import { readEntity } from '../feedback/read/entity.ts';
-import { bind } from '../http/bind.ts';
-import type { HttpConnections } from '../http/connections.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { createListenerClient } from '../http/listener-client.ts';
 import { createOpenApiDocument } from '../http/openapi.ts';
@@ -57,7 +55,7 @@ export interface OperatorParts {
   readonly directory: Pick<ApiKeyCache, 'isValid'>;
   readonly events: Events;
   readonly observability: Pick<Observability, 'scrape' | 'liveUpdates'>;
-  readonly connections: HttpConnections;
+  readonly maxConnections: number;
   /** The captured messages; null if the transport does not capture messages. */
   readonly inbox: Inbox | null;
   readonly status: () => RuntimeStatus;
@@ -78,7 +76,7 @@ export interface Operator extends AsyncDisposable {
  * Rejects with a one-line Error.
  */
 export async function startOperator(parts: OperatorParts): Promise<Operator> {
-  const { settings, clock, connections } = parts;
+  const { settings, clock } = parts;
   requireDashboard();
   const inboxContext = { inbox: parts.inbox, readEntity };
   await using stack = new AsyncDisposableStack();
@@ -87,8 +85,8 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
   const listener = createOperatorListener({
     settings,
     clock,
-    bind,
-    connections,
+    maxConnections: parts.maxConnections,
+    publish: parts.events.publish,
     scrapeMetrics: parts.observability.scrape,
     createOpenApi: () => `${JSON.stringify(createOpenApiDocument(), null, 2)}\n`,
     dashboard: DASHBOARD_FOLDER,

@@ -32,6 +32,9 @@ const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   operator: ['operations', 'http'],
   // A thread of the store imports its clock, because a clock cannot be passed to a thread.
   store: ['clock.ts', 'folder.ts'],
+  // Every listener uses the capacity, the server and `runEvery` with the injected clock.
+  http: ['clock.ts'],
+  feedback: ['http', 'clock.ts'],
   domains: ['folder.ts'],
   // For attempts and the schedule of webhooks.
   notifications: ['webhooks'],

@@ -7,13 +7,12 @@ import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createEventListener, type EventRoute } from '../../src/feedback/http-listener.ts';
-import { REQUEST_TIME_LIMITS, type RequestTimeLimits } from '../../src/feedback/http-server.ts';
 import { createFeedbackIntake } from '../../src/feedback/intake.ts';
 import { type BodyReader, createBodyReader } from '../../src/feedback/provider/body-reader.ts';
 import { createPackedIntake } from '../../src/feedback/provider/packed-intake.ts';
 import { createProviderRoute } from '../../src/feedback/provider/receiver.ts';
-import { bind } from '../../src/http/bind.ts';
 import { FailureCounts } from '../../src/http/failure-counts.ts';
+import type { ServerLimits } from '../../src/http/server.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
 import { unpackReports } from '../../src/model/packed-reports.ts';
 import type { EventFormat, EventProviderName } from '../../src/providers/provider.ts';
@@ -21,7 +20,6 @@ import { PROVIDERS } from '../../src/providers/providers.ts';
 import { createGroupCommit } from '../../src/store/commits.ts';
 import type { FeedbackStore, Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
-import { createConnections } from './connections.ts';
 import { createAttempt, createMessage, createSettlement, NO_LIMITS } from './messages.ts';
 import { createReference, type EventRequest } from './provider-events.ts';
 
@@ -51,11 +49,11 @@ export async function startReceiver(
   store: Pick<FeedbackStore, 'recordFeedback'>,
   {
     format: overrides = {},
-    timeLimits = REQUEST_TIME_LIMITS,
+    limits = {},
     readBody,
   }: {
     readonly format?: Partial<EventFormat>;
-    readonly timeLimits?: RequestTimeLimits;
+    readonly limits?: Partial<ServerLimits>;
     /** A function that replaces the thread that reads large bodies. */
     readonly readBody?: BodyReader['read'];
   } = {},
@@ -83,7 +81,6 @@ export async function startReceiver(
     onPending: () => undefined,
     maxConcurrentParts: 2,
   });
-  const connections = createConnections();
   const bodyReader = createBodyReader({ clock: systemClock, prepareThread: () => undefined, onError });
   const failures = new FailureCounts();
   const path = `/events/${name}`;
@@ -95,7 +92,6 @@ export async function startReceiver(
     getSecrets: () => [secret],
     url: publicUrl,
     usesReferences: definition.relay?.findReference != null,
-    connections,
     countFailure: ({ socket }) => failures.count(socket.remoteAddress ?? '', systemClock.now()) > 0,
     clock: systemClock,
     bodyReader: readBody === undefined ? bodyReader : { read: readBody },
@@ -106,14 +102,13 @@ export async function startReceiver(
   });
   const listener = createEventListener({
     listenAddress: { host: '127.0.0.1', port: 0 },
-    bind,
-    connections,
     clock: systemClock,
-    certificate: null,
+    tls: null,
+    trustedProxies: [],
     routes: new Map([[path, route]]),
     publish,
     onError,
-    timeLimits,
+    limits,
   });
   const { port } = await listener.start();
   onTestFinished(async () => {

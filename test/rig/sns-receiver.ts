@@ -11,10 +11,8 @@ import { createEventListener, type EventListener } from '../../src/feedback/http
 import type { RecordResult } from '../../src/feedback/intake.ts';
 import { createSnsCertificates } from '../../src/feedback/ses/sns-certificates.ts';
 import { createSnsRoute } from '../../src/feedback/ses/sns-receiver.ts';
-import { bind } from '../../src/http/bind.ts';
-import type { EventOf } from '../../src/model/events.ts';
+import type { ServiceEvent } from '../../src/model/events.ts';
 import type { FeedbackReport } from '../../src/model/feedback.ts';
-import { createConnections } from './connections.ts';
 import { type Authority, CERT_URL, createAuthority, createSesEvent, TOPIC } from './sns.ts';
 
 /**
@@ -54,7 +52,6 @@ export async function createSnsRig(
     recordReport = async () => 'recorded' as RecordResult,
     now = systemClock.now,
     get: customGet = null,
-    certificate = null,
   }: {
     /** Responses by URL: PEM text or a status. */
     readonly responses?: Readonly<Record<string, string | number>>;
@@ -62,8 +59,6 @@ export async function createSnsRig(
     readonly now?: () => number;
     /** Replaces `responses`. */
     readonly get?: typeof fetch | null;
-    /** The certificate of the receiver. If it is given, the receiver uses HTTPS. */
-    readonly certificate?: Authority | null;
   } = {},
 ): Promise<SnsRig> {
   const reports: FeedbackReport[] = [];
@@ -80,14 +75,12 @@ export async function createSnsRig(
     return typeof response === 'number' ? new Response('', { status: response }) : new Response(response);
   }) as typeof fetch;
   const clock = { ...systemClock, now };
-  const connections = createConnections();
   const onError = (operation: string, error: unknown) => faults.push(`${operation}: ${String(error)}`);
-  const publish = (event: EventOf<'report.refused' | 'subscription.changed'>) => {
+  const publish = (event: ServiceEvent) => {
     if (event.type === 'report.refused') refusals.push(event.reason);
-    else subscriptions.push(event.detail);
+    if (event.type === 'subscription.changed') subscriptions.push(event.detail);
   };
   const route = createSnsRoute({
-    connections,
     clock,
     topics: [TOPIC],
     certificates: createSnsCertificates({ fetch: get, getRoots: () => [root.cert], now }),
@@ -101,10 +94,9 @@ export async function createSnsRig(
   });
   const receiver = createEventListener({
     listenAddress: { host: '127.0.0.1', port: 0 },
-    bind,
-    connections,
     clock,
-    certificate: certificate === null ? null : toKeyPair(certificate),
+    tls: null,
+    trustedProxies: [],
     routes: new Map([['/ses', route]]),
     publish,
     onError,
@@ -141,10 +133,6 @@ export async function createServerFetch(serve: RequestListener): Promise<typeof 
   const port = address !== null && typeof address === 'object' ? address.port : 0;
   return ((input: URL | string, init?: RequestInit) =>
     fetch(`http://127.0.0.1:${port}${new URL(input).pathname}${new URL(input).search}`, init)) as typeof fetch;
-}
-
-export function toKeyPair({ cert, key }: Authority): { cert: Buffer; key: Buffer } {
-  return { cert: Buffer.from(cert), key: Buffer.from(key) };
 }
 
 /** Returns the fields of a bounce notification. */

@@ -10,15 +10,14 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.ts';
-import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
 import { BROKEN_HTTP_REASON } from '../../model/node.ts';
 import type { Authenticate } from '../../providers/authentication.ts';
 import type { ProviderRequest } from '../../providers/event.ts';
+import { isNestedTooDeep, MAX_DEPTH } from '../../providers/json.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
-import { type EventRoute, NOT_FOUND } from '../http-listener.ts';
-import type { HttpResponse, BodyReader as RequestReader } from '../http-server.ts';
+import { type EventRequests, type EventRoute, type HttpResponse, NOT_FOUND } from '../http-listener.ts';
 import type { RecordResult } from '../intake.ts';
 import { type BodyContext, type PackedBody, readBody } from './body.ts';
 import { type BodyReader, MAX_INLINE_BYTES } from './body-reader.ts';
@@ -45,7 +44,6 @@ export interface ProviderReceiverParts {
   readonly url: string | null;
   /** True if an event can identify its message by the provider's id of the message. */
   readonly usesReferences: boolean;
-  readonly connections: Pick<HttpConnections, 'markAuthenticated'>;
   /** Counts a request that is not authenticated. Returns true if its peer has sent too many of them. */
   readonly countFailure: (request: IncomingMessage) => boolean;
   readonly clock: Clock;
@@ -67,46 +65,51 @@ const MAX_TEST_BYTES = 4_096;
 
 /** Creates the receiver for the path `/events/PROVIDER`. */
 export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
-  const { provider, format, authenticate, url, connections, clock, publish, onError } = parts;
+  const { provider, format, authenticate, url, clock, publish, onError } = parts;
 
   function refuse(refusal: Refusal, status: number, message: string): HttpResponse {
     publish({ type: 'report.refused', at: clock.now(), reason: `${provider}-${refusal}` });
     return { status, message };
   }
 
-  async function receive(request: IncomingMessage, bodies: RequestReader): Promise<HttpResponse | null> {
+  async function receive(request: IncomingMessage, requests: EventRequests): Promise<HttpResponse | null> {
     const headRequest = { method: 'POST', headers: readHeaders(request), body: NO_BODY, url } as const;
     if (format.authenticatesByHeader) {
       const refusal = checkAuthentication(request, headRequest);
       if (refusal !== null) return refusal;
-      connections.markAuthenticated(request.socket);
+      requests.markAuthenticated(request);
     }
     // The size limit and the signature apply to the bytes of the body as they were sent, so an encoded body is refused.
     if (hasContentEncoding(request))
       return refuse('broken', 415, 'the request has a Content-Encoding; send the body without an encoding');
-    const body = await bodies.read(request, MAX_BODY_BYTES);
-    switch (body.kind) {
+    const bytes = await requests.readBody(request, MAX_BODY_BYTES, format.authenticatesByHeader ? provider : null);
+    switch (bytes) {
       case 'aborted':
         return null;
       case 'too-large':
         return refuse('too-large', 413, `the body has more than ${MAX_BODY_BYTES} bytes`);
-      case 'busy':
+      case 'share':
+      case 'full':
+      case 'slow':
         return refuse('busy', format.storeFailureStatus, 'too many requests are being received; send the events again');
       case 'late':
         publish({ type: 'report.refused', at: clock.now(), reason: BROKEN_HTTP_REASON });
         return { status: format.storeFailureStatus, message: 'the body did not arrive in time; send the events again' };
-      case 'complete': {
-        const completeRequest = { ...headRequest, body: body.bytes };
-        if (format.isEndpointTest?.(completeRequest) === true) return TEST_RESPONSE;
-        const isReadInline = body.bytes.length <= MAX_INLINE_BYTES;
-        if (!isReadInline && format.parsesBodyToAuthenticate === true)
-          return readBodyOnThread(completeRequest, request, parts.getSecrets());
-        const refusal = format.authenticatesByHeader ? null : checkAuthentication(request, completeRequest);
-        if (refusal !== null) return refusal;
-        connections.markAuthenticated(request.socket);
-        return isReadInline ? readBodyInline(completeRequest) : readBodyOnThread(completeRequest, request, null);
-      }
     }
+    const completeRequest = { ...headRequest, body: bytes };
+    if (format.isEndpointTest?.(completeRequest) === true) return TEST_RESPONSE;
+    if (format.parsesBodyToAuthenticate === true && isNestedTooDeep(bytes))
+      return refuse('broken', 400, `the body is nested deeper than ${MAX_DEPTH} levels`);
+    const markAuthenticated = () => requests.markAuthenticated(request);
+    const isReadInline = bytes.length <= MAX_INLINE_BYTES;
+    if (!isReadInline && format.parsesBodyToAuthenticate === true)
+      return readBodyOnThread(completeRequest, request, markAuthenticated, parts.getSecrets());
+    const refusal = format.authenticatesByHeader ? null : checkAuthentication(request, completeRequest);
+    if (refusal !== null) return refusal;
+    markAuthenticated();
+    return isReadInline
+      ? readBodyInline(completeRequest)
+      : readBodyOnThread(completeRequest, request, markAuthenticated, null);
   }
 
   function checkAuthentication(incoming: IncomingMessage, request: ProviderRequest): HttpResponse | null {
@@ -138,6 +141,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   async function readBodyOnThread(
     request: ProviderRequest,
     incoming: IncomingMessage,
+    markAuthenticated: () => void,
     secrets: readonly string[] | null,
   ): Promise<HttpResponse> {
     // A read rejects if its thread cannot be started. In this case the body was not read, and the provider must send it
@@ -158,12 +162,12 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
           'reading the body exceeded the time limit or the memory limit; send the events again',
         );
       case 'read':
+        if (result.value.kind === 'reports' || result.value.kind === 'broken') markAuthenticated();
         return recordPacked(result.value, incoming, context.now);
     }
   }
 
   async function recordPacked(body: PackedBody, incoming: IncomingMessage, at: number): Promise<HttpResponse> {
-    if (body.kind === 'reports' || body.kind === 'broken') connections.markAuthenticated(incoming.socket);
     switch (body.kind) {
       case 'unauthenticated':
         return refuseUnauthenticated(incoming, body.reason);
@@ -217,7 +221,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return { status: 200, message: describeResult({ recordedCount, unmatchedCount, ignored, broken }) };
   }
 
-  return async (request, bodies) => {
+  return async (request, requests) => {
     switch (request.method) {
       case 'GET':
       case 'HEAD':
@@ -225,7 +229,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'POST':
         // An exception means a defect in Postrider. The status makes the provider send the events again, as after a
         // failure of the store.
-        return receive(request, bodies).catch((error: unknown) => {
+        return receive(request, requests).catch((error: unknown) => {
           onError(`${provider} events`, error);
           return refuse('unread', format.storeFailureStatus, 'an internal error occurred; send the events again');
         });
@@ -249,15 +253,13 @@ export interface TestRouteParts {
  * GET, to HEAD and to the test of the URL is 200. The response to every other request is 404. Nothing is recorded.
  */
 export function createTestRoute({ provider, isEndpointTest, url }: TestRouteParts): EventRoute {
-  return async (request, bodies) => {
+  return async (request, requests) => {
     if (request.method === 'GET' || request.method === 'HEAD') return createGetResponse(provider);
     if (request.method !== 'POST') return NOT_FOUND;
-    const body = await bodies.read(request, MAX_TEST_BYTES);
-    if (body.kind === 'aborted') return null;
-    if (body.kind !== 'complete') return NOT_FOUND;
-    return isEndpointTest({ method: 'POST', headers: readHeaders(request), body: body.bytes, url })
-      ? TEST_RESPONSE
-      : NOT_FOUND;
+    const body = await requests.readBody(request, MAX_TEST_BYTES, null);
+    if (body === 'aborted') return null;
+    if (typeof body === 'string') return NOT_FOUND;
+    return isEndpointTest({ method: 'POST', headers: readHeaders(request), body, url }) ? TEST_RESPONSE : NOT_FOUND;
   };
 }
 

@@ -10,12 +10,11 @@
 import { type KeyObject, verify } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.ts';
-import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
 import { BROKEN_HTTP_REASON } from '../../model/node.ts';
-import type { EventRoute } from '../http-listener.ts';
-import type { BodyReader, HttpResponse } from '../http-server.ts';
+import { isNestedTooDeep, MAX_DEPTH } from '../../providers/json.ts';
+import type { EventRequests, EventRoute, HttpResponse } from '../http-listener.ts';
 import type { RecordResult } from '../intake.ts';
 import { recordSesEvent } from './report.ts';
 import type { SnsCertificates } from './sns-certificates.ts';
@@ -53,7 +52,6 @@ export type SnsRefusal =
   | 'store';
 
 export interface SnsReceiverParts {
-  readonly connections: Pick<HttpConnections, 'markAuthenticated'>;
   readonly clock: Clock;
   readonly topics: readonly string[];
   readonly certificates: SnsCertificates;
@@ -69,43 +67,46 @@ const RECORDED_RESPONSE: ReceiverResponse = { status: 200, message: 'recorded' }
 
 /** Creates the receiver for the path `/ses`. */
 export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
-  const { clock, connections, topics, certificates, recordReport, publish, onError } = parts;
+  const { clock, topics, certificates, recordReport, publish, onError } = parts;
   const publishRefusal = (reason: SnsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const publishSubscription = (detail: string) => publish({ type: 'subscription.changed', at: clock.now(), detail });
   const seenIds = new Map<string, number>();
   let loggedAt = Number.NEGATIVE_INFINITY;
 
   /** Resolves to null if the client disconnects before the body is complete. */
-  async function receive(request: IncomingMessage, bodies: BodyReader): Promise<ReceiverResponse | null> {
+  async function receive(request: IncomingMessage, requests: EventRequests): Promise<ReceiverResponse | null> {
     if (request.method !== 'POST') return { status: 405, message: 'the method must be POST' };
-    const body = await bodies.read(request, MAX_BODY_BYTES);
-    switch (body.kind) {
+    const body = await requests.readBody(request, MAX_BODY_BYTES, null);
+    switch (body) {
       case 'aborted':
         return null;
       case 'too-large':
         return { status: 413, message: 'the body exceeds the size limit of SNS', refusal: 'sns-too-large' };
-      case 'busy':
+      case 'share':
+      case 'full':
+      case 'slow':
         return { status: 503, message: 'too many requests are being received', refusal: 'busy' };
       case 'late':
         // SNS does not repeat a notification after 408.
         return { status: 503, message: 'the body did not arrive in time', refusal: BROKEN_HTTP_REASON };
-      case 'complete':
-        return request.headers['x-amz-sns-rawmessage'] === 'true'
-          ? RAW_DELIVERY_RESPONSE
-          : readMessage(body.bytes.toString('utf8'), request);
     }
-  }
-
-  async function readMessage(text: string, request: IncomingMessage): Promise<ReceiverResponse> {
-    const parsedMessage = parseSnsMessage(text);
-    if (parsedMessage.ok) return checkAndApplyMessage(parsedMessage.message, request);
+    if (request.headers['x-amz-sns-rawmessage'] === 'true') return RAW_DELIVERY_RESPONSE;
+    // The message is parsed before its signature is checked.
+    if (isNestedTooDeep(body))
+      return {
+        status: 400,
+        message: `not an SNS message: it is nested deeper than ${MAX_DEPTH} levels`,
+        refusal: 'sns-broken',
+      };
+    const parsedMessage = parseSnsMessage(body.toString('utf8'));
+    if (parsedMessage.ok) return checkAndApplyMessage(parsedMessage.message, () => requests.markAuthenticated(request));
     const { fault, reason } = parsedMessage;
     return fault === 'broken'
       ? { status: 400, message: `not an SNS message: ${reason}`, refusal: 'sns-broken' }
       : { status: 403, message: `not from SNS: ${reason}`, refusal: 'sns-forged' };
   }
 
-  async function checkAndApplyMessage(message: SnsMessage, { socket }: IncomingMessage): Promise<ReceiverResponse> {
+  async function checkAndApplyMessage(message: SnsMessage, markAuthenticated: () => void): Promise<ReceiverResponse> {
     // The topic is checked before a certificate is fetched.
     if (!topics.includes(message.topicArn)) {
       return { status: 403, message: 'the topic is not in POSTRIDER_SES_TOPICS', refusal: 'sns-topic' };
@@ -116,7 +117,7 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
     }
     const refusal = await checkSignature(message);
     if (refusal !== null) return refusal;
-    connections.markAuthenticated(socket);
+    markAuthenticated();
     if (seenIds.has(message.messageId)) return { status: 200, message: 'already recorded' };
     const answer = await applyMessage(message, now);
     if (answer.status === 200) addSeenId(message.messageId, now);
@@ -186,10 +187,10 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
     seenIds.set(id, now);
   }
 
-  return async (request, bodies) => {
+  return async (request, requests) => {
     let receiverResponse: ReceiverResponse | null;
     try {
-      receiverResponse = await receive(request, bodies);
+      receiverResponse = await receive(request, requests);
     } catch (error) {
       onError('sns', error);
       receiverResponse = { status: 500, message: 'the store failed; send the message again', refusal: 'store' };

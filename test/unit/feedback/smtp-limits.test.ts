@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import {
   createPeerLimits,
-  MAX_BUFFERED_BYTES,
   PEER_MESSAGE_RATE,
   PEER_ROLE_MESSAGE_RATE,
   RETURN_PATH_MESSAGE_RATE,
@@ -57,7 +56,6 @@ test('an IPv6 /64 network has the limits of one address', () => {
   expect(countAllowedCalls((n) => limits.consumeMessageTokens(createAddress(n), createReturnPath(), 0))).toBe(
     PEER_MESSAGE_RATE.burst,
   );
-  expect(countAllowedCalls((n) => limits.reserveBytes(createAddress(n), MAX_BUFFERED_BYTES.perPeer / 10))).toBe(10);
 });
 
 test('role mailboxes have a limit per peer and in total, without effect on return paths', () => {
@@ -84,15 +82,4 @@ test('a return path has a limit for all peers together, without effect on other 
   expect(limits.allowsMessage('198.51.100.1', createReturnPath('a'), 0)).toBe(false);
   expect(countAccepted('b', 0)).toBe(RETURN_PATH_MESSAGE_RATE.burst);
   expect(countAccepted('a', 60_000)).toBe(1);
-});
-
-test('buffered bytes are bounded per peer and in total, and released bytes can be reserved again', () => {
-  const limits = createPeerLimits();
-  expect(limits.reserveBytes('192.0.2.1', MAX_BUFFERED_BYTES.perPeer)).toBe(true);
-  expect(limits.reserveBytes('192.0.2.1', 1)).toBe(false);
-  for (let n = 2; n <= MAX_BUFFERED_BYTES.total / MAX_BUFFERED_BYTES.perPeer; n += 1)
-    expect(limits.reserveBytes(`192.0.2.${n}`, MAX_BUFFERED_BYTES.perPeer)).toBe(true);
-  expect(limits.reserveBytes('192.0.2.99', 1)).toBe(false);
-  limits.releaseBytes('192.0.2.1', MAX_BUFFERED_BYTES.perPeer);
-  expect(limits.reserveBytes('192.0.2.99', MAX_BUFFERED_BYTES.perPeer)).toBe(true);
 });

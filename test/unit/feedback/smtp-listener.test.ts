@@ -14,8 +14,8 @@ import {
   MAX_MESSAGE_BYTES,
   PROXY_HEADER_TIMEOUT_MS,
 } from '../../../src/feedback/smtp-listener.ts';
-import { MAX_SESSIONS } from '../../../src/feedback/smtp-sessions.ts';
 import { bind } from '../../../src/http/bind.ts';
+import type { CapacityLimits } from '../../../src/http/capacity.ts';
 import { createReturnPathToken } from '../../../src/message/return-path.ts';
 import type { FeedbackReport, FeedbackResult } from '../../../src/model/feedback.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
@@ -66,6 +66,7 @@ async function startRig(
     onRefusal = () => undefined,
     trustedProxy = null,
     findFeedbackLoop = async () => null,
+    capacity = {},
   }: {
     readonly clock?: Clock;
     readonly reader?: Pick<ReportReader, 'read'>;
@@ -73,6 +74,7 @@ async function startRig(
     readonly onRefusal?: () => void;
     readonly trustedProxy?: string | null;
     readonly findFeedbackLoop?: (message: Buffer) => Promise<string | null>;
+    readonly capacity?: Partial<CapacityLimits>;
   } = {},
 ): Promise<Rig> {
   const [reports, refusals, faults]: [FeedbackReport[], string[], string[]] = [[], [], []];
@@ -107,6 +109,7 @@ async function startRig(
       onRefusal();
     },
     onError,
+    capacity,
   });
   const { port } = await listener.start();
   const clients: SmtpClient[] = [];
@@ -359,12 +362,15 @@ describe('misuse', () => {
     const peer = startResettingPeer();
     onTestFinished(() => peer.close());
     // The reset arrives after the listener has accepted the connection and before it writes the refusal.
-    const { port, openClient, refusals } = await startRig(undefined, null, { onRefusal: () => peer.resetNow() });
-    for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1) await openClient();
+    const { port, openClient, refusals } = await startRig(undefined, null, {
+      onRefusal: () => peer.resetNow(),
+      capacity: { maxConnections: 1 },
+    });
+    const client = await openClient();
+    for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`]) await client.command(line);
     for (let index = 0; index < 20; index += 1) await peer.connect(port);
     expect(refusals).toEqual(Array.from({ length: 20 }, () => 'too-many-connections'));
-    // After the resets, the listener accepts a connection of another peer.
-    await openClient('127.0.0.2');
+    expect(await client.command('RSET')).toMatch(/^250 /);
     expect(uncaughtErrors).toEqual([]);
   });
 });
@@ -418,14 +424,36 @@ describe('limits of sessions', () => {
     expect(refusals.at(-1)).toBe('too-slow');
   });
 
-  test('a new connection of a peer at its connection limit evicts an idle connection of this peer', async () => {
-    const clock = createVirtualClock(Date.now());
-    const { openClient, refusals } = await startRig(undefined, null, { clock });
-    await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openClient()));
-    await clock.advance(15_000);
+  test('a new connection to a full listener evicts a connection without a recipient', async () => {
+    const { openClient, refusals } = await startRig(undefined, null, {
+      capacity: { maxConnections: 2, peerConnectionShare: 1 },
+    });
+    const [first] = [await openClient(), await openClient()];
     const peer = await openClient();
+    expect(await first.readReply()).toMatch(/^421 4\.3\.2 /);
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
     expect(refusals).toEqual(['evicted']);
+  });
+
+  test('64 unfinished messages of 1 MB from four addresses: a bounce from a fifth address is accepted at once', async () => {
+    const clock = createVirtualClock(Date.now());
+    const { openClient, refusals } = await startRig(undefined, null, { clock });
+    const content = `${'x'.repeat(998)}\r\n`.repeat(1_000);
+    const attackers = await Promise.all(Array.from({ length: 64 }, (_, n) => openClient(`127.0.0.${2 + (n % 4)}`)));
+    for (const attacker of attackers) {
+      for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await attacker.command(line);
+      attacker.write(content);
+    }
+    const client = await openClient('127.0.0.9');
+    expect(await client.send('', createToken(), DSN)).toMatch(/^250 /);
+    // The messages that were taken at first are given up.
+    await expect
+      .poll(async () => {
+        await clock.advance(1_000);
+        return refusals.filter((reason) => reason === 'too-slow').length;
+      })
+      .toBeGreaterThan(16);
+    expect(await client.send('', createToken(), DSN)).toMatch(/^250 /);
   });
 
   test('a peer over its rate limit gets 451, without effect on another peer', async () => {
@@ -493,9 +521,9 @@ test('a session over TLS and its timeouts are removed when the session ends', as
   const { openClient, refusals, close } = await startRig(
     undefined,
     { key: Buffer.from(key), cert: Buffer.from(cert) },
-    { clock },
+    { clock, capacity: { maxConnections: 2, peerConnectionShare: 1 } },
   );
-  for (let n = 0; n < MAX_SESSIONS.perPeer + 2; n += 1) {
+  for (let n = 0; n < 4; n += 1) {
     const peer = await openClient();
     expect(await peer.command('STARTTLS')).toMatch(/^220 /);
     await peer.startTls();
@@ -548,9 +576,14 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   }
 
   test('the limits apply to the client that the proxy reports, with both versions of the header', async () => {
-    const { port, openClient, refusals, reports } = await startRig(undefined, null, { trustedProxy: PROXY });
-    for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1)
-      await openClient(PROXY, index % 2 === 0 ? createHeader('203.0.113.1') : createProxyHeaderV2('203.0.113.1'));
+    const { port, openClient, refusals, reports } = await startRig(undefined, null, {
+      trustedProxy: PROXY,
+      capacity: { maxConnections: 4, peerConnectionShare: 1 / 2 },
+    });
+    for (const header of [createHeader('203.0.113.1'), createProxyHeaderV2('203.0.113.1')]) {
+      const peer = await openClient(PROXY, header);
+      for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`]) await peer.command(line);
+    }
     expect(await sendAndRead(port, createHeader('203.0.113.1'))).toMatch(/^421 4\.3\.2 too many connections/);
     expect(refusals).toEqual(['too-many-connections']);
     const otherClient = await openClient(PROXY, createProxyHeaderV2('203.0.113.2'));

@@ -8,7 +8,9 @@ import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
+import { Capacity } from '../../../src/http/capacity.ts';
 import { CONNECTION_LIMITS, Connections } from '../../../src/http/connections.ts';
+import { SERVER_LIMITS } from '../../../src/http/server.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 import type { AcceptResult } from '../../../src/model/message.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
@@ -153,6 +155,7 @@ test('each time the timer runs, one paused unauthenticated connection is resumed
         return () => undefined;
       },
     },
+    capacity: new Capacity(SERVER_LIMITS, systemClock),
     isExemptFromPeerShare: () => true,
     onDrop: () => undefined,
   });
@@ -212,6 +215,7 @@ describe('a response that is larger than the buffers of the operating system', (
     const connections = new Connections({
       limits: { ...CONNECTION_LIMITS, unreadResponseTimeoutMs, timeoutCheckMs: 50 },
       clock,
+      capacity: new Capacity(SERVER_LIMITS, clock),
       isExemptFromPeerShare: () => true,
       onDrop: (reason) => dropReasons.push(reason),
     });

@@ -138,7 +138,7 @@ describe('slow clients', () => {
   const OTHER_KEY = `pr_${'o'.repeat(43)}`;
 
   test('too many incomplete bodies of an account cause refusals for this account only, until one of their connections is closed', async () => {
-    const rig = await startListener({ limits: { maxConcurrentReadsPerAccount: 3, maxInFlight: 1 } });
+    const rig = await startListener({ limits: { maxBodiesPerOwner: 3, maxInFlight: 1 } });
     rig.keyCache.apply({
       revision: 2,
       accounts: [createAccount({ id: 2 })],
@@ -182,7 +182,7 @@ describe('slow clients', () => {
   test('the total size of the bodies in memory is limited for all accounts together and for each account', async () => {
     const pendingCommits: (() => void)[] = [];
     const rig = await startListener({
-      limits: { maxBufferedBytes: 8_000 },
+      limits: { maxBytes: 8_000 },
       submit: () => new Promise((resolve) => pendingCommits.push(() => resolve(ACCEPTED))),
     });
     rig.keyCache.apply({

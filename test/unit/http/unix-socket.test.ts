@@ -1,13 +1,14 @@
 /** Tests listeners on unix sockets: the file of the socket, and the client that a proxy reports. */
 import { once } from 'node:events';
 import { existsSync, linkSync, lstatSync, statSync, writeFileSync } from 'node:fs';
-import { createServer as createHttpServer, request } from 'node:http';
+import { request } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { systemClock } from '../../../src/clock.ts';
 import { bind } from '../../../src/http/bind.ts';
-import { createTrustedProxies, getClientAddress } from '../../../src/http/trusted-proxies.ts';
-import { createConnections } from '../../rig/connections.ts';
+import { createHttpServer } from '../../../src/http/server.ts';
+import { getClientAddress } from '../../../src/http/trusted-proxies.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 
 function createUnixServer(): Server {
@@ -65,11 +66,22 @@ test('a missing folder causes an error of one line that contains the remedy', as
 
 test('connections over a unix socket are accepted, and the client address is the address that the proxy reports', async () => {
   const socketPath = join(createTemporaryFolder(), 'api.sock');
-  const proxies = createTrustedProxies([], true);
-  const server = createHttpServer((incoming, outgoing) => outgoing.end(getClientAddress(incoming, proxies)));
-  onTestFinished(() => void server.close());
-  createConnections().attach(server);
-  await bind(server, { socketPath }, 'POSTRIDER_LISTEN');
+  const server = createHttpServer({
+    name: 'public',
+    address: { socketPath },
+    setting: 'POSTRIDER_LISTEN',
+    tls: null,
+    trustedProxies: [],
+    limits: {},
+    clock: systemClock,
+    handle: (incoming, outgoing) => void outgoing.end(getClientAddress(incoming, server.proxies)),
+    sendsContinue: false,
+    answerFault: () => null,
+    publish: () => undefined,
+    onError: () => undefined,
+  });
+  onTestFinished(() => server.drain(0));
+  await server.start();
   const fetchClientAddress = async (headers: Record<string, string>): Promise<string> => {
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     request({ socketPath, agent: false, headers }, (response) => {

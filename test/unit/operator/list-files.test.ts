@@ -1,11 +1,10 @@
 /** Tests of the import and export of suppression lists over HTTP. */
 import Fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
-import { BodyTimeouts } from '../../../src/operator/body-timeouts.ts';
+import { createHttpServer } from '../../../src/http/server.ts';
 import { addListFiles } from '../../../src/operator/list-files.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
-import { createConnections } from '../../rig/connections.ts';
 import { createOperationRig, type OperationRig } from '../operations/operation-rig.ts';
 
 const EXPORT_PATH = '/accounts/acme/suppressions/export';
@@ -21,7 +20,20 @@ function createApp({ context }: OperationRig, store: Partial<OperationRig['conte
   addListFiles(app, {
     basePath: '',
     clock,
-    bodyTimeouts: new BodyTimeouts(clock, createConnections()),
+    http: createHttpServer({
+      name: 'operator',
+      address: { host: '127.0.0.1', port: 0 },
+      setting: '',
+      tls: null,
+      trustedProxies: [],
+      limits: {},
+      clock,
+      handle: () => undefined,
+      sendsContinue: false,
+      answerFault: () => null,
+      publish: () => undefined,
+      onError: () => undefined,
+    }),
     createContext: () => ({ ...context, store: { ...context.store, ...store } }),
     onChange: () => undefined,
     admit: () => Promise.resolve({ kind: 'authenticated', actor: 'page', scope: 'all' }),

@@ -2,11 +2,9 @@
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
-import { bind } from '../../../src/http/bind.ts';
 import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import type { OperatorListener, OperatorOptions } from '../../../src/operator/ports.ts';
-import { createConnections } from '../../rig/connections.ts';
 
 type Api = NonNullable<OperatorOptions['api']>;
 export type ApiStore = Api['store'];
@@ -22,8 +20,8 @@ export function createOptions(
       trustedProxies: [],
     },
     clock: systemClock,
-    bind,
-    connections: createConnections(),
+    maxConnections: 1_000,
+    publish: () => undefined,
     scrapeMetrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'postrider_up 1\n' }),
     dashboard: 'nowhere',
     createOpenApi: () => '{"openapi":"3.1.0"}',

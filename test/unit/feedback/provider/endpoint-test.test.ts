@@ -7,9 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import { createEventListener } from '../../../../src/feedback/http-listener.ts';
 import { createTestRoute } from '../../../../src/feedback/provider/receiver.ts';
-import { bind } from '../../../../src/http/bind.ts';
 import { PROVIDERS } from '../../../../src/providers/providers.ts';
-import { createConnections } from '../../../rig/connections.ts';
 import type { EventRequest } from '../../../rig/provider-events.ts';
 import { startReceiver } from '../../../rig/provider-receiver.ts';
 
@@ -32,12 +30,11 @@ describe.each([
   async function startTestRoute(refusals: string[] = []): Promise<string> {
     const listener = createEventListener({
       listenAddress: { host: '127.0.0.1', port: 0 },
-      bind,
-      connections: createConnections(),
       clock: systemClock,
-      certificate: null,
+      tls: null,
+      trustedProxies: [],
       routes: new Map([[path, createTestRoute({ provider: name, isEndpointTest, url })]]),
-      publish: ({ reason }) => refusals.push(reason),
+      publish: (event) => event.type === 'report.refused' && refusals.push(event.reason),
       onError: () => undefined,
     });
     const { port } = await listener.start();

@@ -128,13 +128,8 @@ describe('an endpoint', () => {
     ['sparkpost', 'a body', 503, (bytes: Buffer) => bytes.subarray(0, -10)],
     ['brevo', 'a body', 429, (bytes: Buffer) => bytes.subarray(0, -10)],
   ] as const)('of %s closes a connection that stops in the middle of %s with %i', async (name, _part, status, cut) => {
-    const timeLimits = {
-      headersTimeout: 200,
-      bodyTimeout: 300,
-      requestTimeout: 60_000,
-      connectionsCheckingInterval: 50,
-    };
-    const { receiver, readVerbs, request } = await createRig(name, { timeLimits });
+    const limits = { headersTimeoutMs: 200, bodyTimeoutMs: 300, timeoutCheckMs: 50, maxLingerMs: 50 };
+    const { receiver, readVerbs, request } = await createRig(name, { limits });
     const { socket, readReceived, closePromise } = openConnection(receiver);
     socket.write(cut(formatRequest(`/events/${name}`, request)));
     await closePromise;

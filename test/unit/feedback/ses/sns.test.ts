@@ -1,17 +1,13 @@
 /** Tests events over SNS. Only recent messages of the configured topics with a valid signature have an effect. */
-import { X509Certificate } from 'node:crypto';
-import { request as requestTls } from 'node:https';
-import { TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
-import { type Authority, CERT_URL, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
+import { CERT_URL, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
 import {
   type Authorities,
   createAuthorities,
   createBounceNotification,
   createServerFetch,
   createSnsRig,
-  toKeyPair,
 } from '../../../rig/sns-receiver.ts';
 
 let { root, signer, untrustedSigner } = {} as Authorities;
@@ -142,28 +138,4 @@ describe('a subscription', () => {
     expect((await post(createSnsMessage(signer.key, { Type: 'UnsubscribeConfirmation' }))).status).toBe(200);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} was deleted`]);
   });
-});
-
-test('HTTPS uses the configured certificate, and the new certificate after a renewal', async () => {
-  const [firstCertificate, secondCertificate] = await Promise.all([
-    root.issueCertificate('localhost'),
-    root.issueCertificate('localhost'),
-  ]);
-  const { receiver, port } = await createRig({ certificate: firstCertificate });
-  const post = () =>
-    new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
-      const options = { host: '127.0.0.1', servername: 'localhost', port, path: '/ses', method: 'POST', agent: false };
-      const outgoingRequest = requestTls({ ...options, ca: root.cert }, (response) => {
-        const { socket } = response;
-        const serial = socket instanceof TLSSocket ? socket.getPeerCertificate().serialNumber : undefined;
-        response.resume();
-        response.on('end', () => resolve([response.statusCode, serial]));
-      });
-      outgoingRequest.on('error', reject);
-      outgoingRequest.end(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())));
-    });
-  const getSerialNumber = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
-  expect(await post()).toEqual([200, getSerialNumber(firstCertificate)]);
-  receiver.renewCertificate(toKeyPair(secondCertificate));
-  expect(await post()).toEqual([200, getSerialNumber(secondCertificate)]);
 });

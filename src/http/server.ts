@@ -1,0 +1,389 @@
+/**
+ * The HTTP server of the public, the operator and the event listener: address, TLS, limits of connections and bodies,
+ * answers to what is no request, and the end. Each listener formats its answers.
+ *
+ * Every connection that sends something wrong or too slowly gets an answer and is closed; the answers to requests before
+ * it come first. A request has exactly one Host header (RFC 9112 section 3.2).
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { type Clock, runEvery } from '../clock.ts';
+import { toPeerNetwork } from '../model/address.ts';
+import type { EventOf, HttpListenerName } from '../model/events.ts';
+import { type HttpListen, isUnixSocket, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
+import { createServer, getHttps, isTlsServer, STATUS_CODES } from '../node-http.ts';
+import { bind } from './bind.ts';
+import { type Body, Capacity, type CapacityLimits, CHECK_INTERVAL_MS, type Eviction } from './capacity.ts';
+import { CONNECTION_LIMITS, type ConnectionLimits, Connections, createPeerShareExemption } from './connections.ts';
+import { countHeader, hasFaultyFraming } from './protocol.ts';
+import { type CertificatePaths, readCertificate, watchCertificate } from './tls.ts';
+import { createTrustedProxies, getClientAddress, type TrustedProxies } from './trusted-proxies.ts';
+
+export interface ServerLimits extends ConnectionLimits, CapacityLimits {
+  /** The maximum time for the headers of a request, from the opening of the connection for the first request. */
+  readonly headersTimeoutMs: number;
+  /** The maximum time for a complete request. 0: only `bodyTimeoutMs` applies. */
+  readonly requestTimeoutMs: number;
+  /** The maximum size of the request line and headers. */
+  readonly maxHeaderBytes: number;
+  /** How long and how far a refused body is read and discarded, so that the client receives the answer. */
+  readonly maxLingerMs: number;
+  readonly maxLingerBytes: number;
+  /** The interval between two checks of the certificate files for changes. */
+  readonly certificatePollMs: number;
+}
+
+export const SERVER_LIMITS: ServerLimits = {
+  ...CONNECTION_LIMITS,
+  peerConnectionShare: 1 / 20,
+  maxBytes: 64 * 1_048_576,
+  maxBodiesPerOwner: 200,
+  bodyTimeoutMs: 30_000,
+  maxInFlight: Number.POSITIVE_INFINITY,
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  maxHeaderBytes: 16_384,
+  maxLingerMs: 2_000,
+  maxLingerBytes: 1_048_576,
+  certificatePollMs: 1_000,
+};
+
+/** What is answered without the listener's handler. `unfinished`: the client ended the connection within a request. */
+export type Fault =
+  | 'malformed-request'
+  | 'unfinished'
+  | 'headers-too-large'
+  | 'body-too-large'
+  | 'request-timeout'
+  | 'invalid-host'
+  | 'expectation-failed'
+  | 'connect';
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly body: string | Buffer;
+}
+
+/** The bytes of a body, or why there are none. */
+export type BodyResult = Buffer | BodyFault;
+export type BodyFault = Eviction | 'too-large' | 'aborted';
+
+export interface HttpServerParts {
+  readonly name: HttpListenerName;
+  readonly address: HttpListen;
+  /** The setting with the address, for error messages. */
+  readonly setting: string;
+  /** The certificate. It is not used on a unix socket, where a proxy on this machine ends TLS. */
+  readonly tls: CertificatePaths | null;
+  readonly trustedProxies: readonly string[];
+  readonly limits: Partial<ServerLimits>;
+  readonly clock: Clock;
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+  /** True if the handler sends 100 Continue, so that it can refuse a request before its body is sent. */
+  readonly sendsContinue: boolean;
+  /** Returns the answer to a fault, or null to close the connection without one. */
+  readonly answerFault: (fault: Fault) => Answer | null;
+  readonly publish: (event: EventOf<'connection.dropped' | 'certificate.reloaded' | 'certificate.refused'>) => void;
+  /** Receives errors of the server, for example if no file descriptor is free for a new connection. */
+  readonly onError: (error: unknown) => void;
+}
+
+export interface HttpServer {
+  readonly nodeServer: Server;
+  readonly capacity: Capacity;
+  readonly proxies: TrustedProxies;
+  readonly isDraining: boolean;
+  /** Binds the server. Rejects with an Error of one line. */
+  start(): Promise<ListenAddress>;
+  /** Marks the connection of a request whose client has presented a valid key, session or signature. */
+  markAuthenticated(request: Pick<IncomingMessage, 'socket'>): void;
+  /** Starts a body for `owner`; null if its client is unknown. Returns null if the owner has too many. */
+  openBody(request: IncomingMessage, owner: string | number | null): Body | null;
+  /** Receives an open body of at most `maxBytes`. Calls `onBody` once. The caller releases the body. */
+  receive(request: IncomingMessage, body: Body, maxBytes: number, onBody: (result: BodyResult) => void): void;
+  /** Opens, receives and releases a body. Never rejects. */
+  readBody(request: IncomingMessage, maxBytes: number, owner: string | null): Promise<BodyResult>;
+  /** Sends an answer. Closes the connection after an unread body and while the server drains. */
+  send(request: IncomingMessage, response: ServerResponse, answer: Answer): void;
+  /** Sends an answer instead of the pending one, and closes the connection. */
+  abort(request: IncomingMessage, answer: Answer): void;
+  /**
+   * Accepts no connection any more, waits for the answers to all requests for at most `timeoutMs`, and closes all
+   * connections.
+   */
+  drain(timeoutMs: number): Promise<void>;
+}
+
+/** RFC 8996 deprecates earlier versions. */
+const MIN_TLS_VERSION = 'TLSv1.2';
+/** The time for answers that are still being sent when no request is pending, before their connections are closed. */
+const MAX_FLUSH_MS = 250;
+const EMPTY_BODY = Buffer.alloc(0);
+
+/** Creates a server. Throws an Error of one line if the certificate cannot be used. */
+export function createHttpServer(parts: HttpServerParts): HttpServer {
+  const { name, address, clock, handle, answerFault, publish } = parts;
+  const limits: ServerLimits = { ...SERVER_LIMITS, ...parts.limits };
+  const tls = isUnixSocket(address) ? null : parts.tls;
+  const proxies = createTrustedProxies(parts.trustedProxies, isUnixSocket(address));
+  const isExempt = createPeerShareExemption(proxies);
+  const capacity = new Capacity(limits, clock);
+  const connections = new Connections({
+    limits,
+    clock,
+    capacity,
+    isExemptFromPeerShare: isExempt,
+    onDrop: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener: name, reason }),
+  });
+  const options = {
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    connectionsCheckingInterval: limits.timeoutCheckMs,
+    maxHeaderSize: limits.maxHeaderBytes,
+    // The answer of Node to a missing Host header has no body.
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+    noDelay: true,
+  };
+  const server: Server =
+    tls === null
+      ? createServer(options, onRequest)
+      : getHttps().createServer(
+          {
+            ...options,
+            ...readCertificate(tls),
+            minVersion: MIN_TLS_VERSION,
+            ALPNProtocols: ['http/1.1'],
+            handshakeTimeout: limits.headersTimeoutMs,
+          },
+          onRequest,
+        );
+  let isDraining = false;
+  let stopChecks = (): void => undefined;
+
+  function onRequest(request: IncomingMessage, response: ServerResponse): void {
+    const hostCount = countHeader(request.rawHeaders, 'host');
+    if (hostCount > 1 || (hostCount === 0 && request.httpVersionMinor >= 1))
+      sendFault(request, response, 'invalid-host');
+    else if (hasFaultyFraming(request)) sendFault(request, response, 'malformed-request');
+    else handle(request, response);
+  }
+
+  function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
+    const answer = answerFault(fault);
+    if (answer === null) response.destroy();
+    else send(request, response, { ...answer, headers: { ...answer.headers, Connection: 'close' } });
+  }
+
+  if (parts.sendsContinue) server.on('checkContinue', onRequest);
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
+    sendFault(request, response, 'expectation-failed'),
+  );
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    connections.handleClientError(error, socket, () => {
+      const answer = answerFault(toFault(error));
+      return answer === null ? null : formatRawAnswer(answer, clock);
+    });
+  });
+  server.on('connect', (_request: IncomingMessage, socket: Duplex) => {
+    const answer = answerFault('connect');
+    if (answer === null) socket.destroy();
+    else connections.endWithResponse(socket, formatRawAnswer(answer, clock));
+  });
+  connections.attach(server);
+
+  function send(request: IncomingMessage, response: ServerResponse, { status, headers, body }: Answer): void {
+    const isUnread = !request.complete && hasBody(request);
+    response.writeHead(status, {
+      ...headers,
+      'Content-Length': Buffer.byteLength(body),
+      ...(isUnread || isDraining ? { Connection: 'close' } : {}),
+    });
+    // A client that waits for 100 Continue and receives an error sends no body (RFC 9110 section 10.1.1).
+    if (!isUnread || (request.headers.expect !== undefined && request.readableFlowing === null)) {
+      response.end(body);
+      return;
+    }
+    response.write(body);
+    discardBody(request, response);
+  }
+
+  /** A connection with unread bytes is reset when it is closed, and the client can lose the answer (RFC 9112 section 9.6). */
+  function discardBody(request: IncomingMessage, response: ServerResponse): void {
+    let remainingBytes = limits.maxLingerBytes;
+    const end = (): void => {
+      cancel();
+      if (!response.writableEnded) response.end();
+    };
+    const cancel = clock.after(limits.maxLingerMs, end);
+    request.on('data', (chunk: Buffer) => {
+      remainingBytes -= chunk.length;
+      if (remainingBytes < 0) end();
+    });
+    request.on('end', end);
+    request.on('error', end);
+  }
+
+  function openBody(request: IncomingMessage, owner: string | number | null): Body | null {
+    const contentLength = request.headers['content-length'];
+    const body = capacity.open({
+      peer: owner === null ? findPeer(request) : null,
+      owner,
+      announcedBytes: contentLength === undefined ? null : Number(contentLength),
+    });
+    if (body !== null) connections.trackBody(request.socket, body);
+    return body;
+  }
+
+  function findPeer(request: IncomingMessage): string | null {
+    const client = getClientAddress(request, proxies);
+    return client === '' || isExempt(client) ? null : toPeerNetwork(client);
+  }
+
+  function receive(request: IncomingMessage, body: Body, maxBytes: number, onBody: (result: BodyResult) => void): void {
+    let firstChunk: Buffer | null = null;
+    let chunks: Buffer[] | null = null;
+    let sizeBytes = 0;
+    let isDone = false;
+    const end = (result: BodyResult): void => {
+      if (isDone) return;
+      isDone = true;
+      firstChunk = null;
+      chunks = null;
+      onBody(result);
+    };
+    body.onEvicted = end;
+    request.on('data', (chunk: Buffer) => {
+      if (isDone) return;
+      sizeBytes += chunk.length;
+      const fault = sizeBytes > maxBytes ? 'too-large' : capacity.take(body, chunk.length);
+      if (fault !== null) end(fault);
+      else if (firstChunk === null) firstChunk = chunk;
+      else if (chunks === null) chunks = [firstChunk, chunk];
+      else chunks.push(chunk);
+    });
+    request.on('end', () => {
+      if (!isDone) end(chunks === null ? (firstChunk ?? EMPTY_BODY) : Buffer.concat(chunks, sizeBytes));
+    });
+    // The event `error` occurs only if the connection ends before the end of the body.
+    request.on('error', () => end('aborted'));
+  }
+
+  function readBody(request: IncomingMessage, maxBytes: number, owner: string | null): Promise<BodyResult> {
+    if (contentLengthExceeds(request, maxBytes)) return Promise.resolve('too-large');
+    const body = openBody(request, owner);
+    if (body === null) return Promise.resolve('share');
+    return new Promise((resolve) => {
+      receive(request, body, maxBytes, (result) => {
+        capacity.release(body);
+        resolve(result);
+      });
+    });
+  }
+
+  function startChecks(): void {
+    const stopCapacityCheck = runEvery(clock, CHECK_INTERVAL_MS, () => capacity.check());
+    const stopCertificateWatch =
+      tls === null
+        ? () => undefined
+        : watchCertificate(
+            tls,
+            limits.certificatePollMs,
+            clock,
+            (pair) => {
+              if (isTlsServer(server)) server.setSecureContext({ ...pair, minVersion: MIN_TLS_VERSION });
+              publish({ type: 'certificate.reloaded', at: clock.now() });
+            },
+            (fault) => publish({ type: 'certificate.refused', at: clock.now(), fault }),
+          );
+    stopChecks = () => {
+      stopCapacityCheck();
+      stopCertificateWatch();
+    };
+  }
+
+  return {
+    nodeServer: server,
+    capacity,
+    proxies,
+    get isDraining() {
+      return isDraining;
+    },
+    async start() {
+      const bound = await bind(server, address, parts.setting);
+      server.on('error', parts.onError);
+      startChecks();
+      return toListenAddress(bound, tls === null ? 'http' : 'https');
+    },
+    markAuthenticated: ({ socket }) => connections.markAuthenticated(socket),
+    openBody,
+    receive,
+    readBody,
+    send,
+    abort: ({ socket }, answer) =>
+      connections.handleClientError(new Error('aborted'), socket, () => formatRawAnswer(answer, clock)),
+    async drain(timeoutMs) {
+      isDraining = true;
+      if (!server.listening) return;
+      const serverClosed = new Promise<void>((resolve) => server.close(() => resolve()));
+      let cancelTimeout = (): void => undefined;
+      let cancelFlush = (): void => undefined;
+      const timeout = new Promise<void>((resolve) => {
+        cancelTimeout = clock.after(timeoutMs, resolve);
+      });
+      // Afterwards only idle connections and connections whose answer is not read remain.
+      const answered = new Promise<void>((resolve) => {
+        capacity.runWhenIdle(() => {
+          cancelFlush = clock.after(Math.min(MAX_FLUSH_MS, timeoutMs), resolve);
+        });
+      });
+      await Promise.race([serverClosed, timeout, answered]);
+      cancelTimeout();
+      cancelFlush();
+      stopChecks();
+      server.closeAllConnections();
+      connections.closeAll();
+      await serverClosed;
+    },
+  };
+}
+
+function toFault(error: NodeJS.ErrnoException): Fault {
+  switch (error.code) {
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return 'request-timeout';
+    case 'HPE_HEADER_OVERFLOW':
+      return 'headers-too-large';
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return 'body-too-large';
+    case 'HPE_INVALID_EOF_STATE':
+      return 'unfinished';
+    default:
+      return 'malformed-request';
+  }
+}
+
+/** Returns the complete HTTP response, for a socket to which node:http cannot write one. */
+function formatRawAnswer({ status, headers, body }: Answer, clock: Pick<Clock, 'now'>): Buffer {
+  const lines = Object.entries({
+    ...headers,
+    'Content-Length': Buffer.byteLength(body),
+    Date: new Date(clock.now()).toUTCString(),
+    Connection: 'close',
+  }).map(([field, value]) => `${field}: ${value}\r\n`);
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n`;
+  return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]);
+}
+
+/** Returns true if the headers announce a body (RFC 9112 section 6.3). */
+function hasBody({ headers }: IncomingMessage): boolean {
+  const contentLength = headers['content-length'];
+  return headers['transfer-encoding'] !== undefined || (contentLength !== undefined && contentLength !== '0');
+}
+
+/** Returns true if Content-Length is greater than `maxBytes`. */
+export function contentLengthExceeds({ headers }: IncomingMessage, maxBytes: number): boolean {
+  const contentLength = headers['content-length'];
+  return contentLength !== undefined && Number(contentLength) > maxBytes;
+}
