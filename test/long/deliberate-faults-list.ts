@@ -159,8 +159,8 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     name: 'migration-repeated',
     effect: 'an upgrade of the embedded store runs the last migration a second time',
     file: 'src/store/sqlite/database.ts',
-    find: 'for (const name of files.slice(version)) {',
-    replace: 'for (const name of files.slice(Math.max(0, version - 1))) {',
+    find: 'for (const file of files.slice(version))',
+    replace: 'for (const file of files.slice(Math.max(0, version - 1)))',
     part: ['test/unit/store/migrate'],
   },
   {

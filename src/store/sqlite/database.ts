@@ -50,6 +50,7 @@ export function openDatabase(
   configuredPath: string,
   holdsServeLock = false,
   schemaFolder: URL = SCHEMA_FOLDER,
+  maxMigrationWaitMs: number = MAX_MIGRATION_WAIT_MS,
 ): DatabaseSync {
   const path = resolveDatabasePath(configuredPath);
   prepareFile(path);
@@ -70,7 +71,8 @@ export function openDatabase(
     );
     checkDurable(database, path);
     requireSameFile(path, openedFile);
-    migrate(database, path, listSchemaFiles(schemaFolder, 'sqlite'), holdsServeLock);
+    const acquireLock = () => (holdsServeLock ? () => undefined : tryAcquireServeLock(path, maxMigrationWaitMs));
+    migrate(database, path, listSchemaFiles(schemaFolder, 'sqlite'), acquireLock);
     return database;
   } catch (error) {
     database?.close();
@@ -201,12 +203,17 @@ function checkDurable(database: DatabaseSync, path: string): void {
 }
 
 /** Migrates the schema under the serve lock, so that the schema does not change while a service runs. */
-function migrate(database: DatabaseSync, path: string, files: readonly URL[], holdsServeLock: boolean): void {
+function migrate(
+  database: DatabaseSync,
+  path: string,
+  files: readonly URL[],
+  acquireLock: () => (() => void) | null,
+): void {
   const latestVersion = files.length;
   const storedVersion = readPragma(database, 'user_version');
   if (storedVersion === latestVersion) return;
   if (storedVersion > latestVersion) throw createNewerSchemaError(path, storedVersion, latestVersion);
-  const unlock = holdsServeLock ? () => undefined : tryAcquireServeLock(path, MAX_MIGRATION_WAIT_MS);
+  const unlock = acquireLock();
   if (unlock === null) {
     throw new StoreError(
       `a running service uses ${path} with schema version ${storedVersion}, and this Postrider needs ${latestVersion}. Restart the service with this version first; it migrates the database.`,
