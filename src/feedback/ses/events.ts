@@ -7,7 +7,7 @@ import type { Failure } from '../../model/failure.ts';
 import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import { isMessageId } from '../../model/submission.ts';
 import { type Json, toObject, toText } from '../../providers/json.ts';
-import { findEnhancedStatus, parseEnhancedStatus } from '../read/codes.ts';
+import { parseEnhancedStatus } from '../read/codes.ts';
 import {
   createDiagnose,
   type Diagnose,
@@ -161,23 +161,14 @@ function classifyBounce(
       failure: knownFailure ?? withFailureClass('soft', diagnosis.failure),
     };
   }
-  // The sub-type `NoEmail` means that the address does not exist, unless the diagnostic or the status reports a policy
-  // refusal or a temporary failure. If the bounce contains neither a diagnostic nor a status, the sub-type `General`
-  // has the same meaning as `NoEmail`.
+  // The sub-type `NoEmail` means that the address does not exist, unless the diagnostic or the status reports another
+  // cause. Without both, the sub-type `General` means the same.
   const isMailboxMissing =
     diagnostic === null && status === null
       ? subType === 'General' || subType === 'NoEmail'
-      : subType === 'NoEmail' &&
-        diagnosis.permanent &&
-        !isPolicyStatus(status) &&
-        !isPolicyStatus(findEnhancedStatus(diagnostic ?? ''));
+      : subType === 'NoEmail' && diagnosis.permanent;
   const failureClass = isMailboxMissing ? 'hard' : diagnosis.failure.class;
   return { permanent: true, failure: decideProviderFailure(failureClass, diagnosis) };
-}
-
-/** RFC 3463 section 3.8: a status code with the subject 7 concerns security or a policy. */
-function isPolicyStatus(status: string | null): boolean {
-  return status?.startsWith('5.7.') === true;
 }
 
 function readComplaint(complaint: Json): readonly FeedbackEvent[] {

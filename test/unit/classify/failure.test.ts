@@ -1,6 +1,6 @@
 /** Tests the class and the category of failed attempts. */
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { classify } from '../../../src/classify/classify.ts';
 import { classifyOutcome } from '../../../src/classify/failure.ts';
 import { RULES } from '../../../src/classify/rules.ts';
@@ -37,36 +37,14 @@ test.each(REASONS)('a failure with the reason %s has the expected class and cate
   expect(classifyOutcome(deferredOutcome)).toEqual({ class: deferralClass, category });
 });
 
-describe('the class and category', () => {
-  test.each([
-    ['556 5.1.10 Recipient address has null MX', 'hard', 'domain'],
-    ['556 Domain does not accept mail', 'hard', 'domain'],
-    ['550 5.1.2 <a@b.example>: Recipient address rejected: Domain not found', 'hard', 'domain'],
-    ['550 5.1.2 Bad destination system', 'hard', 'domain'],
-    ['550 unrouteable mail domain "b.example"', 'hard', 'domain'],
-    ['550 Host not found', 'hard', 'domain'],
-    [
-      '550 5.4.4 Host or domain name not found. Name service error for name=b.example type=A: Host not found',
-      'hard',
-      'domain',
-    ],
-    ['550 5.1.2 <a@b.example>... Host unknown (Name server: b.example.: host not found)', 'hard', 'domain'],
-    ['550 5.1.2 Host unknown: the nameserver is unreachable', 'block', 'unknown'],
-    ['550 Client host not found', 'block', 'unknown'],
-    ['550 Relay host not found', 'block', 'unknown'],
-    ['550 5.7.27 Sender address has null MX', 'block', 'auth'],
-    ['550 5.1.10 Recipient not found by SMTP address lookup', 'hard', 'mailbox-unknown'],
-    ['550 5.4.1 Recipient address rejected: Access denied', 'hard', 'mailbox-unknown'],
-    ['550 #5.1.0 Address rejected.', 'hard', 'mailbox-unknown'],
-    ['550 Unrouteable address', 'hard', 'mailbox-unknown'],
-    ['553 Invalid recipient', 'hard', 'mailbox-unknown'],
-    ['550 5.2.1 The email account that you tried to reach is disabled', 'hard', 'mailbox-disabled'],
-    ['550 5.1.1 Mail refused due to recipient preferences', 'block', 'policy'],
-    ['550 5.7.1 refused by policy', 'block', 'policy'],
-    ['450 4.2.0 Greylisted', 'soft', 'greylisted'],
-  ])('of the reply %s is %s, %s', (line, failureClass, category) => {
-    expect(classifyOutcome(classify(parseReplyLine('rcpt', line)))).toEqual({ class: failureClass, category });
-  });
+test.each([
+  ['550 5.1.2 Host unknown: the nameserver is unreachable', 'block', 'unknown'],
+  ['550 Client host not found', 'block', 'unknown'],
+  ['550 Relay host not found', 'block', 'unknown'],
+  ['550 5.7.27 Sender address has null MX', 'block', 'auth'],
+  ['556 5.1.10 Recipient address has null MX', 'hard', 'domain'],
+])('the reply %s is %s, %s', (line, failureClass, category) => {
+  expect(classifyOutcome(classify(parseReplyLine('rcpt', line)))).toEqual({ class: failureClass, category });
 });
 
 test('the class is hard if and only if the attempt suppresses its recipient', () => {
