@@ -1,10 +1,6 @@
 /**
- * Determines the class and the category of a failed attempt (model/failure.ts). The classification of bounce messages
- * uses the same function for the replies that they contain.
- *
- * Guarantees: the functions are pure. The class is `hard` for an attempt that suppresses its recipient and for a
- * simulated bounce, and for no other attempt. The mailbox simulator suppresses no recipient, but its bounces have the
- * class of real bounces.
+ * Determines the class and the category of a failed attempt (model/failure.ts). The class is `hard` for an attempt that
+ * suppresses its recipient and for a bounce of the mailbox simulator, which suppresses nobody, and for no other attempt.
  */
 import type { Failure, FailureCategory } from '../model/failure.ts';
 import type { HistoryEntry } from '../model/message.ts';

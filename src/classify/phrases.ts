@@ -100,42 +100,42 @@ export const MAILBOX_MISSING_PHRASES: readonly string[] = parsePhrases(`
   account you tried to contact does not exist, not a known user, not a valid user, not a valid mailbox
   not a valid recipient, not a valid address, not a valid account, not a valid e-mail, not a valid email
   not a valid local, not listed in domino directory, not listed in public name, not in the directory
-  not in directory, not our customer, not a customer, does not have an account, doesn't have an account
-  have no account, has no account, has no mailbox, no longer in use, no longer active, no longer valid
-  no longer employed, has left the company, does not like recipient, unable to find user, unable to find recipient
-  could not find user, cannot find user, deleted user, mailbox moved, undeliverable address, unbekannter empfänger
-  unbekannter benutzer, unbekannte adresse, empfänger unbekannt, empfänger ist unbekannt, empfänger existiert nicht
-  empfänger nicht gefunden, empfänger wurde nicht gefunden, empfängeradresse existiert nicht, benutzer unbekannt
-  benutzer existiert nicht, benutzer nicht gefunden, adresse nicht gefunden, adresse existiert nicht
-  adresse ist unbekannt, adresse unbekannt, adresse ist ungültig, ungültige adresse, ungültiger empfänger
-  postfach existiert nicht, postfach nicht gefunden, nicht mehr gültig, nicht mehr verfügbar, konto ist deaktiviert
-  konto existiert nicht, konto wurde gelöscht, mailbox existiert nicht, utilisateur inconnu, destinataire inconnu
-  adresse inconnue, adresse introuvable, destinataire introuvable, adresse invalide, n'est plus valide
-  n'est plus valable, compte inexistant, compte désactivé, boîte inexistante, non recensé, boîte inconnue
-  usuario desconocido, usuario inexistente, correo inexistente, usuario no existe, destinatario desconocido
-  destinatario no existe, destinatario inexistente, buzón no existe, buzón inexistente, dirección no existe
-  dirección desconocida, dirección inválida, no existe el usuario, cuenta no existe, cuenta desactivada
-  usuário desconhecido, usuário inexistente, usuário não existe, usuário não encontrado, usuario desconhecido
-  destinatário desconhecido, destinatário inexistente, destinatário não existe, destinatário não encontrado
-  endereço não existe, endereço inexistente, endereço inválido, endereço não encontrado, conta não existe
-  conta inexistente, conta desativada, caixa postal inexistente, utente sconosciuto, utente non trovato
-  destinatario sconosciuto, indirizzo sconosciuto, indirizzo non trovato, indirizzo non valido, casella non esiste
-  inesistente, onbekende gebruiker, onbekende ontvanger, gebruiker onbekend, gebruiker bestaat niet
-  ontvanger onbekend, onbekend adres, adres onbekend, adres bestaat niet, okänd användare, okänd mottagare
-  finns inte, hittades inte, ukjent mottaker, ukjent bruker, finnes ikke, ukendt bruger, ukendt modtager, findes ikke
-  blev ikke fundet, tuntematon vastaanottaja, tuntematon käyttäjä, ei löydy, ei löytynyt, ei ole olemassa
-  nieznany użytkownik, nieznany adresat, nieznany odbiorca, nie istnieje, nie znaleziono, neznámý uživatel
-  neznámý příjemce, neexistuj, nebyla nalezena, ismeretlen felhasználó, ismeretlen címzett, nem létezik
-  nem található, kullanıcı bulunamadı, bilinmeyen kullanıcı, böyle bir kullanıcı, alıcı bulunamadı, mevcut değil
-  utilizator necunoscut, nu există, άγνωστος χρήστης, δεν υπάρχει, пользователь не найден, пользователь не существует
-  пользователь неизвестен, неизвестный пользователь, получатель не найден, получатель не существует
-  неизвестный получатель, нет такого пользователя, такого пользователя нет, адрес не существует, адрес не найден
-  ящик не существует, ящик не найден, ящика не существует, аккаунт заблокирован, ящик заблокирован, неизвестный адрес
-  не зарегистрирован, користувача не знайдено, не існує, ユーザーが見つかりません, ユーザが見つかりません, ユーザーが存在しません, アドレスが見つかりません
-  アドレスが存在しません, アドレスが間違, アドレスが正しく, 宛先不明, あて先不明, 宛先が見つかりません, 宛先が存在しません, 受信者が見つかりません, 見つかりませんでした, 用户不存在, 用户名不存在, 收件人不存在
-  地址不存在, 邮箱不存在, 信箱不存在, 帐号不存在, 账号不存在, 帐户不存在, 找不到收件人, 找不到用户, 未找到用户, 用戶不存在, 使用者不存在, 帳號不存在, 地址錯誤, 地址错误, 查無此人, 无此用户, 沒有此用戶
-  존재하지 않는, 존재하지 않습니다, 수신자를 찾을 수 없, 찾을 수 없습니다, 없는 사용자, לא קיים, غير موجود, không tồn tại, tidak ditemukan, tidak ada
-  adres bulunamadı, 주소를 찾을 수 없, 找不到地址, 找不到该地址, 找不到此地址, 找不到這個地址, 找不到該地址, user doesn't have a
+  not in directory, does not have an account, doesn't have an account, have no account, has no account
+  has no mailbox, no longer in use, no longer active, no longer valid, no longer employed, has left the company
+  does not like recipient, unable to find user, unable to find recipient, could not find user, cannot find user
+  deleted user, mailbox moved, undeliverable address, unbekannter empfänger, unbekannter benutzer, unbekannte adresse
+  empfänger unbekannt, empfänger ist unbekannt, empfänger existiert nicht, empfänger nicht gefunden
+  empfänger wurde nicht gefunden, empfängeradresse existiert nicht, benutzer unbekannt, benutzer existiert nicht
+  benutzer nicht gefunden, adresse nicht gefunden, adresse existiert nicht, adresse ist unbekannt, adresse unbekannt
+  adresse ist ungültig, ungültige adresse, ungültiger empfänger, postfach existiert nicht, postfach nicht gefunden
+  nicht mehr gültig, nicht mehr verfügbar, konto ist deaktiviert, konto existiert nicht, konto wurde gelöscht
+  mailbox existiert nicht, utilisateur inconnu, destinataire inconnu, adresse inconnue, adresse introuvable
+  destinataire introuvable, adresse invalide, n'est plus valide, n'est plus valable, compte inexistant
+  compte désactivé, boîte inexistante, non recensé, boîte inconnue, usuario desconocido, usuario inexistente
+  correo inexistente, usuario no existe, destinatario desconocido, destinatario no existe, destinatario inexistente
+  buzón no existe, buzón inexistente, dirección no existe, dirección desconocida, dirección inválida
+  no existe el usuario, cuenta no existe, cuenta desactivada, usuário desconhecido, usuário inexistente
+  usuário não existe, usuário não encontrado, usuario desconhecido, destinatário desconhecido
+  destinatário inexistente, destinatário não existe, destinatário não encontrado, endereço não existe
+  endereço inexistente, endereço inválido, endereço não encontrado, conta não existe, conta inexistente
+  conta desativada, caixa postal inexistente, utente sconosciuto, utente non trovato, destinatario sconosciuto
+  indirizzo sconosciuto, indirizzo non trovato, indirizzo non valido, casella non esiste, inesistente
+  onbekende gebruiker, onbekende ontvanger, gebruiker onbekend, gebruiker bestaat niet, ontvanger onbekend
+  onbekend adres, adres onbekend, adres bestaat niet, okänd användare, okänd mottagare, finns inte, hittades inte
+  ukjent mottaker, ukjent bruker, finnes ikke, ukendt bruger, ukendt modtager, findes ikke, blev ikke fundet
+  tuntematon vastaanottaja, tuntematon käyttäjä, ei löydy, ei löytynyt, ei ole olemassa, nieznany użytkownik
+  nieznany adresat, nieznany odbiorca, nie istnieje, nie znaleziono, neznámý uživatel, neznámý příjemce, neexistuj
+  nebyla nalezena, ismeretlen felhasználó, ismeretlen címzett, nem létezik, nem található, kullanıcı bulunamadı
+  bilinmeyen kullanıcı, böyle bir kullanıcı, alıcı bulunamadı, mevcut değil, utilizator necunoscut, nu există
+  άγνωστος χρήστης, δεν υπάρχει, пользователь не найден, пользователь не существует, пользователь неизвестен
+  неизвестный пользователь, получатель не найден, получатель не существует, неизвестный получатель
+  нет такого пользователя, такого пользователя нет, адрес не существует, адрес не найден, ящик не существует
+  ящик не найден, ящика не существует, аккаунт заблокирован, ящик заблокирован, неизвестный адрес, не зарегистрирован
+  користувача не знайдено, не існує, ユーザーが見つかりません, ユーザが見つかりません, ユーザーが存在しません, アドレスが見つかりません, アドレスが存在しません, アドレスが間違
+  アドレスが正しく, 宛先不明, あて先不明, 宛先が見つかりません, 宛先が存在しません, 受信者が見つかりません, 見つかりませんでした, 用户不存在, 用户名不存在, 收件人不存在, 地址不存在, 邮箱不存在, 信箱不存在
+  帐号不存在, 账号不存在, 帐户不存在, 找不到收件人, 找不到用户, 未找到用户, 用戶不存在, 使用者不存在, 帳號不存在, 地址錯誤, 地址错误, 查無此人, 无此用户, 沒有此用戶, 존재하지 않는, 존재하지 않습니다
+  수신자를 찾을 수 없, 찾을 수 없습니다, 없는 사용자, לא קיים, غير موجود, không tồn tại, tidak ditemukan, tidak ada, adres bulunamadı
+  주소를 찾을 수 없, 找不到地址, 找不到该地址, 找不到此地址, 找不到這個地址, 找不到該地址, user doesn't have a
 `);
 
 /** The mailbox is not available. */
@@ -151,11 +151,12 @@ export const VAGUE_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
   is not valid at, not unique in, has no such, no matching, no matches to, no match for, not in our
   not listed in the, were not found, was not found at, wasn't found at, wasn't found or, couldn't be found at
   couldn't be found or is unable, is no longer, no longer a, no longer with, no longer works, not a member
-  not a registered, does not have a, name not found, has moved to, deceased, not known at this, no longer exist
-  not found by smtp address lookup, existiert nicht, existieren nicht, nicht gefunden werden, ist nicht bekannt
-  n'existe pas, n'existe plus, n'a pas été trouvé, no existe, no se encontró, no se ha encontrado
-  no se pudo encontrar, não existe, não foi encontrado, nao existe, non esiste, non è stato trovato, bestaat niet
-  niet gevonden, niet bekend, не существует, не найден, 存在しません, 存在しない, 見つかりません, 不存在, doesn't have a
+  not our customer, not a customer, not a registered, does not have a, name not found, has moved to, deceased
+  not known at this, no longer exist, not found by smtp address lookup, existiert nicht, existieren nicht
+  nicht gefunden werden, ist nicht bekannt, n'existe pas, n'existe plus, n'a pas été trouvé, no existe
+  no se encontró, no se ha encontrado, no se pudo encontrar, não existe, não foi encontrado, nao existe, non esiste
+  non è stato trovato, bestaat niet, niet gevonden, niet bekend, не существует, не найден, 存在しません, 存在しない, 見つかりません
+  不存在, doesn't have a
 `);
 
 /** The domain of the recipient does not exist. */

@@ -126,21 +126,10 @@ const NO_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
 export const RULES: readonly FailureRule[] = [
   // ── Configuration of this service ─────────────────────────────────────────────────────────────────────
   {
-    name: 'credentials refused',
-    stages: ['auth'],
-    codes: [500, 501, 502, 503, 504, 525, 530, 534, 535, 538, 550, 554],
-    verdict: CONFIGURATION_FAULT,
-    samples: [
-      'auth 535 5.7.3 Authentication unsuccessful',
-      'auth 534 5.7.9 Application-specific password required',
-      'auth 538 5.7.11 Encryption required for requested authentication mechanism',
-    ],
-  },
-  {
     name: 'sign-in required',
     codes: [530, 534, 535, 538],
     verdict: CONFIGURATION_FAULT,
-    samples: ['mail 535 5.7.8 Error: authentication failed'],
+    samples: ['auth 535 5.7.3 Authentication unsuccessful', 'mail 535 5.7.8 Error: authentication failed'],
   },
   {
     name: 'relaying denied',
@@ -444,13 +433,6 @@ export const RULES: readonly FailureRule[] = [
     ],
   },
   {
-    name: 'sender domain not found, temporary reply',
-    codes: [450, 451],
-    enhancedCodes: ['4.1.7', '4.1.8'],
-    verdict: SENDER_REFUSAL,
-    samples: ['mail 451 4.1.8 Domain of sender address a@b.example does not resolve'],
-  },
-  {
     name: 'throttled',
     stages: MESSAGE_STAGES,
     codes: [450, 451, 452, 454],
@@ -698,9 +680,10 @@ export const RULES: readonly FailureRule[] = [
   {
     name: 'sender refused, according to the code',
     stages: ['mail', 'rcpt', 'content'],
+    codes: [450, 451, 501, 550, 551, 553, 554],
     enhancedCodes: ['5.1.7', '5.1.8'],
     verdict: SENDER_REFUSAL,
-    samples: ['mail 501 5.1.7 Invalid address'],
+    samples: ['mail 501 5.1.7 Invalid address', 'mail 451 4.1.8 Domain of sender address a@b.example does not resolve'],
   },
   {
     // Some servers answer with a code of the recipient.
@@ -738,6 +721,7 @@ export const RULES: readonly FailureRule[] = [
   // ── Protocol errors ───────────────────────────────────────────────────────────────────────────────────
   {
     name: 'unexpected command or syntax error',
+    stages: [...STAGES_BEFORE_CONTENT, 'data', 'content'],
     codes: [500, 501, 502, 503, 504, 555],
     verdict: PROTOCOL_FAULT,
     samples: [
