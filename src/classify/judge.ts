@@ -49,7 +49,7 @@ export function judge(failure: ServerFailure, relayRules: readonly FailureRule[]
   const find = (rules: readonly FailureRule[], form: 'reply' | 'prose'): FailureRule | undefined =>
     rules.find(
       (rule) =>
-        (rule.form === 'any' ? concernsMessage(stage) : (rule.form ?? 'reply') === form) &&
+        (rule.form === 'any' || (rule.form ?? 'reply') === form) &&
         appliesTo(rule, replyClass, enhanced) &&
         matchesRule(rule, reply, text),
     );
@@ -61,11 +61,6 @@ export function judge(failure: ServerFailure, relayRules: readonly FailureRule[]
 
 function toReplyCode(enhanced: string): number {
   return enhanced.startsWith('4.') ? 450 : 550;
-}
-
-/** Returns true for a reply about the recipient or the message, and for a reported failure. */
-function concernsMessage(stage: Stage | null): boolean {
-  return stage === null || stage === 'rcpt' || stage === 'data' || stage === 'content';
 }
 
 function getReplyClass({ code, enhanced }: ServerFailure): 4 | 5 | null {
@@ -117,13 +112,14 @@ const INVALID_REPLY: Verdict = { class: 'soft', category: 'unknown', scope: 'rou
 
 /** Returns the verdict on a failure that matches no rule. */
 function getDefaultVerdict(stage: Stage | null, replyClass: 4 | 5 | null): Verdict {
+  const concernsMessage = stage === null || stage === 'rcpt' || stage === 'data' || stage === 'content';
   switch (replyClass) {
     case 5:
       if (stage === 'auth') return CONFIGURATION_FAULT;
       if (stage === 'mail') return SENDER_REFUSAL;
-      return concernsMessage(stage) ? UNKNOWN_REFUSAL : SERVER_UNAVAILABLE;
+      return concernsMessage ? UNKNOWN_REFUSAL : SERVER_UNAVAILABLE;
     case 4:
-      return concernsMessage(stage) ? RECIPIENT_UNAVAILABLE : SERVER_UNAVAILABLE;
+      return concernsMessage ? RECIPIENT_UNAVAILABLE : SERVER_UNAVAILABLE;
     case null:
       return stage === null ? UNKNOWN_PROSE : INVALID_REPLY;
   }

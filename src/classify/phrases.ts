@@ -74,34 +74,30 @@ export const MAILBOX_MISSING_PHRASES: readonly string[] = parsePhrases(`
   no such customer, no such alias, no such name, no such id, no such local, no user by that name, no user with
   no mailbox by that name, no mailbox for, no mailbox found, no mailbox here, no account by that name
   no account with, no local mailbox, no recipient by that name, no one by that name, no person by that name
-  no valid recipient, no valid address, nobody by that name, invalid recipient, invalid mailbox, invalid address
-  invalid user, invalid final delivery userid, invalid account, invalid e-mail, invalid email, invalid local part
-  invalid local address, recipient invalid, user invalid, recipient is invalid, address is invalid, address invalid
-  mailbox is invalid, mailbox invalid, bad destination mailbox, bad address, bad recipient, bad destination email
-  bad destination address, illegal user, illegal recipient, incorrect address, address is incorrect, wrong address
-  wrong recipient, mailbox not found, mailbox does not exist, mailbox doesn't exist, mailbox not exist
-  mailbox no longer, mailbox has been removed, mailbox deleted, mailbox has been deleted, user not found
-  user was not found, user is not found, user cannot be found, user does not exist, user doesn't exist
-  user don't exist, user not exist, user doesnt exist, user(s) account, user is no longer, user no longer
-  user has left, user left, user account has, user not listed, user not local, not a user, isn't a user
-  not a local user, recipient not found, recipient was not found, recipientnotfound, recipnotfound
-  recipient does not exist, recipient doesn't exist, recipient not exist, recipient no longer, recipient is not exist
-  recipient name is not recognized, recipient not recognized, recipient is not recognized, recipient not known
-  recipient could not be found, recipient cannot be found, recipient ok not found
-  recipients was rejected because the address, address rejected: user, address not found, address was not found
-  address is not found, address cannot be found, address couldn't be found, address could not be found
-  address not recognized, address does not exist, address doesn't exist, address not exist, address no longer
-  address is no longer, address has been changed, address has changed, address is not valid, address not valid
-  address is not in use, address not listed, address is not listed, address is wrong
-  address you entered couldn't be found, address isn't, address that does not exist, address that doesn't exist
-  addresses that do not exist, account does not exist, account doesn't exist, account not found
-  account was not found, account has been removed, account has been deleted, account is no longer, account no longer
-  account that you tried to reach does not exist, account you tried to reach is
+  no valid recipient, no valid address, nobody by that name, invalid recipient, invalid mailbox
+  invalid final delivery userid, invalid local part, invalid local address, recipient invalid, user invalid
+  recipient is invalid, recipient address is invalid, mailbox is invalid, mailbox invalid, bad destination mailbox
+  bad recipient, bad destination email, bad destination address, illegal user, illegal recipient, wrong recipient
+  mailbox not found, mailbox does not exist, mailbox doesn't exist, mailbox not exist, mailbox no longer
+  mailbox has been removed, mailbox deleted, mailbox has been deleted, user not found, user was not found
+  user is not found, user cannot be found, user does not exist, user doesn't exist, user don't exist, user not exist
+  user doesnt exist, user(s) account, user is no longer, user no longer, user has left, user left, user account has
+  user not listed, user not local, not a user, isn't a user, not a local user, recipient not found
+  recipient was not found, recipientnotfound, recipnotfound, recipient does not exist, recipient doesn't exist
+  recipient not exist, recipient no longer, recipient is not exist, recipient name is not recognized
+  recipient not recognized, recipient is not recognized, recipient not known, recipient could not be found
+  recipient cannot be found, recipient ok not found, recipients was rejected because the address
+  address rejected: user, address not found, address was not found, address is not found, address cannot be found
+  address couldn't be found, address could not be found, address not recognized, address does not exist
+  address doesn't exist, address not exist, address no longer, address is no longer, address is not in use
+  address not listed, address is not listed, address you entered couldn't be found, address that does not exist
+  address that doesn't exist, addresses that do not exist, account does not exist, account doesn't exist
+  account not found, account was not found, account has been removed, account has been deleted, account is no longer
+  account no longer, account that you tried to reach does not exist, account you tried to reach is
   account you tried to contact does not exist, not a known user, not a valid user, not a valid mailbox
-  not a valid recipient, not a valid address, not a valid account, not a valid e-mail, not a valid email
-  not a valid local, not listed in domino directory, not listed in public name, not in the directory
-  not in directory, does not have an account, doesn't have an account, have no account, has no account
-  has no mailbox, no longer in use, no longer active, no longer valid, no longer employed, has left the company
+  not a valid recipient, not a valid account, not a valid local, not listed in domino directory
+  not listed in public name, not in the directory, not in directory, does not have an account
+  doesn't have an account, have no account, has no account, has no mailbox, no longer employed, has left the company
   does not like recipient, unable to find user, unable to find recipient, could not find user, cannot find user
   deleted user, mailbox moved, undeliverable address, unbekannter empfänger, unbekannter benutzer, unbekannte adresse
   empfänger unbekannt, empfänger ist unbekannt, empfänger existiert nicht, empfänger nicht gefunden
@@ -151,12 +147,15 @@ export const VAGUE_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
   is not valid at, not unique in, has no such, no matching, no matches to, no match for, not in our
   not listed in the, were not found, was not found at, wasn't found at, wasn't found or, couldn't be found at
   couldn't be found or is unable, is no longer, no longer a, no longer with, no longer works, not a member
-  not our customer, not a customer, not a registered, does not have a, name not found, has moved to, deceased
-  not known at this, no longer exist, not found by smtp address lookup, existiert nicht, existieren nicht
-  nicht gefunden werden, ist nicht bekannt, n'existe pas, n'existe plus, n'a pas été trouvé, no existe
-  no se encontró, no se ha encontrado, no se pudo encontrar, não existe, não foi encontrado, nao existe, non esiste
-  non è stato trovato, bestaat niet, niet gevonden, niet bekend, не существует, не найден, 存在しません, 存在しない, 見つかりません
-  不存在, doesn't have a
+  not our customer, not a customer, no longer valid, no longer in use, invalid address, invalid e-mail, invalid email
+  address is invalid, address invalid, bad address, incorrect address, wrong address, address is incorrect
+  invalid user, invalid account, address is not valid, address not valid, not a valid address, not a valid e-mail
+  not a valid email, address is wrong, address isn't, address has been changed, address has changed, not a registered
+  does not have a, name not found, has moved to, deceased, not known at this, no longer exist
+  not found by smtp address lookup, existiert nicht, existieren nicht, nicht gefunden werden, ist nicht bekannt
+  n'existe pas, n'existe plus, n'a pas été trouvé, no existe, no se encontró, no se ha encontrado
+  no se pudo encontrar, não existe, não foi encontrado, nao existe, non esiste, non è stato trovato, bestaat niet
+  niet gevonden, niet bekend, не существует, не найден, 存在しません, 存在しない, 見つかりません, 不存在, doesn't have a
 `);
 
 /** The domain of the recipient does not exist. */

@@ -21,8 +21,7 @@ export interface FailureRule {
   readonly name: string;
   /**
    * `reply` (the default): the rule applies to a failure with a reply code or an enhanced code. `prose`: it applies only
-   * to a text without a reply code and without a specific enhanced code, and precedes the former. `any`: both; a reply
-   * only from RCPT on.
+   * to a text without a reply code and without a specific enhanced code, and precedes the former. `any`: both.
    */
   readonly form?: 'reply' | 'prose' | 'any';
   /** The rule matches only replies at these stages. The stage of a reported reply is unknown: RCPT or the content. */
