@@ -199,7 +199,7 @@ export const ERRORS = {
     status: 429,
     message: 'Too many requests',
     headers: ['Retry-After'],
-    condition: 'the server is overloaded and sheds load',
+    condition: 'the server is overloaded and sheds load, or needs the memory of a body that arrives slowly',
     remedy: 'repeat the request after Retry-After seconds',
   },
   'too-many-bodies': {

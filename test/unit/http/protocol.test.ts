@@ -208,6 +208,28 @@ describe('slow clients', () => {
     expect((await thirdResponse).status).toBe(201);
   });
 
+  test('two accounts with 128 incomplete bodies each: every request of a third account gets 201', async () => {
+    const bodyBytes = 100_000;
+    const rig = await startListener({
+      limits: { maxBytes: 256 * bodyBytes },
+      settings: { ...LISTENER_SETTINGS, maxRequestBytes: bodyBytes },
+    });
+    rig.keyCache.apply({
+      revision: 2,
+      accounts: [2, 3].map((id) => createAccount({ id })),
+      keys: [2, 3].map((id) => createApiKey(`${OTHER_KEY.slice(0, -1)}${id}`, { id, accountId: id })),
+    });
+    const clients = await Promise.all(Array.from({ length: 256 }, () => connectClient(rig)));
+    for (const [n, { socket }] of clients.entries())
+      socket.write(
+        createRawRequest('')
+          .replace('Content-Length: 0', `Content-Length: ${bodyBytes}`)
+          .replace(KEY, `${OTHER_KEY.slice(0, -1)}${2 + (n % 2)}`) + ' '.repeat(bodyBytes - 1),
+      );
+    await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === clients.length);
+    for (let n = 0; n < 10; n += 1) expect((await postBody(rig, MESSAGE)).status).toBe(201);
+  });
+
   test('a drain waits for a body that is still being received and responds to the request', async () => {
     const rig = await startListener();
     const { socket, readReceived, isClosed } = await connectClient(rig);
