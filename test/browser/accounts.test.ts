@@ -1,7 +1,4 @@
-/**
- * Tests the pages of accounts, keys, suppression lists, domains and the audit log: changes and their effect on clients,
- * filters, and the keyboard.
- */
+/** Tests the pages of accounts, suppression lists, domains and the audit log: changes and their effect on clients. */
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -16,10 +13,7 @@ const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 beforeAll(async () => {
-  service = await rig.serve(rig.createFolder(), {
-    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.host.example',
-    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
-  });
+  service = await rig.serve(rig.createFolder());
 });
 
 /** Creates an account and returns an active key of the account. */
@@ -107,68 +101,9 @@ test('an import states the added and the invalid rows, and a check of the file a
   await page.getByRole('heading', { name: 'address2999@example.com is suppressed' }).waitFor();
 });
 
-test('a return path is set and removed on the domain page, which shows the records of the return path and the reason for a refusal', async () => {
-  await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: 'shop.example' });
-  const { page, allowFaults } = await browsers.openSignedIn(service, '/domains/shop.example');
-  allowFaults(/status of 400/);
-  await page.getByRole('button', { name: 'Return path', exact: true }).click();
-  const dialog = page.getByRole('dialog', { name: 'Return path of shop.example' });
-  await dialog.getByRole('textbox', { name: 'Return path' }).fill('bounces.example.net');
-  await dialog.getByRole('button', { name: 'Set return path' }).click();
-  await dialog.getByRole('alert').getByText('bounces.example.net is outside of shop.example').waitFor();
-  await dialog.getByRole('textbox', { name: 'Return path' }).fill('bounces.shop.example');
-  await dialog.getByRole('button', { name: 'Set return path' }).click();
-  await page.getByText('The return path of shop.example is bounces.shop.example.').waitFor();
-  await page.getByText('10 bounces.host.example', { exact: true }).waitFor();
-  await page.getByText('Messages use bounces.host.example until').waitFor();
-  expect(await browsers.callApi(service, 'GET', '/domains/shop.example')).toMatchObject({
-    returnPath: { name: 'bounces.shop.example', state: 'unverified' },
-  });
-  await page.getByRole('button', { name: 'Return path', exact: true }).click();
-  await dialog.getByRole('textbox', { name: 'Return path' }).fill('');
-  await dialog.getByRole('button', { name: 'Remove return path' }).click();
-  await page.getByText('shop.example has no return path of its own.').waitFor();
-  expect(await browsers.callApi(service, 'GET', '/domains/shop.example')).toMatchObject({ returnPath: null });
-});
-
 /** Returns the first line of each cell in a column. */
 const readCells = (page: Page, column: number) =>
   page.locator(`table.list tbody tr td:nth-child(${column}) .two-lines > :first-child`).allInnerTexts();
-const openFilter = (page: Page, name: RegExp) => page.getByRole('search').getByRole('button', { name }).click();
-
-test('a suppression list is filtered by reason and source, and the explanation of an address can be opened with the keyboard', async () => {
-  await browsers.callApi(service, 'POST', '/accounts', { name: 'filtered' });
-  for (const [address, reason] of [
-    ['ada@example.com', 'bounce'],
-    ['bob@example.com', 'complaint'],
-    ['cai@example.org', 'manual'],
-  ])
-    await browsers.callApi(service, 'POST', '/accounts/filtered/suppressions', { address, reason });
-  const { page } = await browsers.openSignedIn(service, '/suppressions?list=filtered');
-  await expect.poll(() => readCells(page, 2)).toEqual(['ada@example.com', 'bob@example.com', 'cai@example.org']);
-  await openFilter(page, /^Reason$/);
-  await page.getByRole('checkbox', { name: 'Bounce' }).check();
-  await page.getByRole('checkbox', { name: 'Manual' }).check();
-  await expect.poll(() => readCells(page, 2)).toEqual(['ada@example.com', 'cai@example.org']);
-  await page.keyboard.press('Escape');
-  await page.getByRole('button', { name: 'Reason: bounce, manual' }).waitFor();
-  await openFilter(page, /^Source$/);
-  await page.getByRole('radio', { name: 'A message' }).check();
-  await page.getByText('No match on the suppression list of account filtered').waitFor();
-  await page.keyboard.press('Escape');
-  await page.getByRole('button', { name: 'Remove the filter Source' }).click();
-  await expect.poll(() => readCells(page, 2)).toEqual(['ada@example.com', 'cai@example.org']);
-  expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({ list: 'filtered', reason: 'bounce,manual' });
-  await page.keyboard.press('/');
-  await page.keyboard.type('cai');
-  await expect.poll(() => readCells(page, 2)).toEqual(['cai@example.org']);
-  await page.getByRole('button', { name: 'Clear filters' }).click();
-  await expect.poll(() => readCells(page, 2)).toHaveLength(3);
-  await page.keyboard.press('j');
-  await page.keyboard.press('j');
-  await page.keyboard.press('Enter');
-  await page.getByRole('heading', { name: 'bob@example.com is suppressed' }).waitFor();
-});
 
 test('a new entry of the audit log is announced by a button, and does not move the shown entries', async () => {
   await browsers.callApi(service, 'POST', '/accounts', { name: 'audited' });
@@ -184,22 +119,6 @@ test('a new entry of the audit log is announced by a button, and does not move t
   // The entry names the address and its list.
   const row = page.getByRole('row').filter({ hasText: 'dan@example.com' });
   await row.getByRole('link', { name: 'suppression list of account audited' }).waitFor();
-});
-
-test('the audit log is filtered by action and target, and the target of an entry can be opened with the keyboard', async () => {
-  await browsers.callApi(service, 'POST', '/accounts', { name: 'targeted' });
-  await browsers.callApi(service, 'POST', '/accounts/targeted/suppressions', { address: 'eve@example.com' });
-  const { page } = await browsers.openSignedIn(service, '/audit');
-  await page.getByRole('searchbox', { name: 'Search targets' }).fill('TARGETED');
-  await expect.poll(() => readCells(page, 1)).toEqual(['suppression.add', 'account.create']);
-  await openFilter(page, /^Action$/);
-  await page.getByRole('checkbox', { name: 'Account' }).check();
-  await expect.poll(() => readCells(page, 1)).toEqual(['account.create']);
-  await page.keyboard.press('Escape');
-  await page.getByRole('searchbox', { name: 'Search targets' }).blur();
-  await page.keyboard.press('j');
-  await page.keyboard.press('Enter');
-  await page.getByRole('heading', { level: 1, name: 'targeted' }).waitFor();
 });
 
 const DOMAIN = 'shop.example.org';

@@ -1,6 +1,6 @@
 /**
- * Tests the first use of a new installation (sign-in link, checklist, printed command, first message) and the inbox: the
- * keyboard and the search, live updates, the checks, and rules that answer delivery attempts.
+ * Tests the first use of a new installation (checklist, printed command, first message) and the inbox: the keyboard and
+ * the search, live updates, downloads.
  */
 import { readFileSync } from 'node:fs';
 import type { Request } from 'playwright-core';
@@ -120,45 +120,4 @@ test('the downloads of a message and of a suppression list send the session head
   expect(readFileSync(await file.path(), 'utf8')).toMatch(/^address,reason,at,source\nada@example\.com,manual,/);
   expect(fileRequests.map((request) => new URL(request.url()).search)).toEqual(['', '']);
   for (const request of fileRequests) expect((await request.allHeaders())['postrider-session']).toMatch(/^.{20,}/);
-});
-
-test('the Checks tab shows the number of findings, and lists them with their positions in the message, errors first', async () => {
-  const { page, visit, allowFaults } = await browsers.openSignedIn(service, `/inbox/${htmlMessageId}`);
-  allowFaults(BLOCKED_IMAGE_LINE);
-  await page.getByRole('tab', { name: 'Checks 3' }).click();
-  const findings = page.getByRole('list', { name: 'Findings' }).locator(':scope > li');
-  await expect
-    .poll(() => findings.locator('code').allTextContents())
-    .toEqual(expect.arrayContaining(['link-relative', 'link-http', 'image-alt-missing']));
-  expect(await findings.first().textContent()).toContain('Error');
-  expect(await findings.first().textContent()).toContain('HTML, line 5');
-  expect(await findings.first().textContent()).toContain('<a href="/orders/1">');
-  await visit(`/inbox/${textMessageId}?view=checks`);
-  await page.getByText('The checks found nothing').waitFor();
-});
-
-test('a rule that is added on the page bounces the next message, and the suppression and the rule can be removed on the page', async () => {
-  const { page, allowFaults } = await browsers.openSignedIn(service, '/inbox?tab=rules');
-  allowFaults(/status of 400 /);
-  await page.getByRole('button', { name: 'Add rule' }).click();
-  const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Address or domain').fill('not an address');
-  await dialog.getByLabel('Answer').selectOption('unknown');
-  await dialog.getByRole('button', { name: 'Add rule' }).click();
-  await dialog.getByText('is neither an address nor a domain').waitFor();
-  await dialog.getByLabel('Address or domain').fill('gone@example.org');
-  await dialog.getByRole('button', { name: 'Add rule' }).click();
-  const row = page.getByRole('row').filter({ hasText: 'gone@example.org' });
-  await row.getByText('Suppresses the recipient').waitFor();
-  await page.getByRole('tab', { name: 'Messages' }).click();
-  await page.getByText('1 active rule for the next delivery attempts').waitFor();
-  const id = await submitAccepted(service.publicUrl, service.key, { to: 'gone@example.org' });
-  await waitForState(browsers, service, id, 'bounced');
-  await page.getByRole('tab', { name: 'Rules' }).click();
-  await row.getByText('gone@example.org is suppressed for').waitFor();
-  await row.getByRole('button', { name: 'from the suppression list' }).click();
-  await row.getByText('Suppresses the recipient').waitFor();
-  expect(await browsers.callApi(service, 'GET', '/suppressions/gone@example.org')).toMatchObject({ suppressed: false });
-  await row.getByRole('button', { name: 'Remove the rule' }).click();
-  await page.getByText('No rules').waitFor();
 });

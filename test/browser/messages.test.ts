@@ -7,7 +7,7 @@ import {
   replaceResponses,
   waitForState as waitForMessageState,
 } from '../rig/browser.ts';
-import { emulateDarkPhone, findHorizontalOverflow } from '../rig/page-checks.ts';
+import { findHorizontalOverflow } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
@@ -150,20 +150,6 @@ test('a search that exceeds its time limit continues and shows its progress unti
   await page.getByText('All 4 shown').waitFor();
 });
 
-test('an invalid filter in the URL shows the error of the service, and the filter can be removed on the page', async () => {
-  const { page, visit, allowFaults } = await browsers.openSignedIn(service, '/audit');
-  allowFaults(/status of 40[04] .*\/messages\?/);
-  for (const [query, line] of [
-    ['?state=sent', /^state: "sent" is not one of queued/],
-    ['?account=unknown', /no account/],
-  ] as const) {
-    await visit(`/messages${query}`);
-    await page.getByRole('alert').getByText(line).waitFor();
-    await page.getByRole('button', { name: 'Clear all filters' }).click();
-    await findSubjectLinks(page).first().waitFor();
-  }
-});
-
 test('new messages are offered by a button and do not move the rows, and states are updated in place', async () => {
   await waitForState(await submitMessage('calm@example.com', 'Quiet one'), 'delivered');
   const { page } = await browsers.openSignedIn(service, '/messages?q=quiet');
@@ -186,27 +172,6 @@ test('new messages are offered by a button and do not move the rows, and states 
   await browsers.callApi(service, 'POST', `/messages/${id}/cancel`);
   await row.getByText('cancelled').waitFor();
   await messageSession.page.getByText('is cancelled: ended by an operator').waitFor();
-});
-
-test('the list shows the cause of a failure and the reply of the next hop, and can be searched by both', async () => {
-  const id = await submitMessage(toSimulatorAddress('bounce'), 'Refused by the next hop');
-  await waitForState(id, 'bounced');
-  const { page } = await browsers.openSignedIn(service, '/messages?q=refused');
-  const row = page.getByRole('row').filter({ hasText: 'Refused by the next hop' });
-  await row.getByText('Mailbox unknown').waitFor();
-  const replyText = await row.getByRole('cell').nth(3).innerText();
-  expect(replyText).toMatch(/550/);
-  await openFilter(page, 'Reason');
-  await page.getByRole('textbox', { name: 'Reply code' }).fill('550');
-  await page.getByRole('button', { name: 'Reason: 550' }).waitFor();
-  await row.waitFor();
-  await page.keyboard.press('Escape');
-  await page.getByRole('searchbox', { name: 'Words of the reply' }).fill('no such words');
-  await page.getByText('There is no message matching').waitFor();
-  await emulateDarkPhone(page);
-  await page.getByRole('searchbox', { name: 'Words of the reply' }).fill('');
-  await page.getByRole('row').filter({ hasText: 'Refused by the next hop' }).getByText('Mailbox unknown').waitFor();
-  expect(await findHorizontalOverflow(page)).toEqual([]);
 });
 
 test('the list can be used with the keyboard alone: / focuses the search, j and k move the focus between rows, x selects, Enter opens', async () => {
@@ -285,20 +250,6 @@ test('an action on selected messages ends after the current message when the ope
   expect(states.toSorted()).toEqual(['cancelled', 'queued', 'queued']);
 });
 
-test('a test message is sent from the list, and the dialog shows the state of that message', async () => {
-  const { page } = await browsers.openSignedIn(service, '/messages?state=suppressed');
-  await page.getByRole('button', { name: 'Send test', exact: true }).click();
-  const dialog = page.getByRole('dialog', { name: 'Send a test message' });
-  await dialog.getByRole('textbox', { name: 'Recipient' }).fill(toSimulatorAddress('bounce+dialog'));
-  await dialog.getByRole('button', { name: 'Send test message' }).click();
-  // A message of another client does not replace the test message in the dialog.
-  await submitMessage('other@example.com', 'Of another client');
-  await dialog.getByRole('status').getByText('bounced', { exact: false }).waitFor();
-  await dialog.getByText(toSimulatorAddress('bounce+dialog')).waitFor();
-  await dialog.getByRole('link', { name: 'Show details' }).click();
-  await page.getByRole('heading', { level: 1, name: 'Hello' }).waitFor();
-});
-
 test('after the dialog has shown the number of matching messages, all of them are cancelled, and the audit log has one entry', async () => {
   const subjects = ['Bulk first', 'Bulk second', 'Bulk third'];
   const ids = await Promise.all(subjects.map((subject) => submitMessage(toSimulatorAddress('defer'), subject)));
@@ -313,31 +264,4 @@ test('after the dialog has shown the number of matching messages, all of them ar
   for (const id of ids) await waitForState(id, 'cancelled');
   const audit = await browsers.callApi<{ entries: { action: string; target: string }[] }>(service, 'GET', '/audit');
   expect(JSON.stringify(audit)).toContain('q=bulk state=deferred');
-});
-
-test('before a change of millions of messages the dialog states that the count is a minimum, and Stop ends the run after the current batch', async () => {
-  const { page, visit } = await browsers.openSignedIn(service, '/audit');
-  await replaceResponses(page, /\/messages\/count\?/, (route) =>
-    route.fulfill({ json: { count: 10_000, isComplete: false } }),
-  );
-  let batchCount = 0;
-  const batchRelease = Promise.withResolvers<void>();
-  await replaceResponses(page, /\/messages\/change$/, async (route) => {
-    batchCount += 1;
-    // The second batch is answered only after the operator has stopped the run.
-    if (batchCount === 2) await batchRelease.promise;
-    await route.fulfill({ json: { done: 500, refused: 0, reasons: [], next: `batch-${batchCount}` } });
-  });
-  await visit('/messages?state=queued');
-  await page.getByRole('button', { name: 'Change all…' }).click();
-  const dialog = page.getByRole('dialog', { name: 'Change all messages that match the filter' });
-  await dialog.getByText('The filter matches at least 10,000 messages.').waitFor();
-  await dialog.getByRole('radio', { name: /^Cancel/ }).check();
-  await dialog.getByRole('button', { name: 'Cancel at least 10,000 messages' }).click();
-  await dialog.getByText('Running: 500 done').waitFor();
-  await dialog.getByRole('button', { name: 'Stop' }).click();
-  await expect.poll(() => batchCount).toBe(2);
-  batchRelease.resolve();
-  await dialog.getByText('Stopped; completed changes are not undone: 1,000 done.').waitFor();
-  expect(batchCount).toBe(2);
 });

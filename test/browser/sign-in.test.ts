@@ -113,22 +113,6 @@ test('without a password the sign-out asks for confirmation, and a failed sign-o
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
-test('with a password the sign-out asks for no confirmation, and a failed sign-out shows an error', async () => {
-  const { page, allowFaults } = await browsers.openSignedOut(passwordService);
-  allowFaults(UNAUTHORIZED_LINE, /ERR_FAILED/);
-  await page.goto('/messages');
-  await page.getByRole('textbox', { name: 'Operator password' }).fill(PASSWORD);
-  await page.keyboard.press('Enter');
-  const restore = await replaceResponses(page, '**/api/v1/sign-out', (route) => route.abort());
-  await page.getByRole('button', { name: 'Sign out' }).click();
-  const notification = page.getByRole('alert').filter({ hasText: 'The service does not answer' });
-  await notification.getByRole('button', { name: 'Close' }).click();
-  await notification.waitFor({ state: 'hidden' });
-  restore();
-  await page.getByRole('button', { name: 'Sign out' }).click();
-  await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
-});
-
 test('a server on another port of this host receives the session cookie but cannot use it', async () => {
   const service = await rig.serve(rig.createFolder());
   const { page, allowFaults } = await browsers.openSignedIn(service, '/', { isOwn: true });

@@ -177,24 +177,3 @@ test('an operator enables, edits and deletes an endpoint that the response 410 d
   await page.getByRole('heading', { level: 1, name: 'Webhooks' }).waitFor();
   await expect.poll(() => page.getByRole('link', { name: `${receiver.url}/gone` }).count()).toBe(0);
 });
-
-test('the list of endpoints is filtered by state and text, and an endpoint can be opened with the keyboard', async () => {
-  await createEndpoint('/first', { name: 'first' });
-  await createEndpoint('/second', { name: 'second' });
-  const { page } = await browsers.openSignedIn(service, '/webhooks');
-  const rows = page.getByRole('table').getByRole('link');
-  await page.getByRole('cell', { name: 'second' }).waitFor();
-  await page
-    .getByRole('search')
-    .getByRole('button', { name: /^State$/ })
-    .click();
-  await page.getByRole('radio', { name: 'Disabled' }).check();
-  await page.getByText('No endpoint matches').waitFor();
-  await page.getByRole('radio', { name: 'Any' }).check();
-  await page.keyboard.press('Escape');
-  await page.keyboard.press('/');
-  await page.keyboard.type('second');
-  await expect.poll(() => rows.allInnerTexts()).toEqual([`${receiver.url}/********`]);
-  for (const key of ['Enter', 'j', 'Enter']) await page.keyboard.press(key);
-  await page.getByRole('heading', { level: 1, name: 'second' }).waitFor();
-});
