@@ -1,16 +1,15 @@
 /**
- * Tests a `restore` that is killed before each of its steps, runs twice at the same time, or fills the disk. The result
- * is the complete old database, the complete new database, or one line with the remedy.
+ * Tests a `restore` that is killed before each of its steps or runs twice at the same time. The result is the complete
+ * old database, the complete new database, or one line with the remedy.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { restoreDatabase } from '../../src/store/sqlite/restore.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { createCrashedDatabase, createDatabase, OLD_ACCOUNTS, readAccounts } from '../rig/restored-databases.ts';
-import { buildEnvironment, runCommandProcess, runJsonCommand, startProcess, submitAccepted } from '../rig/service.ts';
+import { runCommandProcess } from '../rig/service.ts';
 import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
@@ -113,27 +112,4 @@ test('at least one of two concurrent restores succeeds, a failed restore prints 
   for (const { code, stderr } of restoreResults)
     if (code !== 0) expect(stderr).toMatch(/^postrider: another service, a restore or a transfer uses [^\n]+\n$/);
   expect(await readAccounts(join(folder, 'data/postrider.db'))).toEqual(NEW_ACCOUNTS);
-});
-
-test('a restore onto a full disk fails with one line, and the database is unchanged', async () => {
-  const folder = createTemporaryFolder();
-  const firstService = await startProcess(folder);
-  const id = await submitAccepted(firstService.publicUrl, firstService.key ?? '');
-  firstService.kill('SIGKILL');
-  await firstService.exitPromise;
-  const bigDatabase = join(folder, 'big.db');
-  createDatabase(bigDatabase, ['new']);
-  const database = new DatabaseSync(bigDatabase);
-  database.exec('CREATE TABLE filler AS SELECT randomblob(3000000) AS bytes');
-  database.close();
-  const script = `trap '' XFSZ; ulimit -f 3000; exec '${process.execPath}' '${new URL('../../bin/postrider.js', import.meta.url).pathname}' restore big.db`;
-  const child = spawn('/bin/sh', ['-c', script], { cwd: folder, env: buildEnvironment({}) });
-  let stderr = '';
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  expect(await new Promise((resolve) => child.once('close', resolve))).toBe(1);
-  expect(stderr).toMatch(/^postrider: [^\n]*full[^\n]*\n$/);
-  const list = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list']);
-  expect(list.map((message) => message.id)).toEqual([id]);
 });

@@ -11,43 +11,27 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import { build } from 'vite';
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import type * as ClientLibrary from '../../clients/typescript/src/index.ts';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { loadSettings } from '../../src/config/load.ts';
 import { type Service, startService } from '../../src/main.ts';
-import type { AccountLimits } from '../../src/model/account.ts';
-import { generateApiKey } from '../../src/model/credentials.ts';
-import type { Store } from '../../src/store/contract.ts';
-import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { ROOT } from '../house/source.ts';
 import { type InstalledClient, installClient } from '../rig/installed-client.ts';
 
 const runFile = promisify(execFile);
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const MAX_MINIFIED_BYTES = 5_000;
-const MESSAGE = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Grüße', message: 'Thank you.' };
 
 const suiteFolder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
 let installation: InstalledClient;
-let library: typeof ClientLibrary;
 /** The package as one minified script, which sets the variable `postriderClient`. */
 let bundle: string;
 let service: Service;
 let baseUrl: string;
-let store: Store;
-/** Called before each commit of messages. A test replaces this function to delay the commit or to make it fail. */
-let beforeAccept: () => Promise<void> = async () => undefined;
-
-beforeEach(() => {
-  beforeAccept = async () => undefined;
-});
 
 beforeAll(async () => {
   installation = await installClient(suiteFolder);
-  library = (await import(pathToFileURL(installation.main).href)) as typeof ClientLibrary;
   bundle = await bundleClient(installation.main);
   const path = join(suiteFolder, 'postrider.db');
-  store = await openSqliteStore({ path, exclusive: true });
   const settings = loadSettings(
     {
       POSTRIDER_DATABASE: `sqlite:${path}`,
@@ -57,14 +41,7 @@ beforeAll(async () => {
     },
     null,
   );
-  const openStore = async (): Promise<Store> => ({
-    ...store,
-    accept: async (batch) => {
-      await beforeAccept();
-      return store.accept(batch);
-    },
-  });
-  service = await startService(settings, { openStore, drainMs: 500 });
+  service = await startService(settings, { drainMs: 500 });
   baseUrl = service.publicUrl ?? '';
 }, 300_000);
 
@@ -89,28 +66,6 @@ async function bundleClient(main: string): Promise<string> {
   if (result === undefined || !('output' in result)) throw new Error('the build has no output');
   return result.output[0].code;
 }
-
-/** Creates a client for a new account. */
-async function createClientForNewAccount(
-  limits: Partial<AccountLimits> = {},
-  options: Partial<ClientLibrary.ClientOptions> = {},
-): Promise<{ client: ClientLibrary.Client; account: string; accountId: number }> {
-  const account = `account-${randomBytes(4).toString('hex')}`;
-  const noLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
-  const createResult = await store.createAccount(account, { ...noLimits, ...limits }, Date.now());
-  if (createResult.kind !== 'done') throw new Error(createResult.kind);
-  const { key, ...storedKey } = generateApiKey(randomBytes);
-  await store.createKey(account, { name: 'client', ...storedKey, expiresAt: null }, Date.now());
-  return {
-    client: library.createClient({ baseUrl, apiKey: key, ...options }),
-    account,
-    accountId: createResult.value.id,
-  };
-}
-
-const listMessages = (accountId: number) =>
-  store.listMessages({ accountId, state: null, to: null, since: null, limit: 100 });
-const countMessages = async (accountId: number) => (await listMessages(accountId)).length;
 
 describe('the package', () => {
   test('contains the compiled library with its declarations, the license and nothing else, and has the version of the service', () => {
@@ -238,24 +193,5 @@ describe('the examples of the README', () => {
       receive(new Request('http://localhost/', { method: 'POST', headers, body: text }));
     expect((await postEvent(body)).status).toBe(204);
     expect((await postEvent(`${body} `)).status).toBe(400);
-  });
-});
-
-describe('with the real service', () => {
-  test('a second request with the same idempotency key creates no message, and its result contains the id of the first message', async () => {
-    const { client, accountId } = await createClientForNewAccount();
-    const firstResult = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
-    expect(firstResult).toMatchObject({
-      id: expect.stringMatching(UUID),
-      replayed: false,
-      ignoredFields: [],
-      attempts: 1,
-    });
-    const secondResult = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
-    expect(secondResult).toMatchObject({ id: firstResult.id, replayed: true });
-    const extraFields = { ...MESSAGE, cc: 'bob@example.com', attachments: [] };
-    expect(await client.send(extraFields)).toMatchObject({ replayed: false, ignoredFields: ['cc', 'attachments'] });
-    expect(await countMessages(accountId)).toBe(2);
-    expect((await listMessages(accountId))[0]).toMatchObject({ to: MESSAGE.to, subject: MESSAGE.subject });
   });
 });
