@@ -149,29 +149,8 @@ describe('the manifests for Kubernetes', () => {
     },
   );
 
-  test('the validation refuses a manifest with a member of the wrong type', () => {
-    const invalidManifest = structuredClone(findManifest('Deployment', 'postrider-api')) as unknown as {
-      spec: { replicas: unknown };
-    };
-    invalidManifest.spec.replicas = 'two';
-    expect(() => new Deployment(invalidManifest as never).validate()).toThrow();
-  });
-
   test('every member of a manifest is a member that its API declares', () => {
     expect(compileManifests(renderedManifests)).toEqual([]);
-  });
-
-  test('the compiler reports a misspelled optional member', () => {
-    const misspelledManifest = structuredClone(findManifest('Deployment', 'postrider-api')) as Manifest;
-    const [container] = getPod(misspelledManifest).containers;
-    Object.assign(container ?? {}, { readynessProbe: { periodSeconds: 5 } });
-    const monitor = structuredClone(findManifest('ServiceMonitor', 'postrider')) as Manifest;
-    Object.assign(monitor.spec ?? {}, { jobLable: 'job' });
-    const errors = compileManifests([misspelledManifest, monitor]);
-    expect(errors).toHaveLength(2);
-    expect(errors[0]).toMatch(/TS2561|TS2353/);
-    expect(errors[0]).toContain('readynessProbe');
-    expect(errors[1]).toContain('jobLable');
   });
 
   test('each role has a Deployment, and each Deployment with more than one pod has a PodDisruptionBudget', () => {
