@@ -1,6 +1,6 @@
 /**
  * Tests the inbox of `capture:` with a running service: hostile messages are shown as data and only to authenticated
- * operators, and rules cause temporary and permanent failures.
+ * operators, and a rule causes a permanent failure.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
@@ -40,10 +40,6 @@ async function callApi<T>(method: string, path: string, body?: object): Promise<
 const addRule = (rule: object) => callApi('POST', '/inbox/rules', rule);
 const listRules = () => callApi<readonly object[]>('GET', '/inbox/rules');
 const showMessage = (id: string) => callApi<ShownMessage>('GET', `/messages/${id}`);
-/** Makes a deferred message due. The request is refused if the service has already retried the message. */
-const retryMessage = (id: string) => callApi('POST', `/messages/${id}/retry`, {});
-const listTypes = async (id: string) => (await showMessage(id)).events.map(({ type }) => type);
-
 test('a captured message with hostile content is returned as data, its HTML cannot run code, and it is returned only with authentication', async () => {
   const subject = '"><img src=x onerror=alert(1)>{"__proto__":1}\u2028\u2029 {{constructor}} #{7*7} <!--';
   const html = `<html><body><link rel="preconnect" href="https://evil.example/">${subject}</body></html>`;
@@ -83,20 +79,6 @@ test('a captured message with hostile content is returned as data, its HTML cann
   }
 });
 
-test('a rule with a temporary failure defers one message to its domain, and a retry delivers the message', async () => {
-  await runJson('inbox', 'rule', 'add', 'later.example', '--code', '451', '--enhanced', '4.3.0');
-  const id = await submitTo('ada@later.example');
-  await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
-  const secondMessageId = await submitTo('bob@later.example');
-  await expect.poll(async () => (await showMessage(secondMessageId)).state).toBe('delivered');
-  await retryMessage(id);
-  await expect.poll(async () => (await showMessage(id)).state).toBe('delivered');
-  expect(await runJson('inbox', 'show', id)).toMatchObject({ id, to: 'ada@later.example' });
-  expect(await listRules()).toMatchObject([
-    { match: 'later.example', status: 'used', used: 1, lastUse: { message: id } },
-  ]);
-});
-
 test('a rule with the reply of an unknown mailbox bounces the message and suppresses the recipient, and a webhook reports the bounce', async () => {
   const receiver = await startWebhookReceiver();
   try {
@@ -120,15 +102,4 @@ test('a rule with the reply of an unknown mailbox bounces the message and suppre
   } finally {
     await receiver.close();
   }
-});
-
-test('a message whose connection was lost after the final dot is sent again, and a rule with a delay delays the reply', async () => {
-  await addRule({ match: 'lost.example', answer: 'unanswered' });
-  await addRule({ match: 'lost.example', answer: 'delay', delay: '50ms' });
-  const id = await submitTo('ada@lost.example');
-  await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
-  await retryMessage(id);
-  await expect.poll(async () => (await showMessage(id)).state).toBe('delivered');
-  expect(JSON.stringify(await showMessage(id))).toContain('connection lost after the final dot');
-  expect(JSON.stringify(await showMessage(id))).toContain('250 after 50 ms');
 });

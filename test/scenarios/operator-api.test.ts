@@ -1,6 +1,6 @@
 /**
- * Tests the operator API as scripts and pages use it: sign-in, effects on the public listener, search, test messages
- * and errors. test/unit/operator/responses.test.ts tests every operation and each of its statuses.
+ * Tests the operator API as scripts and pages use it: sign-in, effects on the public listener, test messages and
+ * errors. test/unit/operator/responses.test.ts tests every operation and each of its statuses.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
@@ -96,31 +96,6 @@ describe('a session', () => {
     await restartedService.stop();
   });
 
-  test('needs its cookie and its secret, and no part of another session', async () => {
-    const { operatorUrl: url } = passwordService;
-    const [first, second] = [await signIn(url, { password: PASSWORD }), await signIn(url, { password: PASSWORD })];
-    const cookie = { Cookie: first.Cookie };
-    const secret = { 'Postrider-Session': first['Postrider-Session'] };
-    for (const headers of [
-      cookie,
-      secret,
-      { ...cookie, 'Postrider-Session': second['Postrider-Session'] },
-      { ...cookie, 'Postrider-Session': first.Cookie.split('.')[1] ?? '' },
-      { ...secret, Cookie: first.Cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A')) },
-    ]) {
-      const send = async (method: string, path: string, body?: unknown) =>
-        (await sendJson(passwordService, method, `/api/v1${path}`, { headers: { ...headers, Origin: url }, body }))
-          .status;
-      for (const path of ['/session', '/accounts', '/events', '/inbox', '/accounts/default/suppressions/export'])
-        expect([await send('GET', path), path, headers]).toEqual([401, path, headers]);
-      expect(await send('POST', '/accounts', { name: 'stolen' })).toBe(401);
-      expect(await send('POST', '/ticket', { path: '/api/v1/inbox/x/html' })).toBe(401);
-      expect(await send('POST', '/sign-out')).toBe(200);
-    }
-    // Signing out with only a part of a session ends no session.
-    expect((await sendJson(passwordService, 'GET', '/api/v1/session', { headers: { ...first } })).status).toBe(200);
-  });
-
   test('creates a ticket for the URL of a frame, which is accepted in this URL with the cookie, and in no other request', async () => {
     const session: SessionHeaders = await signIn(passwordService.operatorUrl, { password: PASSWORD });
     const id = await submitAccepted(passwordService.publicUrl, passwordService.key, {
@@ -144,17 +119,6 @@ describe('a session', () => {
       expect((await get(`${otherPath}?ticket=${await createTicket(otherPath)}`)).status).toBe(401);
     expect((await sendJson(passwordService, 'POST', '/api/v1/sign-out', { headers: { ...session } })).status).toBe(200);
     expect((await get(`${path}?ticket=${ticket}`)).status).toBe(401);
-  });
-
-  test('of a page loaded over HTTPS has the cookie attribute Secure', async () => {
-    const Origin = passwordService.operatorUrl.replace('http:', 'https:');
-    for (const path of ['/api/v1/sign-in', '/api/v1/sign-out']) {
-      const answer = await sendJson(passwordService, 'POST', path, {
-        headers: { Origin },
-        body: { password: PASSWORD },
-      });
-      expect(answer.headers.get('set-cookie')).toMatch(/; HttpOnly; SameSite=Strict; Path=\/; Secure; Max-Age=/);
-    }
   });
 
   test('is invalid after the password was changed; with a password, there is no sign-in link', async () => {
@@ -188,32 +152,6 @@ test('the public listener accepts a new key until it is revoked, and a revoked t
   expect(await useToken()).toBe(200);
   await runJsonCommand(folder, ['token', 'revoke', String(createdToken.id)]);
   expect(await useToken()).toBe(401);
-});
-
-test('messages can be searched by words, address and account, and the results are returned in pages', async () => {
-  const ids: string[] = [];
-  for (let n = 0; n < 5; n += 1) {
-    const message = { to: `page${n}@paging.example.com`, subject: `Invoice ${n} of five` };
-    ids.unshift(await submitAccepted(service.publicUrl, service.key, message));
-  }
-  interface Page {
-    readonly messages: readonly { readonly id: string }[];
-    readonly next: string | null;
-    readonly searchedSince: string | null;
-  }
-  const fetchPage = async (query: string) => (await callApi<Page>('GET', `/messages?${query}`)).body;
-  const listedIds: string[] = [];
-  for (let cursor: string | null = ''; cursor !== null; ) {
-    const page: Page = await fetchPage(`q=paging+invoice&account=default&limit=2${cursor}`);
-    listedIds.push(...page.messages.map(({ id }) => id));
-    cursor = page.next === null ? null : `&cursor=${page.next}`;
-  }
-  expect(listedIds).toEqual(ids);
-  for (const query of ['to=page4@paging.example.com', 'to=@paging.example&subject=4', 'q=4+FIV', `q=${ids[0]}`])
-    expect((await fetchPage(query)).messages).toMatchObject([{ id: ids[0], subject: 'Invoice 4 of five' }]);
-  expect(await fetchPage('q=nothing+of+the+kind')).toEqual({ messages: [], next: null, searchedSince: null });
-  const { next } = await fetchPage('q=paging&limit=1');
-  expect((await callApi('GET', `/messages?limit=1&q=other&cursor=${next}`)).body).toMatchObject({ field: 'cursor' });
 });
 
 test.each([
@@ -326,17 +264,6 @@ describe('a test message', () => {
       { actor: 'token:ci', action: 'key.revoke' },
       { actor: 'token:ci', action: 'key.create', target: 'default' },
     ]);
-  });
-
-  test('that is refused has the response that a client would receive', async () => {
-    expect((await sendTest({ ...FIELDS, to: 'ada' })).body).toMatchObject({
-      id: null,
-      response: { status: 400, body: '{"result":"error","message":"Invalid email address: to"}' },
-    });
-    await callApi('POST', '/accounts', { name: 'locked' });
-    await callApi('POST', '/accounts/locked/lock', { reason: 'unpaid' });
-    const response = { status: 401, body: '{"result":"error","message":"Account locked"}' };
-    expect((await sendTest({ ...FIELDS, account: 'locked' })).body).toMatchObject({ response });
   });
 
   test('with the idempotency key of an earlier one has the id of that message; an invalid key is refused', async () => {

@@ -1,13 +1,11 @@
 /**
- * Tests suppression lists of a running service: imports and exports through the operator API, their refusals, and
- * connections that fail. test/unit/operations tests the formats of files and the batches of an import.
+ * Tests suppression lists of a running service: imports and exports through the operator API, and connections that
+ * fail. test/unit/operations tests the formats of files and the batches of an import.
  */
-import { writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NO_LIMITS } from '../rig/messages.ts';
-import { runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { runJsonCommand } from '../rig/service.ts';
 import { createScenario, type RunningService, signInToService } from './running-service.ts';
 
 const rig = createScenario();
@@ -105,33 +103,6 @@ test('a JSON file of a provider is imported, a dry run adds nothing, and rows wi
   ]);
 });
 
-test.each([
-  ['default', '', {}, 'Contact,State\nada@example.com,gone\n', 400, /^the upload has an unknown header/],
-  ['default', '', {}, 'ada@example.com\n"bob@example.com\n', 400, /^the upload cannot be read from line 2 on/],
-  ['unknown', '', {}, 'ada@example.com\n', 404, /^there is no account "unknown"/],
-  ['default', '?reason=spite', {}, 'ada@example.com\n', 400, /^reason: "spite" is not one of/],
-  ['default', '?color=red', {}, 'ada@example.com\n', 400, /^Unknown parameter in the query: "color"$/],
-  [
-    'default',
-    '',
-    { 'Content-Type': 'multipart/form-data' },
-    'ada@example.com\n',
-    415,
-    /^Content-Type must be text\/csv/,
-  ],
-  ['default', '', { Authorization: 'Bearer po_no' }, 'ada@example.com\n', 401, /^The token is unknown/],
-] as const)(
-  'an import to %s%s with the headers %j and the file %j is refused with %i',
-  async (list, query, headers, body, status, message) => {
-    const answer = await uploadList(list, body, headers, query);
-    expect([answer.status, answer.lines]).toEqual([
-      status,
-      [expect.objectContaining({ result: 'error', message: expect.stringMatching(message) })],
-    ]);
-    expect(await listEntries('default')).toEqual([]);
-  },
-);
-
 /** Opens a connection, and writes the head of an import of `contentLength` bytes. */
 function openImport(list: string, contentLength: number): Socket {
   const { hostname, port, host } = new URL(service.operatorUrl);
@@ -200,32 +171,6 @@ test('an import adds all rows or none if its connection fails, depending on whet
   await expect
     .poll(() => get('/audit?limit=1'))
     .toMatchObject([{ action: 'suppression.import', target: list, after: { added: 3_000 } }]);
-});
-
-test('the service suppresses the addresses of a list in any spelling, also those of an import, and accepts messages during the import', async () => {
-  const store = await rig.openStore(folder);
-  const readState = async (to: string) =>
-    (await store.findMessage(await submitAccepted(service.publicUrl, service.key, { to })))?.state;
-  await runJsonCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.COM']);
-  await runJsonCommand(folder, ['suppression', 'add', '*', 'nobody@example.com']);
-  expect([await readState('gONE@example.com'), await readState('nobody@example.com')]).toEqual([
-    'suppressed',
-    'suppressed',
-  ]);
-  await runJsonCommand(folder, ['suppression', 'remove', 'default', 'gone@example.com']);
-  expect(await readState('gone@example.com')).not.toBe('suppressed');
-
-  const file = join(folder, 'list.csv');
-  writeFileSync(file, createRows(5_000, 'import.example'));
-  let isImportDone = false;
-  const importPromise = runJsonCommand(folder, ['suppression', 'import', 'default', file]).finally(() => {
-    isImportDone = true;
-  });
-  let sentCount = 0;
-  for (; !isImportDone; sentCount += 1) await readState(`meanwhile${sentCount}@example.com`);
-  expect(await importPromise).toMatchObject({ read: 5_000, added: 5_000 });
-  expect(sentCount).toBeGreaterThan(0);
-  expect(await readState('user4999@import.example')).toBe('suppressed');
 });
 
 test('a page can import a list only from the origin of the listener, and a shutdown ends the import after a batch', async () => {

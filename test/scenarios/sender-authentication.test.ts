@@ -176,18 +176,6 @@ test('after a key rotation, messages are signed with the new keys only after the
   await expect.poll(readSelectors).toEqual(newNames.sort());
 });
 
-test('many bounces lock only the account that sent the messages, until an operator unlocks it', async () => {
-  for (let n = 0; n < 12; n += 1) await trySubmit(SECOND, `gone.${n}@example.com`);
-  await expect.poll(() => trySubmit(SECOND)).toBe(401);
-  expect(await runJson('account', 'show', 'second')).toMatchObject({
-    state: 'locked',
-    reason: expect.stringMatching(/^\d+ hard bounces of \d+ messages in 7 days/),
-  });
-  expect(await trySubmit(FIRST)).toBe(201);
-  await runJson('account', 'unlock', 'second');
-  await expect.poll(() => trySubmit(SECOND)).toBe(201);
-});
-
 describe('a return path of a domain', () => {
   test('aligns SPF with the domain after its records have been found in DNS, unlike the default return path', async () => {
     for (const domain of [FIRST, SECOND]) {

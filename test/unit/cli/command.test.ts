@@ -173,18 +173,6 @@ describe('send', () => {
   afterAll(() => new Promise((resolve) => server.close(resolve)));
   const sendArguments = 'send --to bob@example.com --from ann@example.org --subject Grüße --message Hi'.split(' ');
 
-  it('submits the four fields of the message, with the key as the Authorization header, and prints the id of the message', async () => {
-    const rig = await createCommandRig();
-    answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
-    expect(await rig.run(...sendArguments, '--key', 'pr_k', '--url', `${url}/`, '--json')).toEqual({
-      ...{ code: 0, stdout: `{"id":"${MESSAGE_ID}"}\n`, stderr: '' },
-    });
-    expect(receivedRequest).toMatchObject({ path: '/api/v1/send-mail', key: 'pr_k' });
-    expect(JSON.parse(receivedRequest.body)).toEqual({
-      ...{ to: 'bob@example.com', from: 'ann@example.org', subject: 'Grüße', message: 'Hi' },
-    });
-  });
-
   it('reads the key from standard input, a flag, POSTRIDER_API_KEY or .env', async () => {
     const rig = await createCommandRig();
     answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };

@@ -67,15 +67,6 @@ test('bash is among the shells of this machine', () => {
 });
 
 describe.each(INSTALLED_SHELLS)('%s', (shell) => {
-  const { script, options } = SHELLS[shell];
-
-  test('accepts the syntax of the script', () => {
-    const path = join(createTemporaryFolder(), 'script');
-    writeFileSync(path, script);
-    const shellResult = spawnSync(shell, [...options, '-n', path], { encoding: 'utf8' });
-    expect([shellResult.status, shellResult.stderr]).toEqual([0, '']);
-  });
-
   const listNames = (command: Command) => command.commands.map((subcommand) => subcommand.name()).sort();
   const keyCommand = PROGRAM.commands.find((command) => command.name() === 'key');
 

@@ -1,5 +1,3 @@
-import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
 import { formatFindings } from '../../../src/cli/doctor.ts';
 import { systemClock } from '../../../src/clock.ts';
@@ -52,27 +50,6 @@ describe('doctor', () => {
       'domain example.org': 'failure',
     });
     expect(relay.receivedMessages).toEqual([]);
-  });
-
-  it('reports that the secret file is missing or does not match the stored keys, and does not create the file', async () => {
-    const rig = await createCommandRig();
-    await rig.runJson('domain', 'add', 'acme', 'example.org');
-    const findDomainFinding = async () =>
-      (JSON.parse((await rig.run('doctor', '--json')).stdout) as Finding[]).find(
-        ({ check }) => check === 'domain example.org',
-      );
-    const secretPath = join(rig.folder, 'secret');
-    writeFileSync(secretPath, `${'1'.repeat(64)}\n`);
-    expect(await findDomainFinding()).toMatchObject({
-      result: 'failure',
-      detail: expect.stringContaining('cannot be decrypted'),
-    });
-    rmSync(secretPath);
-    expect(await findDomainFinding()).toMatchObject({
-      result: 'failure',
-      detail: expect.stringContaining('is missing'),
-    });
-    expect(await findDomainFinding()).toMatchObject({ detail: expect.stringContaining('is missing') });
   });
 
   it('prints one aligned line for each finding and its remedy on the next line, without color in a pipe', () => {

@@ -9,7 +9,6 @@ import { startDns } from '../../rig/dns.ts';
 import { type CommandRig, createCommandRig } from './command-rig.ts';
 
 const RSA = generateKeyPairSync('rsa', { modulusLength: 1024 });
-const ED25519 = generateKeyPairSync('ed25519');
 const toPem = (key: KeyObject) => String(key.export({ format: 'pem', type: 'pkcs8' }));
 
 function writeKey({ folder }: CommandRig, key: KeyObject, mode = 0o600): string {
@@ -23,11 +22,6 @@ async function withPublishedKey(key: KeyObject, algorithm: string) {
   onTestFinished(() => dns.close());
   dns.zone['s1._domainkey.example.org'] = { TXT: [`v=DKIM1; k=${algorithm}; p=${formatPublicKey(key)}`] };
   return { dns, rig: await createCommandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` }) };
-}
-
-interface Answer {
-  readonly status: string;
-  readonly records: readonly { readonly name: string; readonly value: string; readonly found: string }[];
 }
 
 it('an imported RSA key whose record is published authenticates the domain without a change of DNS', async () => {
@@ -57,29 +51,6 @@ it('an imported RSA key whose record is published authenticates the domain witho
     ['ed25519', 'active'],
   ]);
   expect(domain === null ? [] : getSigningKeys(domain).map(({ selector }) => selector)).toEqual(['s1']);
-});
-
-it('in addition to an imported Ed25519 key, an RSA key is created, and the record of the RSA key authenticates the domain', async () => {
-  const { rig, dns } = await withPublishedKey(ED25519.publicKey, 'ed25519');
-  const file = writeKey(rig, ED25519.privateKey);
-  const addResult = await rig.run(
-    'domain',
-    'add',
-    'acme',
-    'example.org',
-    '--dkim-key',
-    file,
-    '--selector',
-    's1',
-    '--json',
-  );
-  expect(addResult.stderr).toMatch(/an Ed25519 key alone does not authenticate a domain/);
-  expect((await rig.run('domain', 'verify', 'example.org')).code).toBe(1);
-  const rsaRecord = (JSON.parse(addResult.stdout) as Answer).records.find(({ value }) => value.includes('k=rsa'));
-  dns.zone[rsaRecord?.name ?? ''] = { TXT: [rsaRecord?.value ?? ''] };
-  expect((await rig.run('domain', 'verify', 'example.org')).code).toBe(0);
-  const domain = await rig.store.findDomain('example.org');
-  expect(domain === null ? [] : getSigningKeys(domain).map(({ algorithm }) => algorithm)).toEqual(['rsa', 'ed25519']);
 });
 
 test('each fault of the key file or the selector is reported with a one-line error, and no domain is added', async () => {

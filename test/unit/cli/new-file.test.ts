@@ -27,15 +27,6 @@ test('an output file gets its name only when it is complete, only its owner can 
   expect(readdirSync(folder)).toEqual(['out']);
 });
 
-test('temporary files have different, unpredictable names', async () => {
-  const folder = createTemporaryFolder();
-  const names: string[] = [];
-  for (const file of ['a', 'b'])
-    await writeNewFile(join(folder, file), async (temporaryFile) => void names.push(temporaryFile));
-  expect(new Set(names).size).toBe(2);
-  for (const name of names) expect(name).toMatch(/\/\.postrider-[A-Za-z0-9]{6}\/draft$/);
-});
-
 test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
   'no existing file is overwritten and no symbolic link is followed, even if the link is created during the write (result of the hard link: %s)',
   async (failure) => {

@@ -1,4 +1,4 @@
-/** Tests the overview: the trend of the queue, the traffic in a range, and the problems. */
+/** Tests the overview: the trend of the queue, and the traffic in a range. */
 import { describe, expect, test } from 'vitest';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { computeQueueStatus, type QueueInput } from '../../../src/operations/overview/queue.ts';
@@ -129,8 +129,6 @@ interface OverviewResult {
   readonly health: readonly { readonly part: string; readonly level: string; readonly text: string }[];
 }
 
-const NO_LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
-
 describe('the command', () => {
   test('prints every step of a range, totals that equal the sums of the steps, and the totals of the previous period', async () => {
     const rig = await createCommandRig();
@@ -155,29 +153,5 @@ describe('the command', () => {
       expect(new Set(gapsMs.slice(1)).size).toBe(1);
       expect(result.totals.latencyMs?.p50).toBeGreaterThan(900);
     }
-  });
-
-  test('reports locked accounts, expiring keys and domains whose records are missing, the most severe problems first', async () => {
-    const rig = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
-    const { store } = rig;
-    await store.createAccount('a/b', { ...NO_LIMITS, volume: 10, volumeExpiresAt: NOW + DAY_MS }, NOW);
-    const key = { name: 'web', prefix: 'pr_x', hash: 'x', expiresAt: NOW + 3_600_000 };
-    const createdKey = await store.createKey('a/b', key, NOW);
-    if (createdKey.kind === 'done') await store.updateKeysLastUsed([{ id: createdKey.value.id, at: NOW - 1_000 }]);
-    await store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
-    await store.lockAccount('acme', 'unpaid \u001b[2J', NOW);
-    const { attention, health } = await rig.runJson<OverviewResult>('overview');
-    expect(attention.map(({ level, text, page }) => [level, text.slice(0, 40), page])).toEqual([
-      ['failure', 'Account acme is locked: unpaid \u001b[2J', '/accounts/acme'],
-      ['failure', 'key_1 (web) of account a/b expires in 1 ', '/accounts/a%2Fb'],
-      ['warning', 'new.example may not send yet: its records', '/domains/new.example'].map((text, n) =>
-        n === 1 ? text.slice(0, 40) : text,
-      ),
-      ['warning', 'The volume of account a/b expires in 1 d', '/accounts/a%2Fb'],
-    ]);
-    expect(health).toContainEqual({ part: 'domains', level: 'warning', text: '0 of 1 authenticated' });
-    const { stdout } = await rig.run('overview');
-    expect(stdout).toContain('unpaid');
-    expect(stdout).not.toContain('\u001b[2J');
   });
 });

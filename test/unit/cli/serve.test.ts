@@ -23,16 +23,6 @@ const START_FACTS = {
 };
 
 describe('the banner', () => {
-  it('prints the first key once, with a curl command', () => {
-    const text = formatBanner(START_FACTS, loadSettings({}, null));
-    expect(text.split('pr_first')).toHaveLength(3);
-    expect(text).toContain('curl -i http://127.0.0.1:8080/api/v1/send-mail');
-    expect(text).toContain('on the dashboard until the first message, for at most one hour');
-    expect(text).toContain('http://127.0.0.1:8081/inbox');
-    const laterBanner = formatBanner({ ...START_FACTS, firstAccount: null, firstKey: null }, loadSettings({}, null));
-    expect(laterBanner).toContain('`postrider key create ACCOUNT`');
-  });
-
   it('states that senders need an authenticated domain only if the settings require it and no such domain exists', () => {
     const relaySettings = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
     const warning = 'The domain of a sender must be authenticated: run `postrider domain add';

@@ -51,27 +51,9 @@ test('a row of several lines is printed with its first and last line number', as
   expect(lines[0]).toMatch(/^lines 2 to 3: a quoted cell joins these lines into one row; /);
 });
 
-test.each([
-  ['JSON', '{\n"a": 1\n}\n'],
-  ['text', 'nonsense\n'],
-])('the import of %s without addresses fails with a one-line error and exit code 1', async (_name, text) => {
-  const { result, lines } = await runImport(text.repeat(1000));
-  await expect(result).rejects.toMatchObject({
-    message: expect.stringMatching(/contains no address to import: all of its first 1,000 rows are invalid/),
-    exitCode: 1,
-  });
-  expect(lines).toEqual([]);
-});
-
 test('during an import, a terminal shows a line with the rows, the rate and the remaining time; the line is erased at the end', async () => {
   const { result, lines } = await runImport(createRows(40), { tty: true, tickMs: 150 });
   await result;
   expect(lines.join('')).toMatch(/\[[#.]{20}\] +\d+ % {2}\d+ rows {2}\d+\/s {2}\d+ s left/);
   expect(lines.at(-1)).toBe('\r\u001b[K');
-});
-
-test('no progress is written to a pipe', async () => {
-  const { result, lines } = await runImport(createRows(40), { tickMs: 150 });
-  await result;
-  expect(lines).toEqual([]);
 });

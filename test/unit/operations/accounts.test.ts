@@ -48,35 +48,6 @@ test('the warning of an account is computed from the current counts, not from th
 });
 
 describe('accounts', () => {
-  test('are created, changed, locked, unlocked and shown, with results that match their schemas', async () => {
-    const rig = await createOperationRig();
-    const createdAccount = await performChecked(rig, createAccount, { name: 'shop', volume: 5, rate: '10/1h' });
-    expect(createdAccount).toMatchObject({ name: 'shop', volume: 5, volumeLeft: 5, rate: '10/1h', state: 'active' });
-    expect(createdAccount).not.toHaveProperty('reputation');
-    expect(
-      await performChecked(rig, setAccount, { account: 'shop', volume: 'unlimited', maxBounces: '20%' }),
-    ).toMatchObject({
-      volume: null,
-      rate: '10/1h',
-      maxBounces: 0.2,
-    });
-    const setConfigurationSet = (sesConfigurationSet: string) =>
-      performChecked(rig, setAccount, { account: 'shop', sesConfigurationSet });
-    expect(await setConfigurationSet('transactional_1-a')).toMatchObject({ sesConfigurationSet: 'transactional_1-a' });
-    expect(await setConfigurationSet('')).toMatchObject({ sesConfigurationSet: null });
-    expect(await setConfigurationSet('news')).toMatchObject({ sesConfigurationSet: 'news' });
-    expect(await setConfigurationSet('none')).toMatchObject({ sesConfigurationSet: null });
-    const lockedAccount = await performChecked(rig, lockAccount, { account: 'shop', reason: 'unpaid' });
-    expect(lockedAccount).toMatchObject({ state: 'locked', reason: 'unpaid' });
-    expect(await performChecked(rig, unlockAccount, { account: 'shop' })).toMatchObject({
-      state: 'active',
-      reason: null,
-    });
-    const counts = { reputation: { emails: 0, status: 'good' } };
-    expect(await performChecked(rig, showAccount, { account: 'shop' })).toMatchObject({ name: 'shop', ...counts });
-    expect(await performChecked(rig, listAccounts, {})).toMatchObject([{ name: 'acme', ...counts }, { name: 'shop' }]);
-  });
-
   test('setting a configuration set succeeds with a warning if the transport is not Amazon SES', async () => {
     const setConfigurationSetWith = async (transport: string) => {
       const rig = await createOperationRig({ POSTRIDER_TRANSPORT: transport });
@@ -151,29 +122,6 @@ describe('keys', () => {
     expect(JSON.stringify([listedKeys, await performChecked(rig, listAudit, {})])).not.toContain(SUPPLIED_KEY);
   });
 
-  test('are created, listed without the secret, rotated and revoked', async () => {
-    const rig = await createOperationRig();
-    const createdKey = await performChecked(rig, createKey, { account: 'acme', expires: '90d' });
-    expect(createdKey).toMatchObject({
-      id: 'key_1',
-      key: expect.stringMatching(/^pr_/),
-      expires: '2030-04-01T00:00:00.000Z',
-    });
-    const rotatedKey = await performChecked(rig, rotateKey, { key: 'key_1', grace: '1h' });
-    expect(rotatedKey).toMatchObject({ id: 'key_2', replaces: 'key_1', until: '2030-01-01T01:00:00.000Z' });
-    expect(await performChecked(rig, revokeKey, { key: '2' })).toMatchObject({
-      id: 'key_2',
-      revoked: expect.any(String),
-    });
-    const listedKeys = await performChecked(rig, listKeys, { account: 'acme' });
-    expect(listedKeys).toMatchObject([
-      { id: 'key_1', name: 'default', state: 'active', expires: '2030-01-01T01:00:00.000Z' },
-      { id: 'key_2', state: 'revoked', expires: '2030-04-01T00:00:00.000Z' },
-    ]);
-    for (const { key } of [createdKey, rotatedKey] as { key: string }[])
-      expect(JSON.stringify(listedKeys)).not.toContain(key);
-  });
-
   test.each([
     [createKey, { account: 'unknown' }, 'not-found', 'account'],
     [createKey, { account: 'acme', name: ' ' }, 'invalid', 'name'],
@@ -226,18 +174,5 @@ describe('tokens and the audit log', () => {
       { id: 4, name: 'content', status: 'works', scope: 'content' },
     ]);
     expect(JSON.stringify(listedTokens)).not.toContain((createdToken as { token: string }).token);
-  });
-
-  test.each([
-    [createToken, { name: 'a\u001bb' }, 'invalid', 'name'],
-    [createToken, { name: 'ci', expires: 'soon' }, 'invalid', 'expires'],
-    [revokeToken, { id: 'ci' }, 'invalid', 'id'],
-    [revokeToken, { id: '2147483648' }, 'invalid', 'id'],
-    [revokeToken, { id: 99 }, 'not-found', 'id'],
-    [listAudit, { limit: '0' }, 'invalid', 'limit'],
-    [listAudit, { before: 'x' }, 'invalid', 'before'],
-  ] as const)('$name %j is refused as %s', async (operation, input, code, field) => {
-    const rig = await createOperationRig();
-    expect(await performChecked(rig, operation, input)).toEqual({ code, field });
   });
 });

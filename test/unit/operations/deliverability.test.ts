@@ -1,4 +1,4 @@
-/** Tests the deliverability figures and the filter of messages by mailbox provider. */
+/** Tests the deliverability figures and their changes. */
 import { describe, expect, test } from 'vitest';
 import {
   createKeyCounts,
@@ -10,9 +10,6 @@ import {
 import { getLatencyBucket, HOUR_MS } from '../../../src/model/traffic.ts';
 import { listChanges } from '../../../src/operations/deliverability/changes.ts';
 import { showDeliverability } from '../../../src/operations/deliverability.ts';
-import { countMessages } from '../../../src/operations/message-bulk.ts';
-import { searchMessages } from '../../../src/operations/message-search.ts';
-import { createMessage } from '../../rig/messages.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 type CountsByKey = Readonly<Record<string, Partial<MutableKeyCounts>>>;
@@ -100,14 +97,6 @@ test('with a filter by account or sending domain, rows contain only the counts o
   ]);
 });
 
-test('an unknown account is refused, and so is a filter by sending domain if the figures are not grouped by provider', async () => {
-  const rig = await createOperationRig();
-  expect(await rig.perform(showDeliverability, { account: 'absent' })).toMatchObject({ error: { code: 'not-found' } });
-  expect(await rig.perform(showDeliverability, { by: 'account', sendingDomain: 'a.example' })).toMatchObject({
-    error: { code: 'invalid', field: 'sendingDomain' },
-  });
-});
-
 describe('changes', () => {
   const PERIOD_LENGTHS = { currentMs: 24 * HOUR_MS, previousMs: 24 * HOUR_MS };
   const find = (before: Partial<MutableKeyCounts>, after: Partial<MutableKeyCounts>) => {
@@ -137,29 +126,5 @@ describe('changes', () => {
     ['equal figures', createCounts(1_000, 10, 1), createCounts(1_000, 10, 1)],
   ])('%s is not a change', (_, before, after) => {
     expect(find(before, after)).toEqual([]);
-  });
-});
-
-test('the filter by mailbox provider selects messages by the stored domains, in every notation of the recipient', async () => {
-  const rig = await createOperationRig();
-  const recipients = ['a@GMAIL.example', 'b@company.example', 'c@yahoo.example', 'd@simulator.postrider.test'];
-  await rig.store.accept(recipients.map((to) => createMessage({ to, recipient: to.toLowerCase() })));
-  await rig.store.writeMailboxProviders([
-    { domain: 'gmail.example', provider: 'google', lookedUpAt: 1 },
-    { domain: 'company.example', provider: 'google', lookedUpAt: 2 },
-    { domain: 'yahoo.example', provider: 'yahoo', lookedUpAt: 2 },
-  ]);
-  const search = async (mailboxProvider: string) =>
-    (await rig.performSuccessfully(searchMessages, { mailboxProvider })).messages.map(({ to }) => to).sort();
-  expect(await search('google')).toEqual(recipients.slice(0, 2));
-  expect(await search('google,yahoo')).toEqual(recipients.slice(0, 3));
-  expect(await search('simulator')).toEqual(recipients.slice(3));
-  expect(await search('apple')).toEqual([]);
-  expect(await rig.performSuccessfully(countMessages, { mailboxProvider: 'yahoo' })).toEqual({
-    count: 1,
-    isComplete: true,
-  });
-  expect(await rig.perform(searchMessages, { mailboxProvider: 'gogle' })).toMatchObject({
-    error: { code: 'invalid', field: 'mailboxProvider' },
   });
 });

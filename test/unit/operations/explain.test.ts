@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../../src/model/account.ts';
-import {
-  type HistoryEntry,
-  STATE_DESCRIPTIONS,
-  STATES,
-  type StoredMessage,
-  TERMINAL_STATES,
-} from '../../../src/model/message.ts';
+import { type HistoryEntry, STATE_DESCRIPTIONS, STATES, type StoredMessage } from '../../../src/model/message.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
@@ -106,10 +100,6 @@ describe('the wait reason', () => {
       'a running service whose circuit breaker is closed',
     );
   });
-
-  it.each([...TERMINAL_STATES])('is null for a message in the state %s', (state) => {
-    expect(getWaitReason({ state })).toBeNull();
-  });
 });
 
 describe('the explanation', () => {
@@ -183,17 +173,6 @@ describe('the explanation', () => {
     },
   );
 
-  it('states whether the connection or the node of an uncertain message was lost', () => {
-    const reply = { stage: 'content', code: null, enhanced: null, text: 'connection reset' } as const;
-    const uncertainEvent = createEvent('uncertain', { attempt: createAttempt({ kind: 'unanswered', reply }) });
-    const connection = explainText({ state: 'uncertain', events: [uncertainEvent] });
-    expect(connection).toContain('the connection was lost before the reply');
-    expect(connection).not.toMatch(/node (died|ended|stopped)/);
-    const node = explainText({ state: 'uncertain', events: [createEvent('uncertain', { by: 'node-2' })] });
-    expect(node).toContain('its node stopped or lost the lease');
-    expect(node).not.toContain('connection');
-  });
-
   const createEntry = (overrides: Partial<ListedSuppression>): ListedSuppression => ({
     ...{ address: 'bob@example.com', reason: 'manual', source: null, at: BASE_TIME - HOUR_MS, list: 'acme' },
     ...overrides,
@@ -219,17 +198,5 @@ describe('the explanation', () => {
     expect(text).toContain("postrider suppression remove '*' bob@example.com");
     expect(text).toContain(`of account acme since 2030-01-01 11:00:00Z, after a hard bounce of message ${source}.`);
     expect(text).toContain('postrider suppression remove acme bob@example.com');
-  });
-
-  it('states that new messages are sent when the recipient is no longer suppressed', () => {
-    for (const lists of [[], [createEntry({ list: 'another account' })]]) {
-      const text = explainText(SUPPRESSED_MESSAGE, ACCOUNT, BASE_TIME, lists);
-      expect(text).toContain('new messages to it are sent');
-      expect(text).not.toContain('suppression remove');
-    }
-    const simulatedEvent = createEvent('suppressed', { by: 'simulator' });
-    expect(explainText({ ...SUPPRESSED_MESSAGE, events: [simulatedEvent] })).toContain(
-      'the simulator always suppresses this address',
-    );
   });
 });

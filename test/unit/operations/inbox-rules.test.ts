@@ -1,8 +1,6 @@
-/** Tests the operations on the rules of the inbox: refused input, the reported effect, and the required transport. */
+/** Tests the operations on the rules of the inbox: refused input and the reported effect. */
 import { describe, expect, test } from 'vitest';
-import { addInboxRule, listInboxRules, removeInboxRule } from '../../../src/operations/inbox-rules.ts';
-import { addSuppression } from '../../../src/operations/suppressions.ts';
-import { createMessageIdAt } from '../../rig/messages.ts';
+import { addInboxRule, listInboxRules } from '../../../src/operations/inbox-rules.ts';
 import { createOperationRig } from './operation-rig.ts';
 
 describe('a rule of the inbox', () => {
@@ -58,34 +56,5 @@ describe('a rule of the inbox', () => {
       ...{ match: 'example.com', effect, status: 'active', times: 1, used: 0, lastUse: null },
       expires: '2030-01-02T00:00:00.000Z',
     });
-  });
-
-  test('names the suppression lists that contain its last recipient', async () => {
-    const rig = await createOperationRig();
-    await rig.performSuccessfully(addInboxRule, { match: 'Ada@example.com', code: 550, enhanced: '5.1.1' });
-    const request = { messageId: createMessageIdAt(rig.now), recipient: 'ada@example.com', domain: 'example.com' };
-    await rig.store.consumeInboxRules([request], rig.now);
-    await rig.performSuccessfully(addSuppression, { account: 'acme', address: 'ada@example.com', reason: 'bounce' });
-    expect(await rig.performSuccessfully(listInboxRules, {})).toMatchObject([
-      {
-        status: 'used',
-        used: 1,
-        lastUse: { message: request.messageId, recipient: 'ada@example.com', suppressed: ['acme'] },
-      },
-    ]);
-  });
-
-  test('cannot be added without the transport capture:, but can be listed and removed', async () => {
-    const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
-    const rule = { match: 'example.com', code: 451 };
-    expect(await rig.perform(addInboxRule, rule)).toMatchObject({
-      ok: false,
-      error: { code: 'conflict', field: null },
-    });
-    const answer = { kind: 'disconnect' } as const;
-    await rig.store.addInboxRule({ match: 'example.com', answer, times: 1, expiresAt: rig.now + 1 }, rig.now);
-    expect(await rig.performSuccessfully(listInboxRules, {})).toHaveLength(1);
-    expect(await rig.performSuccessfully(removeInboxRule, { id: 1 })).toEqual({ id: 1, match: 'example.com' });
-    expect(await rig.perform(removeInboxRule, { id: 1 })).toMatchObject({ ok: false, error: { code: 'not-found' } });
   });
 });

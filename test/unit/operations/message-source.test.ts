@@ -57,19 +57,6 @@ test.each([
   expect(source.source).toContain(`d=${DOMAIN};`);
 });
 
-test('headersOnly returns the header fields of the source, and the size of the whole message', async () => {
-  const { rig } = await withSignedDomain();
-  const storedMessage = createMessage({ message: HTML });
-  await rig.store.accept([storedMessage]);
-  const wholeSource = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });
-  const { source, bytes } = await rig.performSuccessfully(showMessageSource, {
-    id: storedMessage.id,
-    headersOnly: true,
-  });
-  expect(wholeSource.source.startsWith(`${source}\r\n--=_`)).toBe(true);
-  expect([source.endsWith('\r\n'), source.includes('\r\n\r\n'), bytes]).toEqual([true, false, wholeSource.bytes]);
-});
-
 test('a key that was activated after the last attempt is reported, because the signatures then differ', async () => {
   const { rig, dns } = await withSignedDomain();
   const storedMessage = createMessage({ acceptedAt: rig.now });
@@ -96,33 +83,4 @@ test('a key that was activated after the last attempt is reported, because the s
   const sourceAfter = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });
   expect([sourceBefore.signature, sourceAfter.signature]).toEqual(['same-keys', 'other-keys']);
   expect(sourceAfter.source).not.toBe(sourceBefore.source);
-});
-
-test('a message whose domain has no key has an unsigned source', async () => {
-  const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'ses://eu-west-1' });
-  const storedMessage = createMessage();
-  await rig.store.accept([storedMessage]);
-  const { source, signature, replacedFields } = await rig.performSuccessfully(showMessageSource, {
-    id: storedMessage.id,
-  });
-  expect([signature, source.includes('DKIM-Signature'), replacedFields]).toEqual([
-    'none',
-    false,
-    ['date', 'message-id'],
-  ]);
-});
-
-test('an unknown message is not found, and the source of an erased message is not found', async () => {
-  const rig = await createOperationRig();
-  const storedMessage = createMessage({ acceptedAt: 1_000 });
-  await rig.store.accept([storedMessage]);
-  await rig.store.cancelMessage(storedMessage.id, 2_000);
-  expect(await rig.perform(showMessageSource, { id: createMessage().id })).toMatchObject({
-    error: { code: 'not-found' },
-  });
-  expect(await rig.perform(showMessageSource, { id: 'x' })).toMatchObject({ error: { code: 'invalid', field: 'id' } });
-  await rig.store.purgeBodiesAndKeys(rig.now, 0, 10);
-  expect(await rig.perform(showMessageSource, { id: storedMessage.id })).toMatchObject({
-    error: { code: 'not-found', message: expect.stringContaining('was erased') },
-  });
 });

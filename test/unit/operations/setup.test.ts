@@ -31,22 +31,6 @@ async function showStep(rig: OperationRig, name: SetupStep['step']): Promise<Set
   return found;
 }
 
-test('with the transport capture:, an empty installation needs a message and a provider, and neither a domain nor feedback', async () => {
-  const { rig } = await createRig({});
-  const setup = await rig.performSuccessfully(showSetup, {});
-  expect([setup.isComplete, setup.openCount]).toEqual([false, 2]);
-  expect(listStates(setup)).toEqual({
-    'first-message': 'open',
-    provider: 'open',
-    domain: 'not-needed',
-    records: 'not-needed',
-    feedback: 'not-needed',
-    webhook: 'optional',
-  });
-  await rig.store.accept([createMessage({ acceptedAt: rig.now - 1 })]);
-  expect(await showStep(rig, 'first-message')).toMatchObject({ state: 'done', action: null, command: null });
-});
-
 test('with a relay, the steps for the domain, its records and the feedback listener are open until each of these exists', async () => {
   const { rig, dns } = await createRig(RELAY_SETTINGS);
   expect(listStates(await rig.performSuccessfully(showSetup, {}))).toMatchObject({

@@ -1,5 +1,5 @@
 /**
- * Tests imports of suppression lists: the state after a store error, a shutdown or an invalid file, and the capacity
+ * Tests imports of suppression lists: the state after a store error or an invalid file, and the capacity
  * that remains for deliveries during an import.
  */
 import { expect, test } from 'vitest';
@@ -89,30 +89,6 @@ test('rows are added in batches and counted, with one audit log entry', async ()
   expect(await listAuditEntries(rig)).toEqual([[ENTRY_TEXT, { ...counts, bytes: text.length }]]);
 });
 
-test('an import that is killed between two batches has one entry with the counts of the committed batches', async () => {
-  const rig = await createOperationRig();
-  const thirdBatch = Promise.withResolvers<void>();
-  const testEnd = Promise.withResolvers<never>();
-  let batchCount = 0;
-  // Simulates the end of the process: the batch never returns, and no later code runs.
-  const blockingStore: Partial<OperatorStore> = {
-    importSuppressions(list, entries, step) {
-      batchCount += 1;
-      if (batchCount < 3) return rig.context.store.importSuppressions(list, entries, step);
-      thirdBatch.resolve();
-      return testEnd.promise;
-    },
-  };
-  const text = `nonsense\n${createRows(12_000)}`;
-  const runningImport = runImport(rig, toFileContent(text), { store: blockingStore });
-  await thirdBatch.promise;
-  const counts = { read: 5_501, added: 5_500, known: 0, skipped: 1, bytes: text.length };
-  expect(await listAuditEntries(rig)).toEqual([[ENTRY_TEXT, { ...counts, unfinished: true }]]);
-  // Ends the import, so that the rig can close its resources.
-  testEnd.reject(new StoreError('the test is over.'));
-  await runningImport;
-});
-
 test('after a store error, the audit log entry of the import has `stopped: true` and the counts of the added rows', async () => {
   const rig = await createOperationRig();
   let batchCount = 0;
@@ -151,38 +127,6 @@ test.each([
   });
   expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
   expect(await listAuditEntries(rig)).toEqual([]);
-});
-
-test('a shutdown ends an import between two batches, and waits for its audit log entry', async () => {
-  const rig = await createOperationRig();
-  let batchCount = 0;
-  const secondBatch = Promise.withResolvers<void>();
-  const slowStore: Partial<OperatorStore> = {
-    importSuppressions(list, entries, step) {
-      batchCount += 1;
-      if (batchCount === 2) secondBatch.resolve();
-      return rig.context.store.importSuppressions(list, entries, step);
-    },
-  };
-  const runningImport = runImport(rig, toFileContent(createRows(12_000)), { store: slowStore });
-  await secondBatch.promise;
-  await rig.context.imports.stop();
-  const counts = { read: 5_500, added: 5_500, known: 0, skipped: 0, bytes: createRows(12_000).length };
-  expect(await listAuditEntries(rig)).toEqual([[ENTRY_TEXT, { ...counts, stopped: true }]]);
-  expect(await runningImport).toMatchObject({
-    ok: false,
-    error: {
-      code: 'unavailable',
-      message: expect.stringMatching(
-        /^the service is shutting down \(5,500 addresses were added before that; import the file again/,
-      ),
-    },
-  });
-  expect(await runImport(rig, toFileContent(createRows(1)))).toMatchObject({
-    ok: false,
-    error: { code: 'unavailable', message: 'the service is shutting down; no address was added' },
-  });
-  expect(await listAuditEntries(rig)).toHaveLength(1);
 });
 
 /** A node that is always alive. */
@@ -274,42 +218,6 @@ test('a shutdown ends a pause between batches, and no pause begins after the shu
   expect(await step).toBe(1);
   expect(await scheduler.runBatch(() => Promise.resolve(2))).toBe(2);
   expect([pausingCount, cancelledCount]).toEqual([1, 1]);
-});
-
-test('a dry run counts the rows of an export by reason and exclusion, and adds nothing', async () => {
-  const rig = await createOperationRig();
-  const text = [
-    'status,reason,email,created',
-    '5.1.1,550 5.1.1 no such user,ada@example.com,1790083507',
-    '4.2.2,452 4.2.2 mailbox full,bob@example.com,1790083507',
-    '5.1.1,550 5.1.1 no such user,nobody,1790083507',
-  ].join('\n');
-  const dryRunResult = await performUpload(
-    importSuppressions,
-    { account: 'acme', dryRun: true },
-    toFileContent(text),
-    rig.context,
-    NO_OBSERVER,
-  );
-  const counts = {
-    read: 3,
-    skipped: [{ line: 4, reason: '"nobody" is not an email address' }],
-    skippedCount: 2,
-    excluded: [{ kind: 'soft-bounce', count: 1 }],
-    reasons: [{ reason: 'bounce', count: 1 }],
-    format: 'bounces or blocks of SendGrid',
-  };
-  expect(dryRunResult).toEqual({ ok: true, value: { ...counts, added: 0, known: 0, dryRun: true }, warnings: [] });
-  expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
-  expect(await listAuditEntries(rig)).toEqual([]);
-  // The import has the same counts as the dry run. The audit log counts the excluded rows as skipped.
-  expect(await runImport(rig, toFileContent(text))).toMatchObject({
-    ok: true,
-    value: { ...counts, added: 1, known: 0, dryRun: false },
-  });
-  expect(await listAuditEntries(rig)).toEqual([
-    [ENTRY_TEXT, { read: 3, added: 1, known: 0, skipped: 2, bytes: text.length }],
-  ]);
 });
 
 test('a given reason applies only to an export without a column for the reason', async () => {

@@ -33,17 +33,6 @@ describe('a removal with `provider: true`', () => {
     expect(JSON.parse(entry?.before ?? '')).toEqual({ address: SUPPRESSION.address, provider: 'ses' });
   });
 
-  test('an address on only one of the lists is removed from that list, with an audit log entry', async () => {
-    const { fake, rig, remove } = await startFixture();
-    await rig.performSuccessfully(addSuppression, SUPPRESSION);
-    expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'absent' } });
-    fake.suppressionReasons.set(SUPPRESSION.address, 'COMPLAINT');
-    expect(await remove()).toMatchObject({ ok: true, value: { removed: false, provider: 'removed' } });
-    expect((await rig.listAudit()).filter((line) => line.includes('suppression.remove'))).toHaveLength(2);
-    expect(await remove()).toMatchObject({ ok: false, error: { code: 'not-found' } });
-    expect((await rig.listAudit()).filter((line) => line.includes('suppression.remove'))).toHaveLength(2);
-  });
-
   test('removes the address from the list of the provider in the letter case in which the operator entered it', async () => {
     const { fake, remove } = await startFixture();
     fake.suppressionReasons.set('Ada.Lovelace@example.com', 'BOUNCE');
@@ -78,14 +67,6 @@ describe('a removal with `provider: true`', () => {
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'absent' } });
     expect(await rig.listAudit()).toContain('cli:tester suppression.remove acme');
     expect(await isListed()).toBe(false);
-  });
-
-  test('without `provider: true`, the list of the provider is neither read nor changed', async () => {
-    const { fake, rig, remove } = await startFixture();
-    await rig.performSuccessfully(addSuppression, SUPPRESSION);
-    fake.suppressionReasons.set(SUPPRESSION.address, 'BOUNCE');
-    expect(await remove({ provider: false })).toMatchObject({ ok: true, value: { removed: true, provider: null } });
-    expect([fake.requests, fake.suppressionReasons.size]).toEqual([[], 1]);
   });
 
   test('a missing permission is a conflict that names the permission', async () => {

@@ -68,14 +68,6 @@ describe('the page', () => {
     writeFileSync(join(folder, 'index.html'), INDEX_HTML);
     expect((await request('/')).body).toContain('id="root"');
   });
-
-  test('is sent without a body for HEAD', async () => {
-    const request = serveDashboard(createBuild());
-    for (const address of ['/', '/inbox/1', '/assets/app-1a2b.js', '/icon.svg']) {
-      const response = await request(address, {}, 'HEAD');
-      expect([address, response.statusCode, response.body]).toEqual([address, 200, '']);
-    }
-  });
 });
 
 describe('assets', () => {

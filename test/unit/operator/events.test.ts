@@ -1,5 +1,5 @@
 /**
- * Tests of live updates over HTTP: authentication, expiry, the maximum number of streams, and clients that do not read.
+ * Tests of live updates over HTTP: expiry, the maximum number of streams, and clients that do not read.
  */
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
@@ -111,16 +111,6 @@ test('a change is published to sessions and tokens as an event with its topics',
   liveUpdates.publish('messages', 'overview');
   for (const { readReceived: text } of streams)
     await expect.poll(text).toContain('event: change\ndata: {"topics":["messages","overview"]}\n\n');
-});
-
-test('a stream requires authentication, and HEAD opens no stream', async () => {
-  const { port, store } = await startListener();
-  store.token = null;
-  const base = `http://127.0.0.1:${port}/api/v1/events`;
-  expect((await fetch(base)).status).toBe(401);
-  expect((await fetch(base, { headers: { Cookie: 'postrider_session=1.2.3' } })).status).toBe(401);
-  expect((await fetch(base, { headers: { Authorization: 'Bearer po_ci' } })).status).toBe(401);
-  expect((await fetch(base, { method: 'HEAD' })).status).toBe(404);
 });
 
 test('the number of streams of an actor is limited, another actor can open one, and a new stream can be opened after an open stream has ended', async () => {

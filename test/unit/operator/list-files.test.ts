@@ -63,19 +63,6 @@ test('HEAD of an export has no body and reads at most one page of the list', asy
   expect(await request('GET')).toEqual([200, 'text/csv; charset=utf-8', undefined, 5_003, 3]);
 });
 
-test('import and export return a 503 with Retry-After while the store does not respond', async () => {
-  const rig = await createOperationRig();
-  const app = createApp(rig, { listSuppressions: () => Promise.reject(new StoreError('the connection was refused.')) });
-  for (const options of [
-    { method: 'GET', url: EXPORT_PATH } as const,
-    { method: 'POST', url: IMPORT_PATH, headers: CSV, body: 'ada@example.com\n' } as const,
-  ]) {
-    const response = await app.inject(options);
-    expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5']);
-    expect(response.json()).toEqual({ result: 'error', code: 'unavailable', message: 'the connection was refused.' });
-  }
-});
-
 test('the last line of an import that fails with a store error contains the error and its code', async () => {
   const rig = await createOperationRig();
   const app = createApp(rig, { importSuppressions: () => Promise.reject(new StoreError('the disk is full.')) });

@@ -29,28 +29,6 @@ const createBasicHeader = (password: string) => ({
 });
 
 describe('pages', () => {
-  test('metrics, the OpenAPI document and health are served', async () => {
-    const port = await startListener();
-    expect(await sendRequest(port, '/metrics')).toMatchObject({ status: 200, text: 'postrider_up 1\n' });
-    expect(await sendRequest(port, '/openapi.json')).toMatchObject({ status: 200, text: '{"openapi":"3.1.0"}' });
-    expect(await sendRequest(port, '/healthz')).toMatchObject({
-      status: 200,
-      text: '{"result":"ok","message":"alive"}',
-    });
-    expect(await sendRequest(port, '/nothing')).toMatchObject({
-      status: 404,
-      text: '{"result":"error","code":"not-found","message":"Not found"}',
-    });
-  });
-
-  test('every method except GET and HEAD is refused', async () => {
-    const port = await startListener();
-    for (const method of ['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-      const response = await sendRequest(port, '/inbox', {}, method);
-      expect([response.status, response.headers.allow]).toEqual([405, 'GET, HEAD']);
-    }
-  });
-
   test.each([
     ['a request that is not HTTP', 'hello there\r\n\r\n', 400, 'Malformed HTTP request'],
     [

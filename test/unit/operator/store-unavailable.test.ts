@@ -1,4 +1,4 @@
-/** Checks that a token is not reported as wrong, and a session not as ended, while the store does not respond. */
+/** Checks that a session is not reported as ended while the store does not respond. */
 import { expect, test } from 'vitest';
 import { StoreError } from '../../../src/store/error.ts';
 import { signInByLink } from '../../rig/session.ts';
@@ -18,18 +18,6 @@ async function startListener() {
   const { port, signInUrl } = await startOperatorListener(createOptions({ api, onError: () => undefined }));
   return { url: `http://127.0.0.1:${port}`, session: await signInByLink(signInUrl ?? '') };
 }
-
-test('a token that cannot be looked up causes a 503 and is not counted as a wrong token', async () => {
-  const { url } = await startListener();
-  for (let n = 0; n < 30; n += 1) {
-    const response = await fetch(`${url}/api/v1/accounts`, { headers: { Authorization: 'Bearer po_right' } });
-    expect([response.status, response.headers.get('retry-after')]).toEqual([503, '5']);
-    expect(await response.json()).toMatchObject({
-      result: 'error',
-      message: expect.stringContaining('does not respond'),
-    });
-  }
-});
 
 test('a failed sign-out is reported, and the session remains valid', async () => {
   const { url, session } = await startListener();
