@@ -229,15 +229,6 @@ describe('a return path of a domain', () => {
     await expect.poll(() => sendRcpt(`abuse@bounces.${SECOND}`)).toBe('550');
     client.close();
   });
-
-  test('is replaced by the default return path after its MX record was removed', async () => {
-    const name = `bounces.${FIRST}`;
-    dns.zone[name] = { TXT: [SPF] };
-    expect(await runJson('domain', 'verify', FIRST, '--details')).toMatchObject({
-      ...{ status: 'authenticated', returnPath: { name, state: 'unverified' }, returnPathChange: 'lost' },
-    });
-    await expect.poll(() => readReturnPath(FIRST)).toBe(LISTENER);
-  });
 });
 
 test('a message whose sending domain was removed after its acceptance waits in the queue and is not sent unsigned', async () => {

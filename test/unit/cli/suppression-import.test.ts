@@ -45,12 +45,6 @@ test('invalid rows are skipped, and the line numbers of at most 100 invalid rows
   expect(lines[100]).toBe('and 50 more invalid rows, skipped\n');
 });
 
-test('a row of several lines is printed with its first and last line number', async () => {
-  const { result, lines } = await runImport(`${createRows(1)}"bob\n"\n`);
-  expect(await result).toMatchObject({ skipped: [{ line: 2, lastLine: 3 }], skippedCount: 1 });
-  expect(lines[0]).toMatch(/^lines 2 to 3: a quoted cell joins these lines into one row; /);
-});
-
 test('during an import, a terminal shows a line with the rows, the rate and the remaining time; the line is erased at the end', async () => {
   const { result, lines } = await runImport(createRows(40), { tty: true, tickMs: 150 });
   await result;

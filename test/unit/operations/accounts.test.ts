@@ -6,9 +6,7 @@ import {
   listAccounts,
   lockAccount,
   setAccount,
-  showAccount,
   toAccountDetails,
-  unlockAccount,
 } from '../../../src/operations/accounts.ts';
 import { listAudit } from '../../../src/operations/audit.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../../../src/operations/keys.ts';
@@ -65,7 +63,6 @@ describe('accounts', () => {
   });
 
   test.each([
-    [createAccount, { name: 'acme' }, 'conflict', 'name'],
     [createAccount, { name: '' }, 'invalid', 'name'],
     [createAccount, { name: '*' }, 'invalid', 'name'],
     [createAccount, { name: '-x' }, 'invalid', 'name'],
@@ -73,8 +70,6 @@ describe('accounts', () => {
     [createAccount, { name: 'x'.repeat(65) }, 'invalid', 'name'],
     [createAccount, { name: 'x', volume: 'ten' }, 'invalid', 'volume'],
     [createAccount, { name: 'x', maxBounces: '10%' }, 'invalid', null],
-    [setAccount, { account: 'unknown', volume: '1' }, 'not-found', 'account'],
-    [setAccount, { account: 'acme' }, 'invalid', null],
     [setAccount, { account: 'acme', volumeExpires: 'soon' }, 'invalid', 'volumeExpires'],
     [setAccount, { account: 'acme', rate: '10' }, 'invalid', 'rate'],
     [setAccount, { account: 'acme', throttle: '5/m' }, 'invalid', 'throttle'],
@@ -83,13 +78,7 @@ describe('accounts', () => {
     [setAccount, { account: 'acme', sesConfigurationSet: 'a b' }, 'invalid', 'sesConfigurationSet'],
     [setAccount, { account: 'acme', sesConfigurationSet: 'x'.repeat(65) }, 'invalid', 'sesConfigurationSet'],
     [setAccount, { account: 'acme', sesConfigurationSet: 'x\r\nBcc: a' }, 'invalid', 'sesConfigurationSet'],
-    [setAccount, { account: 'acme', volume: '1', expected: 'another' }, 'conflict', null],
-    [lockAccount, { account: 'acme', reason: 'unpaid', expected: 'another' }, 'conflict', null],
     [lockAccount, { account: 'acme', reason: ' ' }, 'invalid', 'reason'],
-    [lockAccount, { account: 'unknown', reason: 'unpaid' }, 'not-found', 'account'],
-    [unlockAccount, { account: 'unknown' }, 'not-found', 'account'],
-    [unlockAccount, { account: 'acme', expected: 'another' }, 'conflict', null],
-    [showAccount, { account: 'unknown' }, 'not-found', 'account'],
   ] as const)(
     '$name %j is refused as %s, changes nothing and writes no entry',
     async (operation, input, code, field) => {
@@ -123,10 +112,8 @@ describe('keys', () => {
   });
 
   test.each([
-    [createKey, { account: 'unknown' }, 'not-found', 'account'],
     [createKey, { account: 'acme', name: ' ' }, 'invalid', 'name'],
     [createKey, { account: 'acme', expires: 'soon' }, 'invalid', 'expires'],
-    [importKey, { account: 'unknown', key: SUPPLIED_KEY }, 'not-found', 'account'],
     [importKey, { account: 'acme' }, 'invalid', 'key'],
     [importKey, { account: 'acme', key: '' }, 'invalid', 'key'],
     [importKey, { account: 'acme', key: 'secret' }, 'invalid', 'key'],
@@ -136,11 +123,8 @@ describe('keys', () => {
     [importKey, { account: 'acme', key: `${SUPPLIED_KEY.slice(0, -1)}+` }, 'invalid', 'key'],
     [importKey, { account: 'acme', key: `${SUPPLIED_KEY}\n` }, 'invalid', 'key'],
     [importKey, { account: 'acme', key: SUPPLIED_KEY, expires: 'soon' }, 'invalid', 'expires'],
-    [listKeys, { account: 'unknown' }, 'not-found', 'account'],
     [revokeKey, { key: 'pr_x' }, 'invalid', 'key'],
     [revokeKey, { key: 'key_0' }, 'invalid', 'key'],
-    [revokeKey, { key: 'key_999' }, 'not-found', 'key'],
-    [rotateKey, { key: 'key_999' }, 'not-found', 'key'],
     [rotateKey, { key: 'key_999', grace: '1' }, 'invalid', 'grace'],
   ] as const)('$name %j is refused as %s', async (operation, input, code, field) => {
     const rig = await createOperationRig();

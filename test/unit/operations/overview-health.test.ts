@@ -177,3 +177,26 @@ test('nodes past the liveness timeout are reported, and so is a cluster in which
     { level: 'warning', text: 'Node b sent its last heartbeat 1 min 15 s ago' },
   ]);
 });
+
+test('an endpoint that the service disabled is listed with the cause, the consequence and the remedy', () => {
+  const members = {
+    sealedUrl: 'sealed-url',
+    accountId: null,
+    account: null,
+    name: null,
+    events: [],
+    previousSecretUntil: null,
+    createdAt: 0,
+    failingSince: 0,
+    lastSuccessAt: null,
+  };
+  const webhook = { id: 7, url: 'https://hooks.example.com/********', ...members };
+  const disabledWebhooks = [{ ...webhook, disabled: { reason: 'gone', at: NOW } }] as const;
+  const store = { ...createInput(RELAY_SETTINGS).store, disabledWebhooks };
+  const items = listAttention(createInput(RELAY_SETTINGS, { store }));
+  expect(items).toMatchObject([
+    { level: 'failure', remedy: expect.stringContaining('`postrider webhook enable wh_7`') },
+  ]);
+  // Only the start and the end of an item cause a notification, so the text of the item must not change in between.
+  expect(listAttention({ ...createInput(RELAY_SETTINGS, { store }), now: NOW + HOUR_MS })).toEqual(items);
+});
