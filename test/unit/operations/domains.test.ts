@@ -203,4 +203,12 @@ describe('with Amazon SES', () => {
       warnings: [{ code: 'provider-unknown' }],
     });
   });
+
+  test('a look-alike name causes a warning in the result', async () => {
+    const rig = await createOperationRig();
+    expect(await rig.perform(addDomain, { account: 'acme', domain: 'pаypal.example' })).toMatchObject({
+      ok: true,
+      warnings: [{ code: 'look-alike' }],
+    });
+  });
 });

@@ -78,13 +78,6 @@ describe('a removal with `provider: true`', () => {
     expect(JSON.stringify(result)).toContain('ses:DeleteSuppressedDestination');
     expect(await isListed()).toBe(true);
   });
-
-  test('the removal is a conflict if the transport is not Amazon SES', async () => {
-    const { rig, remove, isListed } = await startFixture(() => 'smtp://smtp.postmarkapp.com:587');
-    await rig.performSuccessfully(addSuppression, SUPPRESSION);
-    expect(await remove()).toMatchObject({ ok: false, error: { code: 'conflict', field: 'provider' } });
-    expect(await isListed()).toBe(true);
-  });
 });
 
 describe('the SMTP interface of Amazon SES', () => {
