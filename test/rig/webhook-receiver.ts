@@ -17,8 +17,8 @@ export interface ReceiverResponse {
  * `stall`: no response. `reset`: the connection is reset before a response. `reset-after-status`: the connection is
  * reset within the body of a 200 response. `stall-after-status`: only the beginning of a 200 response is sent.
  * `endless`: a 200 response with a body of 10 MB. `garbage`: bytes that are not HTTP. `endless-headers`: a status line
- * and an endless sequence of header lines. `informational`: an endless sequence of 103 responses. `http-1.0`: a 200
- * response of HTTP/1.0, whose body ends when the connection is closed. `upgrade`: a 101 response.
+ * and an endless sequence of header lines. `informational`: an endless sequence of 103 responses. `upgrade`: a
+ * 101 response.
  */
 export type ReceiverBehavior =
   | ReceiverResponse
@@ -30,7 +30,6 @@ export type ReceiverBehavior =
   | 'garbage'
   | 'endless-headers'
   | 'informational'
-  | 'http-1.0'
   | 'upgrade';
 
 export interface ReceivedWebhook {
@@ -142,9 +141,6 @@ function respond(behavior: ReceiverBehavior, socket: Socket, response: ServerRes
       return;
     case 'informational':
       writeRepeatedly(socket, '', 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n'.repeat(10));
-      return;
-    case 'http-1.0':
-      socket.end('HTTP/1.0 200 OK\r\n\r\nthanks');
       return;
     case 'upgrade':
       socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other\r\n\r\n');

@@ -72,15 +72,6 @@ describe('a setting that contains a secret', () => {
       value: `mailto:ops@example.com,https://hooks.example.com:8443/${MASK},https://other.example.com/`,
     });
   });
-
-  test('the list of secret files contains the setting and the path of each file', () => {
-    const read = (path: string) => (path === '/a' ? '0f'.repeat(32) : 'capture:');
-    const { secretFiles } = loadSettings({ POSTRIDER_SECRET_FILE: '/a' }, 'POSTRIDER_TRANSPORT_FILE=/b\n', read);
-    expect(secretFiles).toEqual([
-      { name: 'POSTRIDER_TRANSPORT', path: '/b' },
-      { name: 'POSTRIDER_SECRET', path: '/a' },
-    ]);
-  });
 });
 
 test.each(PUBLIC_SPECS.map(({ name }) => [name]))(

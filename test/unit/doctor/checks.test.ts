@@ -8,7 +8,7 @@ import {
   type ProviderEventsParts,
   sumRefusedReports,
 } from '../../../src/doctor/provider-events.ts';
-import { checkReturnPath, createUnusedReturnPathFinding } from '../../../src/doctor/return-path.ts';
+import { checkReturnPath } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
 import { checkTransport, type TransportCheckParts } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
@@ -149,27 +149,9 @@ describe('host name', () => {
   ])('%s', async (_name, hostName, resolver, result) => {
     expect(await checkHostName(hostName, null, resolver)).toMatchObject([{ result }]);
   });
-
-  it('is not checked with the relay of a provider, because the relay delivers under its own host name', async () => {
-    const resolver = { lookUpAddresses: () => expect.unreachable(), lookUpHostNames: () => expect.unreachable() };
-    expect(await checkHostName('vm', 'Postmark', resolver)).toMatchObject([
-      { result: 'ok', detail: expect.stringContaining('the relay of Postmark') },
-    ]);
-  });
 });
 
 describe('return path', () => {
-  it('is unused with a provider that replaces the envelope sender, and the return paths of domains have no effect', () => {
-    const findingWithoutPaths = createUnusedReturnPathFinding('Postmark', []);
-    expect(findingWithoutPaths).toMatchObject({ result: 'ok', detail: expect.stringContaining('Postmark replaces') });
-    const domainNames = ['b.a.example', 'b.b.example', 'b.c.example', 'b.d.example', 'b.e.example'];
-    const { result, detail } = createUnusedReturnPathFinding('Postmark', domainNames);
-    expect([result, detail]).toEqual([
-      'ok',
-      expect.stringMatching(/have no effect \(b\.a\.example, b\.b\.example, b\.c\.example and 2 more\)$/),
-    ]);
-  });
-
   const answers = (mx: Lookup<MailExchange>, addresses: Lookup) => ({
     lookUpMx: async () => mx,
     lookUpAddresses: async () => addresses,
@@ -251,31 +233,6 @@ describe('provider events', () => {
       else expect(finding.remedy).toContain(remedy);
     },
   );
-
-  it('the finding contains the number of events without a message, and does not count them as refusals', () => {
-    const unmatchedRefusals = { refusedReports: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
-    const text = '2 events without a message of this installation to the same recipient since the start of the nodes';
-    expect(checkProviderEvents(createParts(unmatchedRefusals))).toMatchObject({
-      result: 'ok',
-      detail: expect.stringContaining(text),
-    });
-    expect(checkProviderEvents(createParts({ ...unmatchedRefusals, lastEventAt: null }))).toMatchObject({
-      result: 'warning',
-      detail: expect.stringContaining(text),
-      remedy: expect.stringContaining('another program that uses this account'),
-    });
-  });
-
-  it('the remedy names the secret only if the last request was refused because of the secret', () => {
-    const createRefusedParts = (reason: string) =>
-      createParts({ refusedReports: [{ reason, count: 1, lastAt: NOW }], lastEventAt: null });
-    expect(checkProviderEvents(createRefusedParts('postmark-unauthenticated')).remedy).toContain(
-      'POSTRIDER_EVENTS_POSTMARK',
-    );
-    expect(checkProviderEvents(createRefusedParts('postmark-unread')).remedy).not.toContain(
-      'POSTRIDER_EVENTS_POSTMARK',
-    );
-  });
 });
 
 describe('refused requests', () => {
@@ -379,10 +336,6 @@ describe('sending domain', () => {
     const findings = await check(checks);
     expect(findings).toMatchObject([{ check: 'domain example.org', result }]);
   });
-  it('a missing record is a warning when every sender is accepted', async () => {
-    const findings = await check([dkim('a', 'missing')], { requiresAuthentication: false });
-    expect(findings).toMatchObject([{ result: 'warning' }]);
-  });
   it('a key that cannot be decrypted is a failure regardless of the DNS records', async () => {
     const checkKey = (selector: string) => `${selector} cannot be opened`;
     expect(await check([dkim('a', 'found')], { checkKey })).toMatchObject([
@@ -454,30 +407,6 @@ describe('transport', () => {
     const findings = await check({ setting, probeRelay: async () => probeResult });
     expect(findings).toMatchObject([{ result }]);
     expect(JSON.stringify(findings)).not.toContain('secret-word');
-  });
-  it.each([
-    ['never', 538, /^remove tls=never from POSTRIDER_TRANSPORT/],
-    ['offered', 538, /^add tls=required to POSTRIDER_TRANSPORT/],
-    ['required', 538, /^check that user and password/],
-    ['never', 535, /^check that user and password/],
-  ] as const)(
-    'with tls=%s, the remedy for the reply %d to AUTH names the setting to correct',
-    async (tls, code, remedy) => {
-      const findings = await check({
-        setting: { ...smtp, tls },
-        probeRelay: async () => ({ kind: 'failed', stage: 'auth', code, text: 'no' }),
-      });
-      expect(findings).toMatchObject([{ result: 'failure', remedy: expect.stringMatching(remedy) }]);
-    },
-  );
-  it('the remedy for an untrusted certificate names the environment variable for a private certificate authority', async () => {
-    for (const [stage, setting] of [
-      ['starttls', smtp],
-      ['connect', { ...smtp, port: 465, tls: 'implicit' }],
-    ] as const) {
-      const [finding] = await check({ setting, probeRelay: async () => failAt(stage) });
-      expect(finding?.remedy).toContain('NODE_EXTRA_CA_CERTS');
-    }
   });
   it.each([
     ['a writable folder is ok', null, 'ok'],

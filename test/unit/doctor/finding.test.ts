@@ -11,19 +11,6 @@ const createPassingCheck = (name: string): Check => ({
 });
 const RUN_OPTIONS = { timeoutMs: 1_000, totalTimeoutMs: 5_000, concurrency: 2, onProgress: () => undefined };
 
-test('findings are in the order of the checks, and the reported progress names the running checks', async () => {
-  const progressLines: string[] = [];
-  const clock = createVirtualClock(NOW);
-  const findings = await runChecks([createPassingCheck('a'), createPassingCheck('b'), createPassingCheck('c')], {
-    ...RUN_OPTIONS,
-    clock,
-    onProgress: (doneCount, runningNames) => progressLines.push(`${doneCount} ${runningNames.join(',')}`),
-  });
-  expect(findings.map(({ check }) => check)).toEqual(['a', 'b', 'c']);
-  expect(progressLines[0]).toBe('0 a');
-  expect(progressLines.at(-1)).toBe('3 ');
-});
-
 test('a check that hangs ends at the timeout with the timeout result of the check, and other checks are not affected', async () => {
   const clock = createVirtualClock(NOW);
   const hangingCheck: Check = { name: 'dns', onTimeout: 'warning', run: () => pendingPromise };

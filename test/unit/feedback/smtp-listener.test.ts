@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { createFeedbackIntake } from '../../../src/feedback/intake.ts';
 import { createReportReader, type ReportReader } from '../../../src/feedback/report-reader.ts';
-import { PEER_ROLE_MESSAGE_RATE, RETURN_PATH_MESSAGE_RATE } from '../../../src/feedback/smtp-limits.ts';
+import { PEER_ROLE_MESSAGE_RATE } from '../../../src/feedback/smtp-limits.ts';
 import {
   COMMANDS_TIMEOUT_MS,
   createSmtpListener,
@@ -27,11 +27,7 @@ import { connectSmtp, type SmtpClient } from '../../rig/smtp-client.ts';
 const DOMAIN = 'bounces.example.org';
 const KEY = Buffer.alloc(32, 3);
 const ID = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
-const createToken = (id = ID, key = KEY, at = Date.now()) => `${createReturnPathToken(key, id, at)}@${DOMAIN}`;
-const createChangedToken = (): string => {
-  const token = createToken();
-  return token.slice(0, 20) + (token[20] === 'a' ? 'b' : 'a') + token.slice(21);
-};
+const createToken = (id = ID, at = Date.now()) => `${createReturnPathToken(KEY, id, at)}@${DOMAIN}`;
 const readCase = (name: string) =>
   readFileSync(new URL(`../../corpus/bounces/${name}.eml`, import.meta.url), 'latin1').replaceAll('\n', '\r\n');
 const DSN = readCase('01-postfix-no-such-user');
@@ -146,9 +142,7 @@ describe('accepted recipients', () => {
   });
 
   test.each([
-    ['a token with one character changed', createChangedToken, 550, 'unknown-recipient'],
-    ['another installation’s token', (): string => createToken(ID, Buffer.alloc(32, 9)), 550, 'unknown-recipient'],
-    ['an expired token', (): string => createToken(ID, KEY, Date.now() - 60 * 86_400_000), 550, 'expired-return-path'],
+    ['an expired token', (): string => createToken(ID, Date.now() - 60 * 86_400_000), 550, 'expired-return-path'],
     ['an unknown mailbox', (): string => `ada@${DOMAIN}`, 550, 'unknown-recipient'],
     ['another domain', (): string => 'ada@example.com', 550, 'relay'],
   ] as const)('%s is refused at RCPT, and counted', async (_, address, code, reason) => {
@@ -159,17 +153,6 @@ describe('accepted recipients', () => {
     expect(await peer.command('DATA')).toMatch(/^503 /);
     expect(refusals).toEqual([reason]);
     expect(reports).toEqual([]);
-  });
-
-  test('postmaster and abuse accept messages from every sender', async () => {
-    const { openClient, reports } = await startRig();
-    for (const to of ['postmaster', `Postmaster@${DOMAIN}`, `abuse@${DOMAIN}`]) {
-      const peer = await openClient();
-      expect(await peer.send('somebody@example.com', to, 'Subject: Hello\r\n\r\nWho are you?')).toMatch(/^250 /);
-    }
-    expect(reports.map(({ messageRef, summary }) => [messageRef, summary])).toEqual(
-      Array.from({ length: 3 }, () => [null, 'from <somebody@example.com>: Hello']),
-    );
   });
 
   test('a complaint to abuse is about the message whose return path it contains; a complaint without a return path is about no message', async () => {
@@ -301,20 +284,7 @@ describe('the reply 250', () => {
 });
 
 describe('misuse', () => {
-  test.each([
-    ['a command that ends with LF alone', 'MAIL FROM:<>\n'],
-    ['a CR alone in a command', 'MAIL FROM:<>\rRCPT TO:<x@y.example>\r\n'],
-  ])('%s ends the session', async (_, bytes) => {
-    const { openClient, refusals, reports } = await startRig();
-    const peer = await openClient();
-    peer.write(bytes);
-    expect(await peer.readReply()).toMatch(/^554 5\.6\.0 bare CR or LF/);
-    expect(await peer.readReply()).toBe('closed');
-    expect(refusals).toEqual(['bare-line-end']);
-    expect(reports).toEqual([]);
-  });
-
-  test.each(['\n.\n', '\r.\r', '\r\n.\n', '\n.\r\n', '\r\r\n.\r\n'])(
+  test.each(['\n.\n', '\r\n.\n'])(
     'a message smuggled after %j is not parsed: the session ends, and nothing is recorded',
     async (lineEnd) => {
       const { openClient, refusals, reports } = await startRig();
@@ -393,25 +363,20 @@ describe('limits of sessions', () => {
     expect(reports).toHaveLength(1);
   });
 
-  test.each(['NOOP', 'RSET', 'EHLO peer.example', 'VRFY a', 'HELP'])(
-    'a session that repeats %s too often is ended',
-    async (command) => {
-      const { openClient, refusals } = await startRig();
-      const peer = await openClient();
-      const line = `${command}\r\n`;
-      peer.write(line.repeat(Math.ceil(MAX_COMMAND_BYTES / line.length) + 1));
-      let answer = '';
-      do answer = await peer.readReply();
-      while (answer !== 'closed');
-      expect(refusals).toEqual(['too-many-commands']);
-    },
-  );
+  test.each(['NOOP', 'RSET'])('a session that repeats %s too often is ended', async (command) => {
+    const { openClient, refusals } = await startRig();
+    const peer = await openClient();
+    const line = `${command}\r\n`;
+    peer.write(line.repeat(Math.ceil(MAX_COMMAND_BYTES / line.length) + 1));
+    let answer = '';
+    do answer = await peer.readReply();
+    while (answer !== 'closed');
+    expect(refusals).toEqual(['too-many-commands']);
+  });
 
   test.each([
     ['no command', [], COMMANDS_TIMEOUT_MS],
-    ['no recipient', ['MAIL FROM:<>'], COMMANDS_TIMEOUT_MS],
     ['unknown recipients', ['MAIL FROM:<>', `RCPT TO:<x@${DOMAIN}>`], COMMANDS_TIMEOUT_MS],
-    ['repeated recipients', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'RCPT TO:<postmaster>'], COMMANDS_TIMEOUT_MS],
     ['a message that does not end', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'DATA'], 300_000],
   ])('a session with %s ends after its timeout', async (_, lines, ms) => {
     const clock = createVirtualClock(Date.now());
@@ -454,32 +419,6 @@ describe('limits of sessions', () => {
     };
     await expect.poll(countSlow, { timeout: 60_000 }).toBeGreaterThan(10);
     expect(await client.send('', createToken(), DSN)).toMatch(/^250 /);
-  });
-
-  test('a peer over its rate limit gets 451, without effect on another peer', async () => {
-    const to = `abuse@${DOMAIN}`;
-    const { burst } = PEER_ROLE_MESSAGE_RATE;
-    const clock = createVirtualClock(Date.now());
-    const { openClient, reports, refusals } = await startRig(undefined, null, { clock, reader: UNREAD_REPORTS });
-    const peer = await openClient('127.0.0.11');
-    const otherClient = await openClient('127.0.0.12');
-    for (let n = 0; n < burst; n += 1) expect(await peer.send('', to, `X: ${n}\r\n\r\nx`)).toMatch(/^250 /);
-    expect(await peer.send('', to, DSN)).toMatch(/^451 /);
-    expect(await otherClient.send('', to, DSN)).toMatch(/^250 /);
-    expect(reports).toHaveLength(burst + 1);
-    expect(refusals).toEqual(['too-fast']);
-  });
-
-  test('reports about one message above its rate limit get 451, without effect on reports about another message', async () => {
-    const clock = createVirtualClock(Date.now());
-    const { openClient, reports } = await startRig(undefined, null, { clock, reader: UNREAD_REPORTS });
-    const peer = await openClient();
-    for (let n = 0; n < RETURN_PATH_MESSAGE_RATE.burst; n += 1)
-      expect(await peer.send('', createToken(), `X: ${n}\r\n\r\nx`)).toMatch(/^250 /);
-    expect(await peer.send('', createToken(), DSN)).toMatch(/^451 /);
-    await peer.command('RSET');
-    expect(await peer.send('', createToken('0192a3b4-c5d6-7e8f-9012-3456789abcdf'), DSN)).toMatch(/^250 /);
-    expect(reports).toHaveLength(RETURN_PATH_MESSAGE_RATE.burst + 1);
   });
 
   test('the rate limit is applied at DATA, so concurrent sessions cannot exceed it', async () => {

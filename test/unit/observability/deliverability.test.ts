@@ -1,47 +1,30 @@
-import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   addKeyCounts,
   createKeyCounts,
-  DELIVERABILITY_COUNTS,
   type DeliverabilityRow,
   parseKeyCounts,
   REMAINDER_KEY,
-  SERIES,
   SPANS_MS,
 } from '../../../src/model/deliverability.ts';
 import type { MailboxProvider } from '../../../src/model/mailbox-provider.ts';
-import { TRAFFIC_COUNTS, type TrafficRow } from '../../../src/model/traffic.ts';
 import {
   createDeliverabilityHandlers,
   MAX_ROW_KEYS,
   startDeliverabilityCounter,
 } from '../../../src/observability/deliverability.ts';
 import { createEvents } from '../../../src/observability/events.ts';
-import { createTrafficHandlers, startTrafficCounter } from '../../../src/observability/traffic.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
-import { selectCaseCount } from '../../rig/sample.ts';
 
 const START = Date.UTC(2030, 0, 1, 10);
-const FAILURE = { category: 'policy', status: null, diagnostic: null } as const;
-const SETTLED_MEMBERS = {
-  attempts: 1,
-  attempt: null,
-  dueAt: null,
-  reportedBy: null,
-  suppresses: false,
-  detail: null,
-} as const;
-
 /**
- * Creates the deliverability counter and the traffic counter as subscribers of one publisher. `rows` and `trafficRows`
- * contain the last written version of each row, as the store would.
+ * Creates the deliverability counter as the subscriber of a publisher. `rows` contains the last written version of each
+ * row, as the store would.
  */
 function createCounterRig(startAt = START) {
   const clock = createVirtualClock(startAt);
   const events = createEvents(clock);
   const rows = new Map<string, DeliverabilityRow>();
-  const trafficRows = new Map<string, TrafficRow>();
   const providers = new Map<string, MailboxProvider | null>();
   const faults: unknown[] = [];
   const storeState = { fault: null as Error | null, writes: 0 };
@@ -56,16 +39,7 @@ function createCounterRig(startAt = START) {
     findMailboxProvider: (domain) => providers.get(domain) ?? (providers.has(domain) ? null : 'unknown'),
     onWriteError: (error) => faults.push(error),
   });
-  const traffic = startTrafficCounter({
-    node: 'node-a',
-    clock,
-    writeRows: async (_node, batch) => {
-      for (const row of batch) trafficRows.set(`${row.spanMs} ${row.at}`, structuredClone(row));
-    },
-    onWriteError: (error) => faults.push(error),
-  });
   events.subscribe(createDeliverabilityHandlers(counter));
-  events.subscribe(createTrafficHandlers(traffic));
 
   /** Returns the sums of the written rows by key. */
   function readKeys(series: string, spanMs: number = SPANS_MS[1]) {
@@ -90,88 +64,14 @@ function createCounterRig(startAt = START) {
     clock,
     events,
     counter,
-    traffic,
     providers,
     faults,
     storeState,
     rows,
-    trafficRows,
     readKeys,
     publishAcceptance,
   };
 }
-
-type Rig = ReturnType<typeof createCounterRig>;
-
-const RECIPIENTS = fc.nat(1_500).map((index) => `rita@d${index}.example`);
-const CHANGES = fc.constantFrom(
-  ...(['accepted', 'delivered', 'confirmed', 'deferred', 'bounced', 'reported-bounce', 'complained', 'pause'] as const),
-);
-
-function publishChange({ events, clock, publishAcceptance }: Rig, change: string, to: string, accountId: number): void {
-  const members = { at: clock.now(), id: 'm', accountId, to, from: `shop@s${accountId}.example` };
-  const settledChange = { ...members, ...SETTLED_MEMBERS, acceptedAt: clock.now() - 1_000, failure: null };
-  const failure = { ...FAILURE, class: accountId % 2 === 0 ? 'hard' : 'block' } as const;
-  switch (change) {
-    case 'accepted':
-      publishAcceptance(to, members);
-      return;
-    case 'delivered':
-      events.publish({ ...settledChange, type: 'message.delivered' });
-      return;
-    case 'confirmed': {
-      const reportedMembers = { acceptedAt: clock.now() - 2_000, reportedBy: 'postmark', detail: 'ok' };
-      events.publish({ ...members, ...reportedMembers, type: 'message.confirmed' });
-      return;
-    }
-    case 'deferred':
-      events.publish({ ...settledChange, type: 'message.deferred' });
-      return;
-    case 'bounced':
-      events.publish({ ...settledChange, type: 'message.bounced', failure });
-      return;
-    case 'reported-bounce':
-      events.publish({ ...settledChange, type: 'message.bounced', reportedBy: 'smtp', failure });
-      return;
-    case 'complained':
-      events.publish({ ...settledChange, type: 'message.complained', reportedBy: 'smtp' });
-      return;
-  }
-}
-
-test('for any events with many keys, the sum of every series and span equals the sum of the traffic series', async () => {
-  const step = fc.tuple(CHANGES, RECIPIENTS, fc.integer({ min: 1, max: 700 }));
-  await fc.assert(
-    fc.asyncProperty(
-      fc.array(step, { minLength: 1_000, maxLength: selectCaseCount(1_500, 3_000), size: 'max' }),
-      async (steps) => {
-        const rig = createCounterRig();
-        for (const [change, to, accountId] of steps) {
-          publishChange(rig, change, to, accountId);
-          if (change === 'pause') await rig.clock.advance(4_000);
-        }
-        await Promise.all([rig.counter.stop(), rig.traffic.stop()]);
-        const trafficRows = [...rig.trafficRows.values()].filter(({ spanMs }) => spanMs === SPANS_MS[1]);
-        const comparedCounts = TRAFFIC_COUNTS.filter((name) =>
-          (DELIVERABILITY_COUNTS as readonly string[]).includes(name),
-        );
-        const expected = comparedCounts
-          .filter((name) => name !== 'ended')
-          .map((name) => [name, trafficRows.reduce((sum, row) => sum + row[name], 0)] as const);
-        for (const series of SERIES) {
-          for (const spanMs of SPANS_MS) {
-            const total = createKeyCounts();
-            for (const counts of rig.readKeys(series, spanMs).values()) addKeyCounts(total, counts);
-            expect(Object.fromEntries(Object.entries(total))).toMatchObject(Object.fromEntries(expected));
-            expect(total.hard + total.soft + total.block).toBe(total.bounced);
-            expect([...total.latencies.values()].reduce((sum, count) => sum + count, 0)).toBe(total.delivered);
-          }
-        }
-      },
-    ),
-    { numRuns: selectCaseCount(3, 50) },
-  );
-});
 
 test('a row has a bounded number of keys, and a frequent key stays in the row while a client sends to new domains continuously', async () => {
   const { clock, publishAcceptance, counter, readKeys } = createCounterRig();
@@ -187,7 +87,8 @@ test('a row has a bounded number of keys, and a frequent key stays in the row wh
   const frequentCount = keys.get('frequent.example')?.accepted ?? 0;
   // At most one in 512 events is missing from the count. This is the error bound of the algorithm.
   expect(frequentCount).toBeGreaterThanOrEqual(750 - 20_750 / 512);
-  expect(frequentCount + (keys.get(REMAINDER_KEY)?.accepted ?? 0)).toBeGreaterThan(20_000);
+  expect(keys.get(REMAINDER_KEY)?.accepted).toBeGreaterThan(0);
+  expect([...keys.values()].reduce((sum, { accepted }) => sum + accepted, 0)).toBe(20_749);
 });
 
 test('a message is counted after the lookup of its mailbox provider, and counts as unknown if no answer arrives', async () => {

@@ -78,46 +78,6 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
   };
 }
 
-test('every change of a settlement is counted and logged, including the complaint of the simulator', async () => {
-  const { publish, parseLogLines, scrapeMetricLines, stopAndReadCounts } = createSubscribers();
-  publish(createChangeEvent('message.delivered', { attempt: createAttempt() }));
-  publish(createChangeEvent('message.complained', { detail: 'complaint of the mailbox simulator' }));
-  expect(parseLogLines()).toMatchObject([
-    { event: 'message.delivered', ...MESSAGE, attemptCount: 1, nextHop: 'relay.test:25', smtpCode: 250, durationMs: 2 },
-    { event: 'message.complained', ...MESSAGE, detail: 'complaint of the mailbox simulator' },
-  ]);
-  expect(await scrapeMetricLines()).toEqual(
-    expect.arrayContaining([
-      'postrider_messages_total{state="delivered"} 1',
-      'postrider_messages_total{state="complained"} 1',
-    ]),
-  );
-  expect(await stopAndReadCounts()).toMatchObject({ delivered: 1, complained: 1, ended: 1 });
-});
-
-test('a suppressed message is counted and logged in addition to its acceptance', async () => {
-  const { publish, parseLogLines, scrapeMetricLines, stopAndReadCounts } = createSubscribers();
-  const acceptedEvent = {
-    type: 'message.accepted',
-    at: 5,
-    ...MESSAGE,
-    from: 'shop@example.org',
-    keyId: 1,
-    acceptedAt: 2,
-    tookMs: 3.00049,
-  } as const;
-  publish({ ...acceptedEvent, state: 'suppressed' });
-  publish({ type: 'message.suppressed', at: 5, ...MESSAGE });
-  expect(parseLogLines()).toMatchObject([
-    { event: 'message.accepted', id: 'm-1', state: 'suppressed', durationMs: 3 },
-    { event: 'message.suppressed', ...MESSAGE },
-  ]);
-  expect(await scrapeMetricLines()).toEqual(
-    expect.arrayContaining(['postrider_accepted_total 1', 'postrider_messages_total{state="suppressed"} 1']),
-  );
-  expect(await stopAndReadCounts()).toMatchObject({ accepted: 1, suppressed: 1, ended: 1 });
-});
-
 test('a bounce by a later report counts as a report and does not count as a second end of the message', async () => {
   const { publish, parseLogLines, scrapeMetricLines, stopAndReadCounts } = createSubscribers();
   publish(
@@ -231,34 +191,10 @@ test('a refusal that concerns all messages raises an alarm and is the last failu
   expect(await stopAndReadCounts()).toMatchObject({ alarmed: 1 });
 });
 
-test('lost database files raise an alarm that is logged with reason and remedy, and their restoration is logged', async () => {
-  const { publish, parseLogLines, scrapeMetricLines } = createSubscribers();
-  publish({ type: 'store.files_lost', at: 1, reason: 'the database file was removed', remedy: 'Put it back.' });
-  publish({ type: 'store.files_restored', at: 2 });
-  expect(parseLogLines()).toMatchObject([
-    {
-      event: 'store.files_lost',
-      level: 'error',
-      reason: 'database-files',
-      detail: 'the database file was removed',
-      remedy: 'Put it back.',
-    },
-    { event: 'store.files_restored' },
-  ]);
-  expect(await scrapeMetricLines()).toContain('postrider_alarms_total{reason="database-files"} 1');
-});
-
 test('every recorded change of state has a log line', () => {
   const { publish, parseLogLines } = createSubscribers();
   for (const type of SETTLED_EVENT_TYPES) publish(createChangeEvent(type));
   expect(parseLogLines().map(({ event }) => event)).toEqual(SETTLED_EVENT_TYPES);
-});
-
-test('events below the log level are not logged', () => {
-  const { publish, parseLogLines } = createSubscribers('info');
-  publish({ type: 'request.refused', at: 1, code: 'invalid-key', accountId: null, keyId: null });
-  publish(createChangeEvent('message.expired', { accountId: null, to: null, attempts: null, acceptedAt: null }));
-  expect(parseLogLines()).toMatchObject([{ event: 'message.expired', id: 'm-1' }]);
 });
 
 test('a subscriber that is added during the start receives earlier events, and a later subscriber does not', () => {
@@ -294,18 +230,6 @@ test('an error of a subscriber affects neither the publisher nor other subscribe
 
 test('the metrics contain the number of dropped log lines', async () => {
   expect(await createSubscribers().scrapeMetricLines()).toContain('postrider_log_dropped_total 12');
-});
-
-test('an unsubscribed handler receives no events, and the other handlers do', () => {
-  const events = createEvents({ now: () => 0 });
-  const receivedEvents: string[] = [];
-  const createHandlers = (name: string) => ({ 'node.draining': () => void receivedEvents.push(name) });
-  const unsubscribe = events.subscribe(createHandlers('first'));
-  events.subscribe(createHandlers('second'));
-  events.endStartup();
-  unsubscribe();
-  events.publish({ type: 'node.draining', at: 0 });
-  expect(receivedEvents).toEqual(['second']);
 });
 
 test('each state of the circuit breaker appears in the log, the metrics and the runtime status', async () => {

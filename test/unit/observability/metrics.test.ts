@@ -79,14 +79,6 @@ test('every alarm reason has a series before its first alarm, so that an alert d
   for (const reason of reasons) expect(linesAfter).toContain(`postrider_alarms_total{reason="${reason}"} 1`);
 });
 
-test('concurrent scrapes share one exposition, and a later scrape is current', async () => {
-  const { metrics } = createTestMetrics();
-  const [firstScrape, secondScrape] = await Promise.all([metrics.scrape(), metrics.scrape()]);
-  expect(secondScrape).toBe(firstScrape);
-  metrics.countReplayed();
-  expect((await metrics.scrape()).text).toContain('postrider_replayed_total 1');
-});
-
 test('scrapes query the store at most once per second', async () => {
   let queryCount = 0;
   const { metrics, clock } = createTestMetrics(() => {

@@ -166,12 +166,6 @@ describe('a delivery attempt to an endpoint that violates HTTP', () => {
     const result = await createClient().attempt(createRequest(receiver.url));
     expect(result).toMatchObject({ status: null, error: 'too many informational responses' });
   });
-
-  it('accepts an HTTP/1.0 response that ends when the connection is closed', async () => {
-    const receiver = await startReceiver();
-    receiver.chooseBehavior = () => 'http-1.0';
-    expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({ status: 200, body: 'thanks' });
-  });
 });
 
 describe('the connection of an attempt', () => {

@@ -1,6 +1,5 @@
 /** Tests the check of URLs and addresses of endpoints: every spelling of an address that is not public. */
 import { describe, expect, it, vi } from 'vitest';
-import { findSpecialNetwork } from '../../../src/model/special-addresses.ts';
 import { type AddressLookup, parseTargetUrl, resolveTarget } from '../../../src/model/webhook-target.ts';
 import { maskTargetUrl } from '../../../src/printing/masked-url.ts';
 
@@ -82,14 +81,6 @@ describe('a URL in a message', () => {
     };
     expect(Object.fromEntries(Object.keys(texts).map((text) => [text, maskTargetUrl(text)]))).toEqual(texts);
     expect(maskTargetUrl(`https://app.example.com/${'x'.repeat(3_000)}`)).toHaveLength(201);
-  });
-});
-
-describe('an address of a lookup', () => {
-  it('is not public if it has a zone or is not an IP address', () => {
-    expect(findSpecialNetwork('fe80::1%eth0')).toContain('link-local');
-    expect(findSpecialNetwork('app.example.com')).toBe('not an IP address');
-    expect(findSpecialNetwork('')).toBe('not an IP address');
   });
 });
 

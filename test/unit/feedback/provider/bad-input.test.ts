@@ -131,21 +131,6 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     });
   }
 
-  if (batchFormats.length === 0)
-    test('a list of events gets 4xx and changes nothing, because a body of this format contains exactly one event', async () => {
-      const { domain, receiver, createRequest, post } = await createRig();
-      const id = await storeDeliveredMessage(store, `gone@${domain}`);
-      const request = createRequest(createBounce(id, `gone@${domain}`));
-      for (const list of [`[${request.body}]`, `[${request.body},${request.body}]`, `[]`]) {
-        // The signature of Mailgun is in the body, which must be an object.
-        const isMailgun = name === 'mailgun';
-        const body = Buffer.from(list);
-        expect(await post(isMailgun ? { ...request, body } : createRequest(body))).toBe(isMailgun ? 401 : 400);
-      }
-      expect(await readVerbs(store, id)).toEqual(DELIVERED_VERBS);
-      expect(readCounts(receiver)).toEqual({ [`${name}-${name === 'mailgun' ? 'unauthenticated' : 'broken'}`]: 3 });
-    });
-
   test('a replayed request changes nothing, even after the removal of the suppression and even with a later signature', async () => {
     const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
     const id = await storeDeliveredMessage(store, `gone@${domain}`);

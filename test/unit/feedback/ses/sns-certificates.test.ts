@@ -11,7 +11,6 @@ import {
   type Authorities,
   createAuthorities,
   createBounceNotification,
-  createServerFetch,
   createSnsRig,
 } from '../../../rig/sns-receiver.ts';
 
@@ -99,19 +98,6 @@ describe('a certificate', () => {
     // The error is logged at most once per minute.
     expect(faults).toEqual([`sns certificate: Error: sns.${REGION}.amazonaws.com answered 503 for the certificate`]);
     expect(reports).toHaveLength(1);
-  });
-
-  test('is not fetched from the target of a redirect', async () => {
-    const requestedUrls: (string | undefined)[] = [];
-    const fetchFromServer = await createServerFetch((incoming, response) => {
-      requestedUrls.push(incoming.url);
-      if (incoming.url === '/elsewhere.pem') response.end(signer.cert);
-      else response.writeHead(302, { location: '/elsewhere.pem' }).end();
-    });
-    const { post, refusals } = await createRig({ get: fetchFromServer });
-    expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(403);
-    expect(refusals).toEqual(['sns-forged']);
-    expect(requestedUrls).toEqual([new URL(CERT_URL).pathname]);
   });
 
   test('that expires after it was fetched is fetched again', async () => {
