@@ -32,26 +32,19 @@ const NO_PORT = 'no port from 0 to 65535';
 const NO_ADDRESS = 'is not an address such as 127.0.0.1:8080';
 const WRONG_ADDRESSES: WrongRow = [
   ['8080', NO_ADDRESS],
-  ['off', NO_ADDRESS],
   ['127.0.0.1', NO_ADDRESS],
   ['127.0.0.1:', NO_PORT],
-  ['127.0.0.1:http', NO_PORT],
-  ['127.0.0.1:-1', NO_PORT],
   ['127.0.0.1:65536', NO_PORT],
-  ['127.0.0.1:99999999999999999999', NO_PORT],
   ['127.0.0.1:8080/path', NO_PORT],
   ['127.0.0.300:80', NO_ADDRESS],
-  ['a b:80', NO_ADDRESS],
   ['me@127.0.0.1:80', NO_ADDRESS],
   ['::1:8080', 'needs brackets around the IPv6 address; write [::1]:8080'],
   ['[127.0.0.1]:8080', NO_ADDRESS],
-  ['[::1:8080', NO_ADDRESS],
   ['http://127.0.0.1:8080', NO_ADDRESS],
 ];
 const WRONG_SOCKETS: WrongRow = [
   ['unix:', 'unix:/run/postrider/api.sock'],
   ['unix:api.sock', 'unix:/run/postrider/api.sock'],
-  ['unix:/run/', 'unix:/run/postrider/api.sock'],
   [`unix:/${'x'.repeat(103)}`, 'has a path of 104 bytes, and the limit is 103 bytes'],
 ];
 
@@ -70,41 +63,16 @@ const WRONG_BASIC_SECRETS: WrongRow = [
   [`u:${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
 ];
 
-/** Returns wrong values of a setting that is a duration in this range. */
-function createWrongDurations(range: string): WrongRow {
-  const noDuration = 'is not a duration such as';
-  return [
-    ['0', noDuration],
-    ['24', noDuration],
-    ['-1h', noDuration],
-    ['1.5h', noDuration],
-    ['1h30m', noDuration],
-    ['24hours', noDuration],
-    ['forever', noDuration],
-    ['99999999999999999999d', noDuration],
-    ['36500d', `is not between ${range}`],
-  ];
-}
-
 const WRONG_FILES: WrongRow = [
   ['/no/such/file.pem', 'there is no file'],
   ['/', 'is not a file'],
-  ['/dev/null', 'is not a file'],
-  ['/proc/self/fd/2/x', 'there is no file'],
   [`/${'x'.repeat(300)}`, 'cannot be read (ENAMETOOLONG)'],
 ];
 
 const WRONG_POSTGRES: WrongRow = [
-  ['postgres:mail', 'needs // after the colon'],
-  ['postgres://localhost', 'names no database after the host'],
   [`postgres://me:${SECRET_WORD}@db.example`, 'names no database after the host'],
-  [`postgres://me:${SECRET_WORD}@db.example:0/mail`, 'port is not a number from 1 to 65535'],
-  [`postgres://me:${SECRET_WORD}@db.example:65536/mail`, 'port is not a number from 1 to 65535'],
   [`postgres://me:${SECRET_WORD}%@db.example/mail`, 'write %25'],
   [`postgres://me:${SECRET_WORD}@db.example/mail?sslmod=require`, 'did you mean sslmode?'],
-  [`postgres://me:${SECRET_WORD}@db.example/mail?sslmode=yes`, 'sslmode must be one of'],
-  [`postgres://me:${SECRET_WORD}@db.example/mail?sslmode=require&sslmode=disable`, 'twice; remove one'],
-  [`postgres://me:${SECRET_WORD}@db.example/mail?schema=a,b`, 'schema must be one name'],
 ];
 
 const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
@@ -114,12 +82,9 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     [`mysql://me:${SECRET_WORD}@db.example/mail`, 'is not a database such as'],
     [`sqlite:postgres://me:${SECRET_WORD}@db.example/mail`, 'remove sqlite:'],
     ['sqlite:', 'names no file'],
-    ['sqlite: ', 'names no file'],
-    ['sqlite:./data/', 'names no file'],
     ['sqlite::memory:', 'would lose accepted messages'],
     ['sqlite://host/file.db', 'names a host'],
     ['sqlite:./p.db?mode=ro', 'has parameters'],
-    [`postgres://me:${SECRET_WORD}@db.example/mail?pooler=session`, 'pooler must be transaction'],
   ],
   databaseDirect: [
     ...WRONG_POSTGRES,
@@ -129,43 +94,16 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
   ],
   requireSyncStandby: [
     ['true', 'is not one of no, yes'],
-    ['YES', 'did you mean yes?'],
     ['yes', 'needs PostgreSQL in POSTRIDER_DATABASE'],
   ],
   transport: [
     ['smtp', 'needs // after the scheme'],
-    ['capture', 'needs a colon'],
-    ['capture:x', 'write capture:'],
     [`smpt://me:${SECRET_WORD}@relay.example`, 'did you mean smtp?'],
-    [`http://me:${SECRET_WORD}@relay.example`, 'is unknown'],
-    ['mx:', 'is not supported by this version'],
     [`smtp://me:${SECRET_WORD}@`, 'has no host'],
-    [`smtp://me:${SECRET_WORD}@:587`, 'has no host'],
-    [`smtp://me:${SECRET_WORD}@re lay.example`, 'percent-encode it'],
-    [`smtp://me:${SECRET_WORD}@relay.example:`, 'no port from 1 to 65535'],
-    [`smtp://me:${SECRET_WORD}@relay.example:0`, 'no port from 1 to 65535'],
-    [`smtp://me:${SECRET_WORD}@relay.example:65536`, 'no port from 1 to 65535'],
-    [`smtp://me:${SECRET_WORD}@relay.example:-25`, 'no port from 1 to 65535'],
-    [`smtp://me:${SECRET_WORD}@relay.example/path`, 'has a path; remove it'],
     [`smtp://me:${SECRET_WORD}%zz@relay.example`, 'write % as %25'],
-    [`smtp://me:${SECRET_WORD}%00@relay.example`, 'NUL or line break'],
     [`smtp://:${SECRET_WORD}@relay.example`, 'set both, or remove them'],
-    ['smtp://me@relay.example', 'write user:password@'],
     [`smtp://me:${SECRET_WORD}@relay.example?tsl=required`, 'did you mean tls?'],
-    [`smtp://me:${SECRET_WORD}@relay.example?tls=always`, 'tls must be required or never'],
-    [`smtp://me:${SECRET_WORD}@relay.example?tls=never&tls=required`, 'twice; remove one'],
-    [`smtps://me:${SECRET_WORD}@relay.example?tls=never`, 'remove tls='],
-    [`smtp://me:${SECRET_WORD}@relay.example?verify=no`, 'valid only with ?tls=required'],
-    [`smtp://me:${SECRET_WORD}@relay.example?connections=0`, 'a number from 1 to 1000'],
-    [`smtp://me:${SECRET_WORD}@relay.example?connections=1001`, 'a number from 1 to 1000'],
-    [`smtp://me:${SECRET_WORD}@relay.example?name=a b`, 'percent-encode it'],
-    [`smtp://me:${SECRET_WORD}@relay.example?name=-`, 'name must be a host name'],
-    ['ses:', 'needs // after the scheme'],
-    ['ses://', 'names no region'],
-    ['ses://eu west', 'names no region'],
     [`ses://AKIA:${SECRET_WORD}@eu-west-1`, 'set AWS_ACCESS_KEY_ID'],
-    ['ses://eu-west-1?endpoint=ftp://x', 'endpoint must be an http or https URL'],
-    ['ses://eu-west-1?configuration-set=a b', 'configuration-set must be a name'],
   ],
   listen: [
     ...WRONG_ADDRESSES,
@@ -188,65 +126,41 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
   trustedProxies: [
     ['proxy.example', 'is not an IP address or a network'],
     ['10.0.0.0/33', 'is not an IP address or a network'],
-    ['10.0.0.0/-1', 'is not an IP address or a network'],
-    ['10.0.0.0/', 'is not an IP address or a network'],
-    ['10.0.0/8', 'is not an IP address or a network'],
     ['2001:db8::/129', 'is not an IP address or a network'],
-    ['fe80::1%eth0', 'is not an IP address or a network'],
     ['10.0.0.1,', '"" is not an IP address'],
     ['10.0.0.1, 10.0.0.1', '"10.0.0.1" is given twice; remove one'],
   ],
   tlsCert: WRONG_FILES,
   tlsKey: WRONG_FILES,
-  senders: [
-    ['anyone', 'did you mean any?'],
-    ['ANY', 'did you mean any?'],
-    ['any,authenticated', 'is not one of authenticated, any'],
-  ],
+  senders: [['anyone', 'did you mean any?']],
   maxAgeMs: [
-    ...createWrongDurations('1s and 30d'),
+    ['0', 'is not a duration such as'],
     ['0s', 'not between 1s and 30d'],
     ['31d', 'not between 1s and 30d'],
   ],
   maxRequestBytes: [
     ['0', 'not between 1KiB and 64MiB'],
-    ['1', 'not between 1KiB and 64MiB'],
     ['1GiB', 'not between 1KiB and 64MiB'],
-    ['-1', 'is not a size such as'],
-    ['1.5MiB', 'is not a size such as'],
-    ['1MiBs', 'is not a size such as'],
-    ['1mib', 'is not a size such as'],
     ['large', 'is not a size such as'],
-    ['99999999999999999999', 'is not a size such as'],
   ],
-  keepBodyMs: [...createWrongDurations('0s and 3650d'), ['3651d', 'not between 0s and 3650d']],
-  onUncertain: [
-    ['drop', 'is not one of resend, hold'],
-    ['resend,hold', 'is not one of resend, hold'],
-  ],
+  keepBodyMs: [['3651d', 'not between 0s and 3650d']],
+  onUncertain: [['drop', 'is not one of resend, hold']],
   secret: [
     [SECRET_WORD, '64 hexadecimal digits'],
-    ['0f'.repeat(31), '64 hexadecimal digits'],
     ['0f'.repeat(33), '64 hexadecimal digits'],
     [`${SECRET_WORD}${'0'.repeat(57)}`, '64 hexadecimal digits'],
     [` ${'0f'.repeat(32)}`, '64 hexadecimal digits'],
   ],
   dns: [
     ['192.0.2.53', 'is not a resolver such as 127.0.0.1:53'],
-    [':53', 'is not a resolver such as'],
     ['127.0.0.1:0', 'is not a resolver such as'],
-    ['127.0.0.1:65536', 'is not a resolver such as'],
     ['dns.example:53', 'is not a resolver such as'],
-    ['udp://127.0.0.1:53', 'is not a resolver such as'],
     ['127.0.0.1:53,127.0.0.2:53', 'is not a resolver such as'],
   ],
   returnPathDomain: [
     ['localhost', 'is not a domain such as'],
     ['192.0.2.1', 'is not a domain such as'],
-    ['-.example.com', 'is not a domain such as'],
-    ['bounces..example.com', 'is not a domain such as'],
     ['me@bounces.example.com', 'is not a domain such as'],
-    ['https://bounces.example.com', 'is not a domain such as'],
     ['a.example,b.example', 'is not a domain such as'],
     [`${'x'.repeat(64)}.example.com`, 'is not a domain such as'],
   ],
@@ -267,7 +181,6 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     ['ftp://events.example.com', 'is not a URL such as'],
     [`https://me:${SECRET_WORD}@events.example.com`, 'is not a URL such as'],
     ['https://events.example.com?x=1', 'is not a URL such as'],
-    ['https://events.example.com#x', 'is not a URL such as'],
   ],
   postmarkEvents: WRONG_BASIC_SECRETS,
   sendgridEvents: [
@@ -276,11 +189,7 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     [`${SENDGRID_EVENTS.secretExample},`, 'contains an empty secret; remove a comma'],
     [SENDGRID_EVENTS.secretExample, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
   ],
-  mailgunEvents: [
-    [SECRET_WORD, 'the secret has fewer than 8 characters'],
-    [`${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
-    [`${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
-  ],
+  mailgunEvents: WRONG_TEXT_SECRETS,
   resendEvents: [
     [SECRET_WORD, 'the secret does not begin with whsec_'],
     [`whsec_${SECRET_WORD}`, 'the text after whsec_ is not a key in base64'],
@@ -309,7 +218,6 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
   ],
   sesTopics: [
     ['ses-feedback', 'is not the ARN of an SNS topic'],
-    ['arn:aws:sqs:eu-west-1:123456789012:a', 'is not the ARN of an SNS topic'],
     ['arn:aws:sns:eu-west-1:1234:a', 'is not the ARN of an SNS topic'],
     [`${TOPIC},`, '"" is not the ARN'],
     [`${TOPIC}, ${TOPIC}`, 'is given twice; remove one', { POSTRIDER_SES_QUEUE: QUEUE }],
@@ -317,9 +225,6 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
   ],
   sesQueue: [
     ['ses-feedback', 'is not the URL of an SQS queue'],
-    ['ftp://sqs.example/1/q', 'is not the URL of an SQS queue'],
-    ['https://', 'is not the URL of an SQS queue'],
-    ['https://sqs.example:65536/1/q', 'is not the URL of an SQS queue'],
     ['https://sqs.example/', 'is not the URL of an SQS queue'],
     [`https://me:${SECRET_WORD}@sqs.example/1/q`, 'is not the URL of an SQS queue'],
     [`https://sqs.example/1/q?token=${SECRET_WORD}`, 'is not the URL of an SQS queue'],
@@ -332,16 +237,12 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     ['ops@example.com', 'is not a target such as mailto:ops@example.com or https://hooks.example.com/postrider'],
     [`https:/hooks.example.com/${SECRET_WORD}`, 'is not a target such as mailto:ops@example.com'],
     ['mailto:ops', 'is not an address such as mailto:ops@example.com'],
-    ['mailto:ops@example.com?subject=x', 'is not an address such as'],
     ['mailto:ops@example.com,', 'contains an empty target; remove a comma'],
     ['mailto:ops@example.com, MAILTO:ops@example.com', 'is given twice; remove one'],
     [Array.from({ length: 11 }, (_, n) => `mailto:ops${n}@example.com`).join(), 'has 11 targets; give at most 10'],
-    ['ftp://hooks.example.com/', 'does not begin with https://'],
     [`https://me:${SECRET_WORD}@hooks.example.com/`, 'contains a user name or a password; remove them'],
-    ['https://hooks.example.com/#x', 'contains a fragment'],
     [`http://hooks.example.com/${SECRET_WORD}?x=${SECRET_WORD}`, 'use https, or set POSTRIDER_WEBHOOK_TARGETS=any'],
     [`https://127.0.0.1/${SECRET_WORD}`, 'which is not public (loopback'],
-    [`https://hooks.example.com:port/${SECRET_WORD}`, 'is not a URL'],
     [`https://hooks.example.com/${SECRET_WORD},https://hooks.example.com/${SECRET_WORD}`, 'is given twice; remove one'],
     ['https://hooks.example.com/', 'whose requests are signed; set POSTRIDER_NOTIFY_SECRET'],
     ['mailto:ops@example.com', 'needs a sender; set POSTRIDER_NOTIFY_FROM'],
@@ -371,17 +272,11 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
   webhookTargets: [['private', '"private" is not one of public, any']],
   roles: [
     ['api,delivery', '"delivery" is not a role'],
-    ['API', '"API" is not a role'],
     ['api,', '"" is not a role'],
-    ['all,api', '"all" is not a role'],
     ['api, api', '"api" is given twice; remove one'],
     ['feedback', 'the role feedback has no source of feedback; set POSTRIDER_FEEDBACK_LISTEN'],
   ],
-  logLevel: [
-    ['warning', 'did you mean warn?'],
-    ['0', 'is not one of debug'],
-    ['INFO', 'did you mean info?'],
-  ],
+  logLevel: [['warning', 'did you mean warn?']],
 };
 
 /** Returns the settings that have a row of wrong values. */
@@ -395,11 +290,8 @@ export function listSettingsWithWrongValues(): readonly string[] {
 export function getWrongValues(key: SettingKey, example: string): readonly WrongValue[] {
   const commonRow: WrongRow = [
     ['', 'is empty in the environment; set a value, or remove it'],
-    [' ', 'is empty in the environment; set a value, or remove it'],
     [' \t ', 'is empty in the environment; set a value, or remove it'],
     [`${example}\n`, 'contains a line break or another control character; remove it'],
-    [`\u0007${example}`, 'contains a line break or another control character; remove it'],
-    [`${example}\u007f`, 'contains a line break or another control character; remove it'],
     [`${example}\0`, 'contains a line break or another control character; remove it'],
   ];
   return [...commonRow, ...WRONG_ROWS[key]].map(([value, errorText, otherSettings = {}]) => ({

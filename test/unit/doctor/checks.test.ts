@@ -258,24 +258,16 @@ describe('refused requests', () => {
   });
 });
 
-describe('message size', () => {
-  const MIB = 1_048_576;
-  const check = (maxRequestBytes: number) =>
-    checkMessageSize({ title: 'Postmark', maxMessageBytes: 10 * MIB, maxRequestBytes });
-
-  it('a maximum request size below the maximum message size of the provider is ok', () => {
-    expect(check(MIB)).toMatchObject({ check: 'message size', result: 'ok' });
-  });
-
-  it.each([10 * MIB, 64 * MIB])(
-    'a maximum request size of %i bytes is a warning, because a message can then be too large for the provider',
-    (bytes) => {
-      const finding = check(bytes);
-      expect(finding).toMatchObject({ check: 'message size', result: 'warning' });
-      expect(`${finding.detail} ${finding.remedy}`).toMatch(/POSTRIDER_MAX_REQUEST.*Postmark.*10 MiB/);
-    },
-  );
-});
+it.each([
+  [1_048_576, 'ok'],
+  [10 * 1_048_576, 'warning'],
+])(
+  'the result of a maximum request size of %i bytes with a provider that accepts 10 MiB is %s',
+  (maxRequestBytes, result) => {
+    const sizes = { maxMessageBytes: 10 * 1_048_576, maxRequestBytes };
+    expect(checkMessageSize({ title: 'Postmark', ...sizes }).result).toBe(result);
+  },
+);
 
 describe('sending domain', () => {
   const createKey = (selector: string, state: 'active' | 'staged') =>

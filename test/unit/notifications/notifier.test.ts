@@ -14,7 +14,6 @@ import {
   DELIVERED_RESULT,
   HTTPS_TARGET,
   MAIL_TARGET,
-  NOTIFIER_START,
   REFUSED_RESULT,
 } from '../../rig/notifier.ts';
 
@@ -167,25 +166,6 @@ test('the end of an outage causes a notification even if the notification of its
     [['database-unavailable'], []],
     [[], ['database-unavailable']],
   ]);
-});
-
-test('a short outage and a step of the clock cause no notification', async () => {
-  const { rig } = await createRig();
-  rig.startNode('a');
-  rig.items = [LOCKED_ITEM];
-  await rig.advance(MINUTE_MS);
-  rig.outage = OUTAGE_ITEM;
-  await rig.advance(25_000);
-  rig.outage = null;
-  rig.clock.setForward(-86_400_000);
-  await rig.advance(5 * MINUTE_MS);
-  rig.clock.setForward(2 * 86_400_000);
-  await rig.advance(5 * MINUTE_MS);
-  expect(rig.listChanges()).toEqual([[['account-locked'], []]]);
-  rig.items = [];
-  await rig.advance(MINUTE_MS);
-  expect(rig.listChanges().at(-1)).toEqual([[], ['account-locked']]);
-  expect(rig.clock.now()).toBeGreaterThan(NOTIFIER_START);
 });
 
 test('a request about 10,000 problems is smaller than 20,000 bytes and contains the number of all problems', async () => {

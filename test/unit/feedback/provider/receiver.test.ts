@@ -10,13 +10,11 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { BodyReader } from '../../../../src/feedback/provider/body-reader.ts';
 import { MAX_FAILURES } from '../../../../src/http/failure-counts.ts';
-import type { ReadResult } from '../../../../src/providers/event.ts';
-import type { EventFormat, EventProviderName } from '../../../../src/providers/provider.ts';
-import { PROVIDERS } from '../../../../src/providers/providers.ts';
+import type { EventProviderName } from '../../../../src/providers/provider.ts';
 import type { FeedbackStore, Store } from '../../../../src/store/contract.ts';
 import { StoreError } from '../../../../src/store/error.ts';
-import { DISCONNECTS, sendAndDisconnect } from '../../../rig/hostile-peer.ts';
 import { createMessage } from '../../../rig/messages.ts';
+import { readMember } from '../../../rig/provider-batches.ts';
 import { createEventBody, EVENT_SENDERS } from '../../../rig/provider-events.ts';
 import {
   countBounces,
@@ -102,16 +100,6 @@ describe('an endpoint', () => {
     expect(await readVerbs()).toEqual(BOUNCED_VERBS);
   });
 
-  test.each(DISCONNECTS)('ignores half a body and a disconnect (%s), and applies the next request', async (kind) => {
-    const { receiver, readVerbs, request } = await createRig('sparkpost');
-    const bytes = formatRequest(PATH, request);
-    await sendAndDisconnect({ port: receiver.port, tls: false }, bytes, bytes.length - request.body.length / 2, kind);
-    expect(await readVerbs()).toEqual(DELIVERED_VERBS);
-    expect((await postEvents(receiver, request)).status).toBe(200);
-    expect(await readVerbs()).toEqual(BOUNCED_VERBS);
-    expect([receiver.listRefusals(), receiver.faults]).toEqual([[], []]);
-  });
-
   // Brevo sends an event again only after 429.
   test.each([
     ['sparkpost', 'header fields', 408, (bytes: Buffer) => bytes.subarray(0, 40)],
@@ -148,66 +136,32 @@ describe('an endpoint', () => {
   );
 });
 
-describe('a request with several events', () => {
-  /** A format whose body is an array of bodies of Postmark. */
-  function createArrayFormat(storeFailureStatus: EventFormat['storeFailureStatus']): Partial<EventFormat> {
-    const postmark = PROVIDERS.find(({ name }) => name === 'postmark')?.events;
-    if (postmark === undefined || postmark === null) throw new Error('Postmark has no events');
-    return {
-      storeFailureStatus,
-      read(request): ReadResult {
-        const bodies = JSON.parse(request.body.toString()) as unknown[];
-        const results = bodies.map((body) => postmark.read({ ...request, body: Buffer.from(JSON.stringify(body)) }));
-        const events = results.flatMap((result) => (result.kind === 'events' ? result.events : []));
-        return { kind: 'events', events, ignored: 0, broken: results.length - events.length };
-      },
-    };
-  }
-
-  test('of which the store records only a part gets 503, and each event of the repeated request is applied once', async () => {
-    const row = findSender('postmark');
-    const bouncesBefore = await countBounces(store);
-    const sender = row.createSender();
-    const recipients = Array.from({ length: 12 }, (_, at) => `part${at}@example.net`);
-    const ids = await Promise.all(recipients.map((to) => storeDeliveredMessage(store, to)));
-    const failingIds = new Set(ids.slice(7));
-    let isFailing = true;
-    const recordFeedback: FeedbackStore['recordFeedback'] = (batch) =>
-      isFailing &&
-      batch.some(({ messageRef }) => messageRef !== null && 'id' in messageRef && failingIds.has(messageRef.id))
-        ? Promise.reject(new StoreError('the disk is full'))
-        : store.recordFeedback(batch);
-    const receiver = await startReceiver(
-      'postmark',
-      sender.secret,
-      { recordFeedback },
-      { format: createArrayFormat(503) },
-    );
-    const bodies = recipients.map((recipient, at) =>
-      createEventBody(row, row.samples.hardBounce, { id: ids[at] ?? '', recipient }).toString(),
-    );
-    const request = sender.createRequest(Buffer.from(`[${bodies.join(',')}]`), receiver.url);
-    expect(await postEvents(receiver, request)).toEqual({ status: 503, retryAfter: '20' });
-    const firstVerbs = await Promise.all(ids.map((id) => readVerbs(store, id)));
-    expect(firstVerbs.filter((verbs) => verbs.includes('bounced')).length).toBeLessThan(recipients.length);
-    isFailing = false;
-    const reversedRequest = sender.createRequest(Buffer.from(`[${bodies.toReversed().join(',')}]`), receiver.url);
-    expect([
-      (await postEvents(receiver, reversedRequest)).status,
-      (await postEvents(receiver, request)).status,
-    ]).toEqual([200, 200]);
-    for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
-    expect((await countBounces(store)) - bouncesBefore).toBe(recipients.length);
-  });
-});
-
-test('a member of a JSON list that is nested deeper than 64 levels is counted as broken, and the next member is applied', async () => {
-  const { body, post, readVerbs, receiver } = await createRig('mailjet');
-  const event = body.toString();
-  const nestedArrays = `${'['.repeat(100)}${']'.repeat(100)}`;
-  expect(await post(Buffer.from(`[${event.replace('{', `{"nested":${nestedArrays},`)},${event}]`))).toBe(200);
-  expect(await readVerbs()).toEqual(BOUNCED_VERBS);
-  expect(receiver.listRefusals()).toEqual(['mailjet-broken']);
+test('a request of which the store records only a part gets 503, and each event of the repeated request is applied once', async () => {
+  const row = findSender('sparkpost');
+  const bouncesBefore = await countBounces(store);
+  const sender = row.createSender();
+  const recipients = Array.from({ length: 12 }, (_, at) => `part${at}@example.net`);
+  const ids = await Promise.all(recipients.map((to) => storeDeliveredMessage(store, to)));
+  const failingIds = new Set(ids.slice(7));
+  let isFailing = true;
+  const recordFeedback: FeedbackStore['recordFeedback'] = (batch) =>
+    isFailing &&
+    batch.some(({ messageRef }) => messageRef !== null && 'id' in messageRef && failingIds.has(messageRef.id))
+      ? Promise.reject(new StoreError('the disk is full'))
+      : store.recordFeedback(batch);
+  const receiver = await startReceiver('sparkpost', sender.secret, { recordFeedback });
+  const members = recipients.map((recipient, at): unknown =>
+    readMember('sparkpost', createEventBody(row, row.samples.hardBounce, { id: ids[at] ?? '', recipient })),
+  );
+  const post = (events: unknown) =>
+    postEvents(receiver, sender.createRequest(Buffer.from(JSON.stringify(events)), receiver.url));
+  expect(await post(members)).toEqual({ status: 503, retryAfter: '20' });
+  const firstVerbs = await Promise.all(ids.map((id) => readVerbs(store, id)));
+  expect(firstVerbs.filter((verbs) => verbs.includes('bounced')).length).toBeLessThan(recipients.length);
+  isFailing = false;
+  for (const events of [members.toReversed(), members]) expect((await post(events)).status).toBe(200);
+  for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
+  expect((await countBounces(store)) - bouncesBefore).toBe(recipients.length);
 });
 
 test('a byte that is not UTF-8 does not affect the other members of a JSON list', async () => {

@@ -85,22 +85,7 @@ describe('the events of every message have valid evidence, and reading never thr
       at: fc.double({ min: 0, max: 1, noNaN: true }),
       removedCount: fc.nat(200),
       insertedText: fc.oneof(
-        fc.constantFrom(
-          '\n',
-          '\r\n\r\n',
-          '--',
-          '@',
-          '<',
-          '=?',
-          '?=',
-          '=\n',
-          '; boundary="',
-          '\0',
-          ':',
-          'Content-Type: multipart/mixed\n',
-          '5.1.1',
-          '550 ',
-        ),
+        fc.constantFrom('\n', '\r\n\r\n', '--', '@', '<', '=?', '=\n', '; boundary="', '\0', ':', '5.1.1', '550 '),
         fc.string({ unit: 'binary', maxLength: 20 }),
       ),
     });
@@ -119,26 +104,6 @@ describe('the events of every message have valid evidence, and reading never thr
         expectAllValid(readFeedbackEvents(octets));
       }),
       { numRuns: selectCaseCount(100, 1_500) },
-    );
-  });
-
-  test('a part of one case joined with a part of another case', () => {
-    const fraction = fc.double({ min: 0, max: 1, noNaN: true });
-    fc.assert(
-      fc.property(
-        fc.constantFrom(...seeds),
-        fc.constantFrom(...seeds),
-        fraction,
-        fraction,
-        (firstCase, secondCase, a, b) => {
-          const octets = Buffer.concat([
-            firstCase.subarray(0, a * firstCase.length),
-            secondCase.subarray(b * secondCase.length),
-          ]);
-          expectAllValid(readFeedbackEvents(octets));
-        },
-      ),
-      { numRuns: selectCaseCount(100, 500) },
     );
   });
 

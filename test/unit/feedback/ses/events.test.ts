@@ -1,21 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
 import type { FeedbackEvent } from '../../../../src/model/feedback.ts';
 import { createSesEvent } from '../../../rig/sns.ts';
 
 const RECIPIENT = 'rita@example.com';
-const readSample = (...args: Parameters<typeof createSesEvent>) => readSesEvent(createSesEvent(...args));
-const readFirstEvent = (type: string, detail: Record<string, unknown> = {}) => {
-  const event = readSample(type, 'ses-1', RECIPIENT, detail);
-  return event.kind === 'feedback' ? event.events[0] : event;
-};
-const createBounce = (members: Record<string, unknown>) => ({
-  bouncedRecipients: [{ emailAddress: RECIPIENT, ...members }],
-});
-
 const CORPUS_FOLDER = join(import.meta.dirname, '../../../corpus/ses-events');
 interface SesEventCase {
   readonly source: string;
@@ -46,56 +37,14 @@ test.each(cases)('$name ($source) has its expected events', ({ event, expected }
   expect(shownResult).toEqual(expected);
 });
 
-describe('a bounce', () => {
-  test.each([
-    ['Permanent', 'NoEmail', {}, true, 'hard'],
-    ['Permanent', 'General', {}, true, 'hard'],
-    ['Permanent', 'General', { diagnosticCode: 'smtp; 550 5.7.1 blocked for spam', status: '5.7.1' }, true, 'block'],
-    ['Transient', 'MailboxFull', { status: '5.2.2' }, true, 'soft'],
-    ['Transient', 'MessageTooLarge', {}, true, 'block'],
-    ['Transient', 'ContentRejected', {}, true, 'block'],
-    ['Transient', 'General', { status: '4.4.7' }, true, 'soft'],
-    ['Transient', 'AttachmentRejected', {}, true, 'block'],
-    ['Permanent', 'NoEmail', { status: '5.1.1', diagnosticCode: 'smtp; 550 no' }, true, 'hard'],
-    ['Permanent', 'NoEmail', { status: '5.7.1' }, true, 'block'],
-    ['Permanent', 'NoEmail', { diagnosticCode: 'smtp; 550 5.7.1 not from you' }, true, 'block'],
-    ['Permanent', 'NoEmail', { diagnosticCode: 'smtp; 552 5.2.2 mailbox full' }, true, 'soft'],
-    ['Permanent', 'UnsubscribedRecipient', {}, true, 'soft'],
-    ['Undetermined', 'Undetermined', { status: '5.1.1' }, true, 'soft'],
-  ])(
-    '%s %s %j is permanent: %s, and of the class %s',
-    (bounceType, bounceSubType, recipient, permanent, failureClass) => {
-      expect(readFirstEvent('Bounce', { bounceType, bounceSubType, ...createBounce(recipient) })).toMatchObject({
-        kind: 'bounce',
-        permanent,
-        failure: { class: failureClass },
-      });
-    },
-  );
-});
-
-test.each([
-  ['Complaint', {}, { kind: 'complaint', feedbackType: 'abuse', recipient: RECIPIENT }],
-  ['Complaint', { complaintFeedbackType: undefined }, { kind: 'complaint', feedbackType: 'abuse' }],
-  ['Complaint', { complaintFeedbackType: 'not-spam' }, { kind: 'complaint', feedbackType: 'not-spam' }],
-  ['Delivery', {}, { kind: 'confirmed', recipient: RECIPIENT, evidence: { diagnostic: '250 ok' } }],
-  ['DeliveryDelay', {}, { kind: 'delayed', recipient: RECIPIENT, evidence: { status: '4.2.2' } }],
-  [
-    'Reject',
-    {},
-    { kind: 'bounce', permanent: true, failure: { class: 'block', category: 'content' }, recipient: null },
-  ],
-  [
-    'Rendering Failure',
-    {},
-    { kind: 'bounce', permanent: true, failure: { class: 'block', category: 'content' }, recipient: null },
-  ],
-] as const)('%s %j becomes %j', (type, detail, expected) => {
-  expect(readFirstEvent(type, detail)).toMatchObject(expected);
-});
-
-test.each(['Send', 'Open', 'Click', 'Subscription'])('an event of type %s is ignored', (type) => {
-  expect(readSample(type, 'ses-1', RECIPIENT)).toEqual({ kind: 'ignored' });
+test('a recipient who has unsubscribed is a soft bounce', () => {
+  const detail = {
+    bounceType: 'Permanent',
+    bounceSubType: 'UnsubscribedRecipient',
+    bouncedRecipients: [{ emailAddress: RECIPIENT }],
+  };
+  const event = readSesEvent(createSesEvent('Bounce', 'ses-1', RECIPIENT, detail));
+  expect(event).toMatchObject({ events: [{ kind: 'bounce', permanent: true, failure: { class: 'soft' } }] });
 });
 
 test.each([
