@@ -44,8 +44,6 @@ export interface NotifierRig {
    * fails.
    */
   outage: AttentionItem | null;
-  /** True if every call of the store fails although `outage` is null, as before the nodes detect an outage. */
-  isStoreFailing: boolean;
   /** The delivery attempts of all nodes, in order. */
   readonly attempts: DeliveryAttempt[];
   readonly events: ServiceEvent[];
@@ -69,7 +67,7 @@ export function createNotifierRig(
 
   const trackCall = <Args extends readonly unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
     return async (...args: Args): Promise<Result> => {
-      if (rig.outage !== null || rig.isStoreFailing) throw new Error('the store cannot commit');
+      if (rig.outage !== null) throw new Error('the store cannot commit');
       pendingCallCount += 1;
       try {
         return await call(...args);
@@ -99,7 +97,6 @@ export function createNotifierRig(
     clock,
     items: [],
     outage: null,
-    isStoreFailing: false,
     attempts: [],
     events: [],
     answer: () => DELIVERED_RESULT,
