@@ -149,6 +149,10 @@ describe('host name', () => {
   ])('%s', async (_name, hostName, resolver, result) => {
     expect(await checkHostName(hostName, null, resolver)).toMatchObject([{ result }]);
   });
+
+  it('a name without an address is ok with the relay of a provider, which delivers under its own name', async () => {
+    expect(await checkHostName('vm', 'Postmark', answers(none, none))).toMatchObject([{ result: 'ok' }]);
+  });
 });
 
 describe('return path', () => {
@@ -188,8 +192,8 @@ describe('provider events', () => {
     lastEventAt: null,
     provider: { ...POSTMARK, relay: POSTMARK.relay === null ? null : { ...POSTMARK.relay, keepsEnvelopeSender } },
   });
-  const refused = (lastAt: number) => ({
-    refusedReports: [{ reason: 'postmark-unauthenticated', count: 3, lastAt }],
+  const refused = (lastAt: number, reason = 'postmark-unauthenticated') => ({
+    refusedReports: [{ reason, count: 3, lastAt }],
   });
 
   it.each([
@@ -217,6 +221,7 @@ describe('provider events', () => {
     ],
     ['a refusal after the last event is a warning', refused(NOW), 'warning', 'POSTRIDER_EVENTS_POSTMARK'],
     ['a refusal before the last event is ok', refused(NOW - 120_000), 'ok', null],
+    ['an event without a message is no refusal', refused(NOW, 'postmark-unmatched'), 'ok', null],
     [
       'Amazon SES without a queue or topics is a warning',
       { provider: SES, isSetUp: false },
@@ -327,6 +332,11 @@ describe('sending domain', () => {
   ])('%s', async (_name, checks, result) => {
     const findings = await check(checks);
     expect(findings).toMatchObject([{ check: 'domain example.org', result }]);
+  });
+  it('a missing record is a warning when every sender is accepted', async () => {
+    expect(await check([dkim('a', 'missing')], { requiresAuthentication: false })).toMatchObject([
+      { result: 'warning' },
+    ]);
   });
   it('a key that cannot be decrypted is a failure regardless of the DNS records', async () => {
     const checkKey = (selector: string) => `${selector} cannot be opened`;

@@ -5,6 +5,7 @@ import {
   type DeliverabilityRow,
   parseKeyCounts,
   REMAINDER_KEY,
+  SERIES,
   SPANS_MS,
 } from '../../../src/model/deliverability.ts';
 import type { MailboxProvider } from '../../../src/model/mailbox-provider.ts';
@@ -72,6 +73,25 @@ function createCounterRig(startAt = START) {
     publishAcceptance,
   };
 }
+
+test('in every series, each event is counted at the key of its message', async () => {
+  const { events, clock, publishAcceptance, counter, readKeys } = createCounterRig();
+  const message = { ...{ at: clock.now(), id: 'm', accountId: 1, to: 'ada@example.com' }, from: 'shop@example.org' };
+  const settled = {
+    ...{ ...message, acceptedAt: clock.now() - 1_000, attempts: 1, attempt: null, dueAt: null },
+    ...{ reportedBy: null, suppresses: false, detail: null, failure: null },
+  };
+  const failure = { class: 'hard', category: 'domain', status: null, diagnostic: null } as const;
+  publishAcceptance(message.to);
+  events.publish({ ...settled, type: 'message.delivered' });
+  events.publish({ ...message, acceptedAt: 0, reportedBy: 'postmark', detail: 'ok', type: 'message.confirmed' });
+  events.publish({ ...settled, type: 'message.deferred' });
+  events.publish({ ...settled, type: 'message.bounced', failure });
+  events.publish({ ...settled, type: 'message.complained', reportedBy: 'smtp' });
+  await counter.stop();
+  const counts = { accepted: 1, delivered: 1, confirmed: 1, deferred: 1, bounced: 1, hard: 1, complained: 1, ended: 2 };
+  for (const series of SERIES) expect(readKeys(series).values().next().value).toMatchObject(counts);
+});
 
 test('a row has a bounded number of keys, and a frequent key stays in the row while a client sends to new domains continuously', async () => {
   const { clock, publishAcceptance, counter, readKeys } = createCounterRig();

@@ -95,6 +95,7 @@ test('a bounce by a later report counts as a report and does not count as a seco
     suppresses: false,
     failure: { class: 'soft', category: 'mailbox-full', status: '4.2.2', diagnostic: 'full' },
   });
+  publish(createChangeEvent('message.complained', { reportedBy: 'smtp' }));
   expect(parseLogLines()).toMatchObject([
     {
       event: 'message.bounced',
@@ -112,19 +113,21 @@ test('a bounce by a later report counts as a report and does not count as a seco
       class: 'soft',
       category: 'mailbox-full',
     },
+    { event: 'message.complained', ...MESSAGE, reportSource: 'smtp' },
   ]);
   expect(await scrapeMetricLines()).toEqual(
     expect.arrayContaining([
       'postrider_feedback_reports_total{result="bounced"} 1',
       'postrider_feedback_reports_total{result="recorded"} 1',
       'postrider_messages_total{state="bounced"} 1',
+      'postrider_feedback_reports_total{result="complained"} 1',
+      'postrider_messages_total{state="complained"} 1',
       'postrider_bounced_total{class="hard",category="mailbox-unknown"} 1',
       'postrider_bounced_total{class="soft",category="mailbox-full"} 0',
     ]),
   );
   expect(await stopAndReadCounts()).toMatchObject({
-    bounced: 1,
-    ended: 0,
+    ...{ bounced: 1, complained: 1, ended: 0 },
     bounces: new Map([['hard/mailbox-unknown', 1]]),
   });
 });

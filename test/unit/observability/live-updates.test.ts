@@ -22,7 +22,7 @@ function createRig() {
   });
   const publishedTopics: Topic[][] = [];
   const onChange = (topics: readonly Topic[]) => void publishedTopics.push([...topics]);
-  return { clock, updates, store, publishedTopics, onChange };
+  return { clock, events, updates, store, publishedTopics, onChange };
 }
 
 test('a changed topic is published immediately, in at most two updates per second, and at most once per update', async () => {
@@ -69,6 +69,14 @@ test('a change by another process is published within two seconds, but not if it
   updates.poll();
   await clock.advance(100);
   expect(publishedTopics).toEqual([['accounts'], ['domains']]);
+});
+
+test('an event of the service publishes its topics', async () => {
+  const { clock, events, updates, publishedTopics, onChange } = createRig();
+  updates.subscribe(onChange);
+  events.publish({ type: 'domain.changed', at: 0 });
+  await clock.advance(1_000);
+  expect(publishedTopics).toEqual([['overview', 'domains']]);
 });
 
 test('the change feed names the changed topics; for an audit entry, the action determines the topics', async () => {
