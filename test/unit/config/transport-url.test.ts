@@ -49,8 +49,8 @@ describe('POSTRIDER_TRANSPORT', () => {
       }),
     ],
     [
-      'smtp://127.0.0.1:2525?stream=outbound&provider=postmark',
-      relay('127.0.0.1', 2525, 'offered', { ...POSTMARK, relayParameters: { stream: 'outbound' } }),
+      'smtp://127.0.0.1:2525?stream=outbound&provider=postmark&connections=40',
+      relay('127.0.0.1', 2525, 'offered', { ...POSTMARK, connections: 40, relayParameters: { stream: 'outbound' } }),
     ],
     [
       'smtp://smtp.postmarkapp.com?provider=postal',
@@ -119,16 +119,6 @@ describe('POSTRIDER_TRANSPORT', () => {
     if (parseResult.ok) throw new Error('expected an error');
     expect(parseResult.fault).toContain(part);
     expect(parseResult.fault).not.toMatch(/[\r\n]/);
-  });
-
-  it.each([
-    ['smtp://smtp.postmarkapp.com', 10],
-    ['smtp://smtp.postmarkapp.com?connections=40', 40],
-    ['smtp://relay.example?connections=40&provider=sparkpost', 40],
-    ['smtp://relay.example?provider=sparkpost', 10],
-    ['smtp://smtp.sendgrid.net', 20],
-  ])('%s uses at most %i connections', (text, connections) => {
-    expect(parseTransport(text)).toMatchObject({ ok: true, value: { connections } });
   });
 
   it('a percent-encoded user name and password may contain any character except NUL and line breaks', () => {
