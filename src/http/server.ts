@@ -338,7 +338,7 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
           cancelFlush = clock.after(Math.min(MAX_FLUSH_MS, timeoutMs), resolve);
         });
       });
-      await Promise.race([serverClosed, timeout, answered]);
+      if (timeoutMs > 0) await Promise.race([serverClosed, timeout, answered]);
       cancelTimeout();
       cancelFlush();
       stopChecks();
