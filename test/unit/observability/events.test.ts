@@ -194,6 +194,15 @@ test('a refusal that concerns all messages raises an alarm and is the last failu
   expect(await stopAndReadCounts()).toMatchObject({ alarmed: 1 });
 });
 
+test('lost database files raise an alarm that is logged with the remedy, and their restoration is logged', async () => {
+  const { publish, parseLogLines, scrapeMetricLines } = createSubscribers();
+  publish({ type: 'store.files_lost', at: 1, reason: 'the file was removed', remedy: 'Put it back.' });
+  publish({ type: 'store.files_restored', at: 2 });
+  const lostLine = { event: 'store.files_lost', level: 'error', reason: 'database-files', remedy: 'Put it back.' };
+  expect(parseLogLines()).toMatchObject([lostLine, { event: 'store.files_restored' }]);
+  expect(await scrapeMetricLines()).toContain('postrider_alarms_total{reason="database-files"} 1');
+});
+
 test('every recorded change of state has a log line', () => {
   const { publish, parseLogLines } = createSubscribers();
   for (const type of SETTLED_EVENT_TYPES) publish(createChangeEvent(type));

@@ -54,7 +54,16 @@ test('each call increases its metric, and every series starts at zero', async ()
 test('every alarm reason has a series before its first alarm, so that an alert detects the first increase', async () => {
   const { metrics } = createTestMetrics();
   const lines = (await metrics.scrape()).text.split('\n');
-  for (const reason of ['configuration', 'reputation', 'signing', 'domain-failing', 'account-locked', 'database-files'])
+  for (const reason of [
+    'configuration',
+    'reputation',
+    'signing',
+    'domain-failing',
+    'domain-blocked',
+    'return-path-failing',
+    'account-locked',
+    'database-files',
+  ])
     expect(lines).toContain(`postrider_alarms_total{reason="${reason}"} 0`);
 });
 
