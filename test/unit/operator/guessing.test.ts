@@ -2,7 +2,6 @@
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import { CHECK_INTERVAL_MS } from '../../../src/http/capacity.ts';
 import { MAX_FAILURES } from '../../../src/http/failure-counts.ts';
 import { MIN_QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
 import { TOKEN_SCOPES } from '../../../src/model/access.ts';
@@ -26,11 +25,14 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
   const delaysMs: number[] = [];
   const queries: (readonly string[])[] = [];
   const intervals: (() => void)[] = [];
+  let isStarted = false;
   const clock: Clock = {
     now: () => 1_000_000,
     after(delayMs, run) {
-      // Heartbeats are longer than any delay of a response, and no delay is as long as the interval of checks.
-      if (delayMs > 5_000 || delayMs === CHECK_INTERVAL_MS) return systemClock.after(delayMs, run);
+      // The periodic checks of the listener, which begin with it, have the length of a delay of a response.
+      if (!isStarted) return () => undefined;
+      // Heartbeats are longer than any delay of a response.
+      if (delayMs > 5_000) return systemClock.after(delayMs, run);
       if (delayMs === MIN_QUERY_INTERVAL_MS) {
         intervals.push(run);
         if (!delaysLookups) for (const interval of intervals.splice(0)) queueMicrotask(interval);
@@ -68,6 +70,7 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
       }),
     }),
   );
+  isStarted = true;
 
   interface RequestOptions {
     readonly from?: string;
