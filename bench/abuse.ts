@@ -23,7 +23,7 @@ const REQUEST_INTERVAL_MS = 50;
 const REPORTS_PER_SECOND = 150;
 const DOMAIN = 'bounces.example.org';
 /** The time after which a closed connection of an attack is opened again. */
-const REOPEN_DELAY_MS = 250;
+const REOPEN_DELAY_MS = 2_000;
 
 interface Attack {
   readonly publicPort: number;

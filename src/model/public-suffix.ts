@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url);
 
 /** Splits a host name at its public suffix. The list is loaded at the first call, because most starts do not need it. */
-export function parsePublicSuffix(host: string) {
+export function parsePublicSuffix(host: string): ReturnType<typeof import('tldts').parse> {
   const { parse } = require('tldts') as typeof import('tldts');
   return parse(host, { allowPrivateDomains: true });
 }

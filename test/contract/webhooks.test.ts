@@ -280,7 +280,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const store = await openWithAccounts();
     await createWebhook(store, { events: ['account.warned', 'account.locked', 'suppression.added'] });
     const messages = Array.from({ length: 12 }, (_, index) =>
-      createMessage({ to: `r${index}@example.com`, lease: LEASE }),
+      createMessage({ to: `r${index}@example${index}.com`, lease: LEASE }),
     );
     await store.accept(messages);
     for (const message of messages) {
@@ -292,7 +292,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(types.filter((type) => type === 'account.warned')).toHaveLength(1);
     expect(types.filter((type) => type === 'account.locked')).toHaveLength(1);
     expect(events.find(({ type }) => type === 'suppression.added')).toMatchObject({
-      data: { account: 'default', address: 'r0@example.com', reason: 'bounce', source: messages[0]?.id },
+      data: { account: 'default', address: 'r0@example0.com', reason: 'bounce', source: messages[0]?.id },
     });
     expect(events.find(({ type }) => type === 'account.locked')).toMatchObject({
       data: { account: 'default', figures: { bounces: 10 } },
