@@ -280,8 +280,9 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     const hasTokens = limits.consumeMessageTokens(address, recipient, clock.now());
     const body = openBody(session, peerSession);
     const take = (bytes: number): boolean => {
-      if (!hasTokens) return false;
+      if (!hasTokens || body.state === 'released') return false;
       if (capacity.take(body, bytes) === null) return true;
+      capacity.release(body);
       endBusySession(peerSession, 'too-busy');
       return false;
     };
@@ -299,7 +300,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         publishRefusal('too-fast');
         return createReplyError(451, 'too many messages, try again later');
       }
-      capacity.complete(body);
+      // The session was ended with 421, and the peer sends the message again. What was read is not the whole message.
+      if (!capacity.complete(body)) return createReplyError(421, 'too busy, try again later');
       capacity.setStanding(peerSession, 'busy');
       const from = session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address;
       // RFC 5321 section 4.4: the last server of a message writes the sender of its envelope in front of it.

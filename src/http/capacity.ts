@@ -290,6 +290,8 @@ export class Capacity {
 
   /** Holds received bytes until the body is released. If they do not fit, holds none and returns the reason. */
   take(body: Body, bytes: number): BodyRefusal | null {
+    // The SMTP listener can still read bytes of a body that was evicted. They would never be released.
+    if (body.state === 'released') return 'full';
     body.receivedBytes += bytes;
     const { group } = body;
     if (group !== null)
@@ -323,9 +325,9 @@ export class Capacity {
     if (!isPaused) body.timedFrom = this.#clock.now();
   }
 
-  /** Records the end of the body. Returns false if the listener processes too many requests. */
+  /** Records the end of the body. Returns false if the body was released or the listener processes too many requests. */
   complete(body: Body): boolean {
-    if (this.isFull()) return false;
+    if (body.state === 'released' || this.isFull()) return false;
     this.#stopReading(body);
     body.state = 'complete';
     body.completedAt = this.#clock.now();

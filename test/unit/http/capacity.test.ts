@@ -226,6 +226,20 @@ describe('bodies', () => {
     expect(log[0]).toBe('b0 slow');
   });
 
+  test('an evicted body holds no bytes, even if more of it arrives or it becomes complete', async () => {
+    const { clock, capacity, log, open } = createRig({ maxBytes: 1_000 });
+    const body = open('a', { owner: 1 });
+    capacity.take(body, 500);
+    const other = open('b', { owner: 2 });
+    capacity.take(other, 100);
+    await clock.advance(4_000);
+    expect(log).toContain('a slow');
+    const heldBytes = capacity.bytes;
+    expect([capacity.take(body, 50), capacity.complete(body)]).toEqual(['full', false]);
+    capacity.release(body);
+    expect(capacity.bytes).toBe(heldBytes);
+  });
+
   test('a body that is not complete in time is evicted, and a complete one never', async () => {
     const { capacity, log, open, receive } = createRig({ bodyTimeoutMs: 10_000 });
     const [incomplete, complete] = [open('incomplete'), open('complete')];
