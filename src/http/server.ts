@@ -200,8 +200,9 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
       'Content-Length': Buffer.byteLength(body),
       ...(isUnread || isDraining ? { Connection: 'close' } : {}),
     });
-    // A client that waits for 100 Continue and receives an error sends no body (RFC 9110 section 10.1.1).
-    if (!isUnread || (request.headers.expect !== undefined && request.readableFlowing === null)) {
+    // A client that waits for 100 Continue and receives an error sends no body (RFC 9110 section 10.1.1). Without
+    // `sendsContinue`, Node has sent it already.
+    if (!isUnread || (parts.sendsContinue && request.headers.expect !== undefined && request.readableFlowing === null)) {
       response.end(body);
       return;
     }
