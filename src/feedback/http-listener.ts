@@ -6,7 +6,7 @@
  * is published as the event `report.refused`. If a receiver throws, the response is 500 and the error is reported.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '../clock.ts';
+import type { MonotonicClock } from '../clock.ts';
 import { type Answer, createHttpServer, type Fault, type HttpServer, type ServerLimits } from '../http/server.ts';
 import type { CertificatePaths } from '../http/tls.ts';
 import type { Publish } from '../model/events.ts';
@@ -38,7 +38,7 @@ export type EventRoute = (request: IncomingMessage, requests: EventRequests) => 
 
 export interface EventListenerParts {
   readonly listenAddress: HttpListen;
-  readonly clock: Clock;
+  readonly clock: MonotonicClock;
   /** Enables HTTPS. Null means plain HTTP behind a proxy. */
   readonly tls: CertificatePaths | null;
   readonly trustedProxies: readonly string[];

@@ -14,7 +14,7 @@
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { SMTPServer, type SMTPServerSession } from 'smtp-server';
-import { type Clock, runEvery } from '../clock.ts';
+import { type MonotonicClock, runEvery } from '../clock.ts';
 import type { BindServer } from '../http/bind.ts';
 import {
   type Body,
@@ -90,7 +90,7 @@ type FeedbackRefusal =
 export interface SmtpListenerParts {
   readonly listenAddress: HostPort;
   readonly bind: BindServer;
-  readonly clock: Clock;
+  readonly clock: MonotonicClock;
   readonly returnPath: AcceptedReturnPaths;
   /** The host name in the greeting. */
   readonly name: string;
@@ -148,7 +148,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     parts;
   const publishRefusal = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
   const limits = createPeerLimits();
-  const capacity = new Capacity({ ...SMTP_CAPACITY, ...parts.capacity }, clock);
+  const capacity = new Capacity({ ...SMTP_CAPACITY, ...parts.capacity }, { now: clock.monotonic });
   let stopChecks = ignoreCall;
   const sessionBySocket = new WeakMap<Socket, Session>();
   /** Maps the session ids of the SMTP library to sessions. */
@@ -222,7 +222,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
           // Only the first recipient of a message restarts the timeout.
           if (!peerSession.hasRecipient) setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
           peerSession.hasRecipient = true;
-          capacity.setStanding(peerSession, recipient.kind === 'role' ? 'weak' : 'sending');
+          // Any number of connections can name a return path that is known, so only a message changes the standing.
+          capacity.setStanding(peerSession, 'weak');
           return done();
         case 'refused':
           publishRefusal(REFUSAL_REASONS[recipient.reason]);
@@ -279,6 +280,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     setPhaseTimeout(peerSession, DATA_TIMEOUT_MS);
     const hasTokens = limits.consumeMessageTokens(address, recipient, clock.now());
     const body = openBody(session, peerSession);
+    if (recipient.kind !== 'role') capacity.setStanding(peerSession, 'sending');
     const take = (bytes: number): boolean => {
       if (!hasTokens || body.state === 'released') return false;
       if (capacity.take(body, bytes) === null) return true;
@@ -444,6 +446,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       address,
       admission: Promise.resolve(false),
       entry: null,
+      isInUse: () => false,
       close: () => endBusySession(peerSession, 'evicted'),
       hasRecipient: false,
       recipient: { kind: 'role' },

@@ -11,7 +11,8 @@ import type { DropReason } from '../model/events.ts';
 /**
  * What a listener knows about the client of a connection. `unknown` and `weak`: closed for a new connection, `unknown`
  * first. `sending`: closed if it was idle for `MIN_SENDING_IDLE_MS` or if its body arrives too slowly. `busy`: never
- * closed, because its message is being recorded. `authenticated`: never closed, and not counted toward the share.
+ * closed, because its message is being recorded. `authenticated`: not counted toward the share, and closed last, if it has
+ * no request; the one that was idle longest first.
  */
 export type Standing = 'unknown' | 'weak' | 'sending' | 'busy' | 'authenticated';
 
@@ -19,6 +20,8 @@ export type Standing = 'unknown' | 'weak' | 'sending' | 'busy' | 'authenticated'
 export type ConnectionRefusal = Extract<DropReason, 'full' | 'address-share'>;
 
 export interface CapacityConnection {
+  /** True while the connection has a request that is not answered. */
+  isInUse(): boolean;
   /** Closes the connection. `Capacity` passes a `ConnectionRefusal`. Must not throw. */
   close(reason: DropReason): void;
   /** The entry of this connection. Only `Capacity` sets this member. */
@@ -117,6 +120,8 @@ const LEAST_SMALL_RATE = 1_024;
 /** The check after which a body is known to have been read for 2 s. */
 const GRACE_CHECKS = 3;
 const MIN_SENDING_IDLE_MS = 10_000;
+/** The authenticated connections that are examined for an idle one. */
+const MAX_EXAMINED = 100;
 /** The weight of the newest request in the moving average of the duration. */
 const NEWEST_WEIGHT = 0.05;
 
@@ -126,6 +131,8 @@ export class Capacity {
   readonly #maxConnectionsPerPeer: number;
   /** The connections that are not authenticated, the one that was idle longest first. */
   readonly #entries = new LinkedList();
+  /** The authenticated connections, the one whose last authenticated request is oldest first. */
+  readonly #authenticated = new LinkedList();
   readonly #peers = new Map<string, Peer>();
   readonly #groups = new Map<string | number, Group>();
   readonly #reading = new Set<Body>();
@@ -183,9 +190,17 @@ export class Capacity {
 
   /** Sets the standing of a connection. Has no effect on a closed connection. */
   setStanding({ entry }: CapacityConnection, standing: Standing): void {
-    if (entry === null || entry.standing === standing || entry.standing === 'authenticated') return;
+    if (entry === null) return;
+    if (entry.standing === 'authenticated') {
+      this.#authenticated.remove(entry.node);
+      this.#authenticated.append(entry.node);
+      return;
+    }
+    if (entry.standing === standing) return;
     entry.standing = standing;
-    if (standing === 'authenticated') this.#unlink(entry);
+    if (standing !== 'authenticated') return;
+    this.#unlink(entry);
+    this.#authenticated.append(entry.node);
   }
 
   /** Records that a connection is not idle. Without calls, the oldest connection is closed first. */
@@ -205,7 +220,8 @@ export class Capacity {
     if (entry === null) return;
     connection.entry = null;
     this.#openCount -= 1;
-    if (entry.standing !== 'authenticated') this.#unlink(entry);
+    if (entry.standing === 'authenticated') this.#authenticated.remove(entry.node);
+    else this.#unlink(entry);
   }
 
   #makeRoom(peer: Peer | null): ConnectionRefusal | null {
@@ -219,7 +235,9 @@ export class Capacity {
     }
     if (this.#openCount < maxConnections) return null;
     const connection =
-      this.#findClosable(this.#entries) ?? this.#findSlowest((body) => body.connection !== null)?.connection ?? null;
+      this.#findClosable(this.#entries) ??
+      this.#findSlowest((body) => body.connection !== null)?.connection ??
+      this.#findIdleAuthenticated();
     if (connection === null) return 'full';
     this.#close(connection, 'full');
     return null;
@@ -237,6 +255,16 @@ export class Capacity {
       if (entry.standing === 'sending' && entry.activeAt <= idleSince) idle ??= connection;
     }
     return weak ?? idle;
+  }
+
+  /** Looks at the oldest ones only, so that a new connection costs little if all of them are in use. */
+  #findIdleAuthenticated(): CapacityConnection | null {
+    let node = this.#authenticated.first;
+    for (let count = 0; count < MAX_EXAMINED && node !== null; count += 1) {
+      if (!node.connection.isInUse()) return node.connection;
+      node = node.next;
+    }
+    return null;
   }
 
   #close(connection: CapacityConnection, reason: ConnectionRefusal): void {

@@ -272,6 +272,7 @@ export class Connections {
     }
     const connection: Connection = {
       entry: null,
+      isInUse: () => connection.unansweredCount > 0,
       tcpSocket: socket,
       httpSocket: socket,
       isAuthenticated: false,

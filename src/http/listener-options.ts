@@ -3,7 +3,7 @@
  * dependencies.
  */
 
-import type { Clock } from '../clock.ts';
+import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { FoundKeys } from '../model/account.ts';
 import type { Publish } from '../model/events.ts';
@@ -43,7 +43,7 @@ export interface ListenerOptions {
    */
   readonly submit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ids: { next(now: number): string };
-  readonly clock: Clock;
+  readonly clock: MonotonicClock;
   readonly loadSignal: LoadSignal;
   /** Returns null if the node is ready. Otherwise returns the reason, which `/readyz` returns to any client. */
   readonly getNotReadyReason: () => string | null;

@@ -7,7 +7,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type Clock, runEvery } from '../clock.ts';
+import { type MonotonicClock, runEvery } from '../clock.ts';
 import { toPeerNetwork } from '../model/address.ts';
 import type { EventOf, HttpListenerName } from '../model/events.ts';
 import { type HttpListen, isUnixSocket, type ListenAddress, toListenAddress } from '../model/listen-address.ts';
@@ -78,7 +78,7 @@ export interface HttpServerParts {
   readonly tls: CertificatePaths | null;
   readonly trustedProxies: readonly string[];
   readonly limits: Partial<ServerLimits>;
-  readonly clock: Clock;
+  readonly clock: MonotonicClock;
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** True if the handler sends 100 Continue, so that it can refuse a request before its body is sent. */
   readonly sendsContinue: boolean;
@@ -128,7 +128,7 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
   const tls = isUnixSocket(address) ? null : parts.tls;
   const proxies = createTrustedProxies(parts.trustedProxies, isUnixSocket(address));
   const isExempt = createPeerShareExemption(proxies);
-  const capacity = new Capacity(limits, clock);
+  const capacity = new Capacity(limits, { now: clock.monotonic });
   const connections = new Connections({
     limits,
     clock,
@@ -202,7 +202,10 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
     });
     // A client that waits for 100 Continue and receives an error sends no body (RFC 9110 section 10.1.1). Without
     // `sendsContinue`, Node has sent it already.
-    if (!isUnread || (parts.sendsContinue && request.headers.expect !== undefined && request.readableFlowing === null)) {
+    if (
+      !isUnread ||
+      (parts.sendsContinue && request.headers.expect !== undefined && request.readableFlowing === null)
+    ) {
       response.end(body);
       return;
     }
@@ -366,7 +369,7 @@ function toFault(error: NodeJS.ErrnoException): Fault {
 }
 
 /** Returns the complete HTTP response, for a socket to which node:http cannot write one. */
-function formatRawAnswer({ status, headers, body }: Answer, clock: Pick<Clock, 'now'>): Buffer {
+function formatRawAnswer({ status, headers, body }: Answer, clock: Pick<MonotonicClock, 'now'>): Buffer {
   const lines = Object.entries({
     ...headers,
     'Content-Length': Buffer.byteLength(body),

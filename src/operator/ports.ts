@@ -1,6 +1,6 @@
 /** The types of the dependencies and the interface of the operator listener. */
 
-import type { Clock } from '../clock.ts';
+import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { HttpServerParts } from '../http/server.ts';
 import type { ListenAddress } from '../model/listen-address.ts';
@@ -10,7 +10,7 @@ import type { TokenAuthenticatorParts } from './token-authenticator.ts';
 
 export interface OperatorOptions {
   readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword' | 'trustedProxies'>;
-  readonly clock: Clock;
+  readonly clock: MonotonicClock;
   readonly maxConnections: number;
   readonly publish: HttpServerParts['publish'];
   readonly scrapeMetrics: () => Promise<{ readonly contentType: string; readonly text: string }>;

@@ -1,6 +1,6 @@
 /** The role `feedback`: starts the SMTP listener, the listener for provider events and the SQS poller. */
 
-import type { Clock } from '../clock.ts';
+import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { loadReturnPathKey } from '../domains/setup.ts';
 import type { DomainCache } from '../domains/signing.ts';
@@ -38,7 +38,7 @@ export interface FeedbackParts {
   /** Authenticates the events of providers with the current secrets. */
   readonly authenticators: EventAuthenticators;
   readonly settings: Settings;
-  readonly clock: Clock;
+  readonly clock: MonotonicClock;
   readonly store: Pick<FeedbackStore, 'recordFeedback' | 'recordPackedFeedback' | 'applyPendingReports'>;
   /** The sending domains, whose return paths the SMTP listener accepts. */
   readonly domains: Pick<DomainCache, 'isReturnPath'>;

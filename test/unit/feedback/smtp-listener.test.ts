@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { type Clock, systemClock } from '../../../src/clock.ts';
+import { type MonotonicClock, systemClock } from '../../../src/clock.ts';
 import { createFeedbackIntake } from '../../../src/feedback/intake.ts';
 import { createReportReader, type ReportReader } from '../../../src/feedback/report-reader.ts';
 import { PEER_ROLE_MESSAGE_RATE } from '../../../src/feedback/smtp-limits.ts';
@@ -64,7 +64,7 @@ async function startRig(
     findFeedbackLoop = async () => null,
     capacity = {},
   }: {
-    readonly clock?: Clock;
+    readonly clock?: MonotonicClock;
     readonly reader?: Pick<ReportReader, 'read'>;
     /** Runs before the listener sends the reply to a refused peer. */
     readonly onRefusal?: () => void;

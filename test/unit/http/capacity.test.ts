@@ -4,7 +4,6 @@ import { runEvery } from '../../../src/clock.ts';
 import {
   type Body,
   Capacity,
-  type CapacityConnection,
   type CapacityLimits,
   CHECK_INTERVAL_MS,
   type NewBody,
@@ -12,6 +11,7 @@ import {
 } from '../../../src/http/capacity.ts';
 import { createPeerShareExemption } from '../../../src/http/connections.ts';
 import { createTrustedProxies } from '../../../src/http/trusted-proxies.ts';
+import type { DropReason } from '../../../src/model/events.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const MIB = 1_048_576;
@@ -31,7 +31,12 @@ function createRig(limits: Partial<CapacityLimits> = {}) {
   runEvery(clock, CHECK_INTERVAL_MS, () => capacity.check());
   const log: string[] = [];
   const connect = (name: string, peer: string | null = null, standing: Standing = 'unknown') => {
-    const connection: CapacityConnection = { entry: null, close: (reason) => void log.push(`${name} ${reason}`) };
+    const connection = {
+      entry: null,
+      isAnswering: false,
+      isInUse: () => connection.isAnswering,
+      close: (reason: DropReason) => void log.push(`${name} ${reason}`),
+    };
     const refusal = capacity.connect(connection, peer);
     if (refusal !== null) log.push(`${name} refused`);
     capacity.setStanding(connection, standing);
@@ -66,13 +71,17 @@ describe('connections', () => {
     expect([log, capacity.openCount]).toEqual([['b full', 'c full'], 4]);
   });
 
-  test('if every connection is authenticated, a new connection is refused', () => {
+  test('if every connection is authenticated, the longest idle one is closed for a new one, and none with a request', () => {
     const { capacity, log, connect } = createRig({ maxConnections: 3 });
-    const [first] = ['a', 'b', 'c'].map((name) => connect(name, null, 'authenticated'));
+    const connections = ['a', 'b', 'c'].map((name) => connect(name, null, 'authenticated').connection);
+    const [first] = connections;
+    for (const connection of connections) connection.isAnswering = true;
     expect(connect('late').isConnected).toBe(false);
-    expect([log, capacity.openCount]).toEqual([['late refused'], 3]);
-    if (first !== undefined) capacity.disconnect(first.connection);
-    expect([connect('next').isConnected, capacity.openCount]).toEqual([true, 3]);
+    for (const connection of connections) connection.isAnswering = false;
+    // A further authenticated request.
+    if (first !== undefined) capacity.setStanding(first, 'authenticated');
+    expect(connect('next').isConnected).toBe(true);
+    expect([log, capacity.openCount]).toEqual([['late refused', 'b full'], 3]);
   });
 
   test('the unauthenticated connections of a peer are limited to its share only while half of the connections are in use', () => {

@@ -305,7 +305,7 @@ describe('403', () => {
 describe('429', () => {
   test('the throttle admits exactly its burst and reports the time of the next token', async () => {
     let now = 1_000_000;
-    const rig = await startListener({ clock: { now: () => now, after: () => () => {} } });
+    const rig = await startListener({ clock: { now: () => now, monotonic: () => now, after: () => () => {} } });
     rig.keyCache.apply({
       revision: 2,
       accounts: [createAccount({ limits: { ...NO_LIMITS, throttle: { perSecond: 2, burst: 3 } } })],

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net';
 import { connect } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
-import { type Clock, systemClock } from '../../../src/clock.ts';
+import { type MonotonicClock, systemClock } from '../../../src/clock.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
 import { hashToken } from '../../../src/model/credentials.ts';
 import { TOPICS, type Topic } from '../../../src/model/topic.ts';
@@ -22,7 +22,7 @@ afterEach(() => {
 
 /** Starts a listener. The token is valid while `store.token` is not null. */
 async function startListener(
-  clock: Clock = systemClock,
+  clock: MonotonicClock = systemClock,
   liveUpdates = createLiveUpdates({
     clock,
     topics: TOPICS,
@@ -77,12 +77,13 @@ const BEARER_HEADER = 'Authorization: Bearer po_ci';
  * Creates a clock that a test advances. Timers run when the clock passes their time; timers of at most 500 ms also run
  * in real time.
  */
-function createManualClock(): Clock & { advance(ms: number): void } {
+function createManualClock(): MonotonicClock & { advance(ms: number): void } {
   let offsetMs = 0;
   const timers = new Map<object, { at: number; run: () => void }>();
   const now = () => Date.now() + offsetMs;
   return {
     now,
+    monotonic: now,
     after(delayMs, run) {
       const key = {};
       timers.set(key, { at: now() + delayMs, run });

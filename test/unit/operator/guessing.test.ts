@@ -1,7 +1,7 @@
 /** Tests of wrong passwords and tokens over HTTP: which requests are refused, delayed or unaffected. */
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
-import { type Clock, systemClock } from '../../../src/clock.ts';
+import { type MonotonicClock, systemClock } from '../../../src/clock.ts';
 import { MAX_FAILURES } from '../../../src/http/failure-counts.ts';
 import { MIN_QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
 import { TOKEN_SCOPES } from '../../../src/model/access.ts';
@@ -26,8 +26,9 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
   const queries: (readonly string[])[] = [];
   const intervals: (() => void)[] = [];
   let isStarted = false;
-  const clock: Clock = {
+  const clock: MonotonicClock = {
     now: () => 1_000_000,
+    monotonic: () => 1_000_000,
     after(delayMs, run) {
       // The periodic checks of the listener, which begin with it, have the length of a delay of a response.
       if (!isStarted) return () => undefined;
