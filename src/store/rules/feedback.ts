@@ -76,17 +76,28 @@ export interface AppendedEntry extends Omit<HistoryEntry, 'attempt'> {
   readonly attempt: string | null;
   /** True for an attempt after which it is unknown whether the message was sent. */
   readonly isUnanswered?: boolean;
+  /**
+   * True for the failure of a report that says nothing about the recipient's own address, such as the failure of an
+   * address to which the recipient forwards.
+   */
+  readonly concernsOther?: boolean;
 }
 
 /**
  * Returns the bits that an entry adds to the column `facts`. A message may have been sent if an attempt was unanswered
  * or uncertain, or if its lease was lost.
  */
-export function getFacts({ verb, failure, attempt, isUnanswered = false }: AppendedEntry): number {
+export function getFacts({
+  verb,
+  failure,
+  attempt,
+  isUnanswered = false,
+  concernsOther = false,
+}: AppendedEntry): number {
   let facts = 0;
   if (isUnanswered || LOST_LEASE_VERBS.includes(verb)) facts |= FACTS.mayHaveBeenSent;
   if (verb === CONFIRMED_VERB) facts |= FACTS.isConfirmed;
-  if (failure?.class === 'hard') facts |= FACTS.hasHardFailure;
+  if (failure?.class === 'hard' && !concernsOther) facts |= FACTS.hasHardFailure;
   if (verb === PROVIDER_LIST_VERB || (verb === BOUNCED_VERB && attempt === null)) facts |= FACTS.hasReportedBounce;
   return facts;
 }
@@ -133,6 +144,8 @@ const LOST_LEASE_VERBS: readonly string[] = [
   RECORDED_EVENTS['message.uncertain'].verb,
 ];
 
+type ReportEntry = EntryWithoutAttempt & Pick<AppendedEntry, 'concernsOther'>;
+
 /** The decision to write a report into the history of a message. */
 export interface RecordDecision {
   readonly kind: 'record';
@@ -140,7 +153,7 @@ export interface RecordDecision {
   readonly accountId: number;
   readonly from: State;
   /** The history entries in the order of recording, at least one. */
-  readonly entries: readonly EntryWithoutAttempt[];
+  readonly entries: readonly ReportEntry[];
   /** The report that is added to the summary of the message, or null. */
   readonly addedReport: string | null;
   /** The new state, or null if the state does not change. */
@@ -234,7 +247,10 @@ export function decideFeedback(
       const suppress = isSuppressed ? null : change.suppress;
       const formattedReport = formatReport(verb, failure);
       const isRepeated = summary.reports.includes(formattedReport) || (verb === DELIVERY_VERB && summary.isConfirmed);
-      const entry = createHistoryEntry(report, verb, change.detail, failure);
+      const entry: ReportEntry = {
+        ...createHistoryEntry(report, verb, change.detail, failure),
+        concernsOther: change.suppress === null,
+      };
       if (suppress === null && isRepeated) return createDecisionWithoutChange(report, { kind: 'repeated' });
       if (suppress === null && isFull) return { kind: 'count', id, facts: getFacts(entry) };
       return {
@@ -253,7 +269,12 @@ export function decideFeedback(
         ...{ kind: 'record', id, accountId, from, isAuthenticated, suppress },
         addedReport: isFull || summary.reports.includes(formattedReport) ? null : formattedReport,
         newState: requireTransition(from, newState, 'feedback'),
-        entries: [createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure)],
+        entries: [
+          {
+            ...createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure),
+            concernsOther: suppress === null,
+          },
+        ],
         reputationState: newState,
         reputationRule: isCounted && countsForReputation ? 'always' : 'never',
         createResult: (suppressed) => ({

@@ -1,5 +1,7 @@
 /** Tests the rules for reports and reputation. */
 import { describe, expect, test } from 'vitest';
+import type { FeedbackEvent, FeedbackReport } from '../../../src/model/feedback.ts';
+import { decideFeedback, getFacts, type RecordDecision, toHistorySummary } from '../../../src/store/rules/feedback.ts';
 import { evaluateReputation } from '../../../src/store/rules/reputation.ts';
 
 describe('reputation', () => {
@@ -25,5 +27,44 @@ describe('reputation', () => {
       kind: 'warn',
       warning: null,
     });
+  });
+});
+
+describe('a bounce of the recipient after the first report', () => {
+  const RECIPIENT = 'rita@example.com';
+  const createBounce = (members: Partial<Extract<FeedbackEvent, { kind: 'bounce' }>> = {}): FeedbackEvent => ({
+    kind: 'bounce',
+    permanent: true,
+    recipient: RECIPIENT,
+    alias: null,
+    evidence: { status: '5.1.1', diagnostic: null, reportingHost: null },
+    failure: { class: 'hard', category: 'mailbox-unknown' },
+    ...members,
+  });
+  const decide = (event: FeedbackEvent, state: 'delivered' | 'bounced', facts: number, reports: string | null) => {
+    const report: FeedbackReport = {
+      ...{ messageRef: { id: 'm' }, events: [event], source: 'smtp', digest: 'd', at: 1, summary: '' },
+      ...{ raw: new Uint8Array(), isFinal: false },
+    };
+    const summary = toHistorySummary(facts, reports);
+    const message = { id: 'm', accountId: 1, keyId: 1, state, to: RECIPIENT, sender: 'shop@example.org', summary };
+    return decideFeedback(report, 'm', message, false) as RecordDecision;
+  };
+
+  test.each([
+    ['of an address to which the recipient forwards', createBounce({ alias: 'rita@elsewhere.example' }), 'bounce'],
+    ['of another address', createBounce({ recipient: 'rita@elsewhere.example' }), 'bounce'],
+    ['of the recipient', createBounce(), undefined],
+  ] as const)('after a failure %s', (_, first, suppress) => {
+    const { entries, addedReport } = decide(first, 'delivered', 0, null);
+    const facts = entries.reduce((sum, entry) => sum | getFacts(entry), 0);
+    const second: { readonly kind: string; readonly suppress?: unknown } = decide(
+      createBounce(),
+      'bounced',
+      facts,
+      addedReport,
+    );
+    expect(second.kind).toBe(suppress === undefined ? 'answer' : 'record');
+    expect(second.suppress).toBe(suppress);
   });
 });
