@@ -13,6 +13,10 @@ const MIN_RSA_BITS = 1_024;
 /** The octets before the key in the DER of an Ed25519 public key (RFC 8410 section 4). */
 const ED25519_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 const SELECTOR = /^[a-z0-9._-]{1,253}$/;
+/** A field that this verification and the reader of reports read alike. */
+const FIELD = /^[!-9;-~]+[ \t]*:/;
+/** A line of white space in a field. The reader of reports takes it for the end of the header. */
+const BLANK_LINE = /\r\n[ \t]+(?:\r\n|$)/;
 /** The fields that a signature must cover if the message contains them, and which the message must not repeat. */
 const REQUIRED_FIELDS: readonly string[] = ['from', 'content-type', 'content-transfer-encoding'];
 
@@ -30,6 +34,7 @@ export async function findSigner(data: Buffer, { domains, lookUpTxt, now }: Sign
   const headerEnd = data.indexOf('\r\n\r\n');
   if (headerEnd < 0) return null;
   const fields = splitFields(data.toString('latin1', 0, headerEnd + 2));
+  if (!fields.every(({ text }) => FIELD.test(text) && !BLANK_LINE.test(text))) return null;
   const signatures = fields.flatMap((field) => {
     const signature = field.name === 'dkim-signature' ? readSignature(field.text, now) : null;
     return signature !== null && domains.has(signature.domain) ? [signature] : [];
@@ -127,7 +132,8 @@ function readKey(record: string, { algorithm, domain, identityDomain }: Signatur
   if (tags === null || publicKey.length === 0 || (tags.get('v') ?? 'DKIM1') !== 'DKIM1') return null;
   if ((tags.get('k')?.toLowerCase() ?? 'rsa') !== algorithm || includes('h', 'sha256') === false) return null;
   if (includes('s', 'email') === false && includes('s', '*') === false) return null;
-  if (includes('t', 's') === true && identityDomain !== domain) return null;
+  // A signature of a domain that tests DKIM proves nothing.
+  if (includes('t', 'y') === true || (includes('t', 's') === true && identityDomain !== domain)) return null;
   try {
     if (algorithm === 'ed25519')
       return createPublicKey({ key: Buffer.concat([ED25519_PREFIX, publicKey]), format: 'der', type: 'spki' });

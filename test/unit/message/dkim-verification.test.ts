@@ -94,6 +94,14 @@ test.each<[string, () => Promise<string>, string?, number?]>([
     async () => `Content-Transfer-Encoding: base64\r\n${await sign(RSA.privateKey)}`,
   ],
   [
+    'of a message with a blank line in a field',
+    async () => (await sign(RSA.privateKey)).replace('a  report\r\n', 'a  report\r\n \r\n'),
+  ],
+  [
+    'of a message with a field name that is not ASCII',
+    async () => (await sign(RSA.privateKey)).replace('Content-Type:', 'Content-Type\u00a0:'),
+  ],
+  [
     'with another key',
     () => sign(RSA.privateKey),
     `p=${formatPublicKey(generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey)}`,
@@ -107,6 +115,7 @@ test.each<[string, () => Promise<string>, string?, number?]>([
   ],
   ['with a key for another service', () => sign(RSA.privateKey), `${RSA_RECORD}; s=tlsrpt`],
   ['with a key for SHA-1', () => sign(RSA.privateKey), `${RSA_RECORD}; h=sha1`],
+  ['of a domain that tests DKIM', () => sign(RSA.privateKey), `${RSA_RECORD}; t=s:y`],
   ['with a damaged record', () => sign(RSA.privateKey), 'p=!!!; p=x'],
 ])('a signature %s is invalid', async (_, createMessage, record = RSA_RECORD, now = NOW) => {
   expect((await search(await createMessage(), record, now)).signer).toBeNull();
