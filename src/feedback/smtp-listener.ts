@@ -331,10 +331,10 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
    * another message could be sent to any return path.
    */
   function isComplaintAboutMessage({ messageRef, events, raw }: FeedbackReport): boolean {
-    if (messageRef === null || !('id' in messageRef)) return false;
+    if (messageRef === null || !('id' in messageRef) || !events.some(({ kind }) => kind === 'complaint')) return false;
     const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
     const bodyId = findReportedMessageId(returnPath, body.subarray(body.indexOf('\r\n\r\n')), clock.now());
-    return events.some(({ kind }) => kind === 'complaint') && bodyId === messageRef.id;
+    return bodyId === messageRef.id;
   }
 
   /** Starts to receive a message, which is given up if it takes capacity that others need. */
