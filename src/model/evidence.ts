@@ -1,9 +1,9 @@
 /**
- * Evidence that can lock an account. An outsider owns any number of addresses of one domain, so all recipients of an
- * organizational domain are one source of evidence, except at mailbox providers whose addresses belong to unrelated
- * people. Pure.
+ * Evidence that can lock an account. An outsider owns any number of addresses of one domain, and gets any number of names
+ * below the domain of a provider of names such as duckdns.org. So all recipients of a registered domain are one source
+ * of evidence, except at mailbox providers whose addresses belong to unrelated people. Pure.
  */
-import { getOrganizationalDomain } from './public-suffix.ts';
+import { getRegisteredDomain } from './public-suffix.ts';
 
 export type EvidenceKind = 'bounce' | 'complaint';
 
@@ -35,10 +35,10 @@ export function toComplainant(recipient: string): string {
 }
 
 /**
- * Returns the source of the evidence of a canonical recipient address: the organizational domain, or the mailbox at a
- * large mailbox provider.
+ * Returns the source of the evidence of a canonical recipient address: the registered domain, or the mailbox at a large
+ * mailbox provider.
  */
 export function toEvidenceSource(recipient: string): string {
   const domain = recipient.slice(recipient.lastIndexOf('@') + 1);
-  return SHARED_DOMAINS.has(domain) ? toComplainant(recipient) : getOrganizationalDomain(domain);
+  return SHARED_DOMAINS.has(domain) ? toComplainant(recipient) : getRegisteredDomain(domain);
 }

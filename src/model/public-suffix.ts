@@ -4,9 +4,12 @@ import { createRequire } from 'node:module';
 const require = createRequire(import.meta.url);
 
 /** Splits a host name at its public suffix. The list is loaded at the first call, because most starts do not need it. */
-export function parsePublicSuffix(host: string): ReturnType<typeof import('tldts').parse> {
+export function parsePublicSuffix(
+  host: string,
+  allowPrivateDomains: boolean = true,
+): ReturnType<typeof import('tldts').parse> {
   const { parse } = require('tldts') as typeof import('tldts');
-  return parse(host, { allowPrivateDomains: true });
+  return parse(host, { allowPrivateDomains });
 }
 
 /**
@@ -16,4 +19,9 @@ export function parsePublicSuffix(host: string): ReturnType<typeof import('tldts
  */
 export function getOrganizationalDomain(name: string): string {
   return parsePublicSuffix(name).domain ?? name;
+}
+
+/** Returns the domain that was bought at a registry. It also contains the names that a provider gives away below it. */
+export function getRegisteredDomain(name: string): string {
+  return parsePublicSuffix(name, false).domain ?? name;
 }

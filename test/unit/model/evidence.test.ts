@@ -15,7 +15,7 @@ test.each([
 test.each([
   ['rita@example.com', 'example.com'],
   ['otto+x@mail.shop.example.co.uk', 'example.co.uk'],
-  ['otto@me.github.io', 'me.github.io'],
+  ['otto@me.duckdns.org', 'duckdns.org'],
   ['otto@localhost', 'localhost'],
   ['rita+news@gmail.com', 'rita@gmail.com'],
   ['otto@gmail.com', 'otto@gmail.com'],
