@@ -243,7 +243,7 @@ export function createSendMail(
       return;
     }
     try {
-      checkFields(exchange, body, exchange.received.completedAt);
+      checkFields(exchange, body, clock.now());
     } catch (error) {
       reportError(error);
       refuseAdmitted(exchange, 'internal-error');
