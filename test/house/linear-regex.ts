@@ -26,6 +26,10 @@ export const REVIEWED_REGEXES: readonly string[] = [
   String.raw`/^-?\d+(?:\.\d+)?$/`,
   String.raw`/^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)$/`,
   '/^[!-~]+(?: [!-~]+)*$/',
+  // The classes of the two repetitions have no common character.
+  String.raw`/^[!-9;-~]+[ \t]*:/`,
+  // Each attempt ends at the next line end.
+  String.raw`/\r\n[ \t]+(?:\r\n|$)/`,
   '/(^|`)( *)postrider (?=[a-z-])/gm',
   String.raw`/[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]\p{M}*|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]]+|\p{So}/gv`,
 ];
