@@ -29,7 +29,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     effect: 'a client receives 201 for a message whose commit failed',
     file: 'src/http/send-mail.ts',
     find: "refuseAdmitted(exchange, 'not-committed', null, headers);",
-    replace: "responseWriter.sendCreated(exchange.res, '01890000-0000-7000-8000-000000000000', headers);",
+    replace: "sendCreated(exchange.res, '01890000-0000-7000-8000-000000000000', headers);",
     part: ['test/unit/http/send-mail'],
   },
   {
