@@ -337,7 +337,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/operator/audited-store.ts',
     find: 'revokeKey: (id, at) => store.revokeKey(id, at, createActor()),',
     replace: 'revokeKey: (id, at) => store.revokeKey(id, at),',
-    part: ['test/unit/operations/every-operation', 'test/contract/audit'],
+    part: ['test/unit/operator/responses', 'test/contract/audit'],
   },
   {
     name: 'secret-in-log',
