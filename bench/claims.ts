@@ -29,12 +29,12 @@ export interface ClaimRates {
 }
 
 /** Fills the database at `path` with `queuedCount` due messages. */
-export function seedQueue(path: string, queuedCount: number): void {
+export async function seedQueue(path: string, queuedCount: number): Promise<void> {
   const database = openDatabase(path);
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;
-  for (let n = 1; n <= ACCOUNT_COUNT; n += 1) operations.createAccount(`account-${n}`, NO_LIMITS, now);
+  for (let n = 1; n <= ACCOUNT_COUNT; n += 1) await operations.createAccount(`account-${n}`, NO_LIMITS, now);
   const ids = createMessageIdGenerator(null, randomUUID);
   for (let offset = 0; offset < queuedCount; offset += BATCH_SIZE) {
     const batch = Array.from({ length: Math.min(BATCH_SIZE, queuedCount - offset) }, (_, index): NewMessage => {
@@ -124,10 +124,10 @@ export function measureClaimRates(path: string, messageCount: number): ClaimRate
 }
 
 /** Fills a store. Records the rates of claims and the number of bytes that a claim writes. */
-export function benchClaims(record: (measure: string, value: number, unit: string) => void): void {
+export async function benchClaims(record: (measure: string, value: number, unit: string) => void): Promise<void> {
   const folder = createBenchFolder();
   const path = join(folder, 'postrider.db');
-  seedQueue(path, 1_000_000);
+  await seedQueue(path, 1_000_000);
   const { settledPerSecond, releasedPerSecond, writtenBytesPerMessage } = measureClaimRates(path, 50_000);
   record('claims with settlement on the embedded store, 1,000,000 queued', settledPerSecond, '/s');
   record('claims with release on the embedded store, 1,000,000 queued', releasedPerSecond, '/s');

@@ -345,7 +345,7 @@ async function benchGrowth(): Promise<void> {
     queuedCount: SEEDED_COUNT,
     suppressionCount: SEEDED_COUNT,
   };
-  seedStore(join(folder, 'data/postrider.db'), seed, showProgress);
+  await seedStore(join(folder, 'data/postrider.db'), seed, showProgress);
 
   const startedAt = performance.now();
   const fullService = await startPostrider(acceptSettings, folder);
@@ -527,7 +527,7 @@ const BENCH_FUNCTIONS: Readonly<Record<BenchPart, () => Promise<void>>> = {
   signed: benchSigned,
   latency: benchLatency,
   growth: benchGrowth,
-  claims: async () => benchClaims(recordFigure),
+  claims: () => benchClaims(recordFigure),
   idle: benchIdle,
   nodes: runNodes,
   search: () => benchSearch(recordFigure),

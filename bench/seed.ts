@@ -20,7 +20,11 @@ export interface Seed {
 }
 
 /** Fills the database at `path`. Requires that `serve` has already created the account `default` in this database. */
-export function seedStore(path: string, seed: Seed, onProgress: (done: number, total: number) => void): void {
+export async function seedStore(
+  path: string,
+  seed: Seed,
+  onProgress: (done: number, total: number) => void,
+): Promise<void> {
   const database = openDatabase(path);
   // The database is removed after the benchmark, so writes need not be durable.
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
@@ -28,8 +32,8 @@ export function seedStore(path: string, seed: Seed, onProgress: (done: number, t
   const now = Date.now() - 3_600_000;
   const rowCount = seed.accountCount + seed.messageCount + seed.suppressionCount;
   for (let n = 2; n <= seed.accountCount; n += 1) {
-    operations.createAccount(`account-${n}`, HIGH_LIMITS, now);
-    operations.addDomain(`account-${n}`, { name: `shop-${n}.example.net`, subdomains: false, keys: [] }, now);
+    await operations.createAccount(`account-${n}`, HIGH_LIMITS, now);
+    await operations.addDomain(`account-${n}`, { name: `shop-${n}.example.net`, subdomains: false, keys: [] }, now);
   }
   const ids = createMessageIdGenerator(null, randomUUID);
   const message = 'Thank you for your order. It is on its way to you.\n'.repeat(40);

@@ -554,6 +554,10 @@ export type MethodKind =
   /** A read for an operator, which may take a long time and must not delay a change. */
   | 'operator-read';
 
+export function isRead(kind: MethodKind): boolean {
+  return kind === 'read' || kind === 'operator-read';
+}
+
 /** The methods that a store implements by means of other methods. */
 export type ComposedMethod = 'watchDirectory' | 'indexMessages';
 export type MethodName = Exclude<keyof StoreMethods, ComposedMethod>;

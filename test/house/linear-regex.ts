@@ -23,6 +23,11 @@ export const EXPOSED_LAYERS: readonly string[] = [
 
 /** Expressions of another shape. In each, no text matches two repetitions, or the text is short. */
 export const REVIEWED_REGEXES: readonly string[] = [
+  String.raw`/::[a-z0-9]+(\[\])?/g`,
+  String.raw`/\$(\d+)/g`,
+  String.raw`/ FOR (NO KEY )?UPDATE( OF \w+)?( SKIP LOCKED)?/g`,
+  String.raw`/= ANY\((\?\d+)\)/g`,
+  String.raw`/\bjson_array_elements\((\?\d+)\) AS (\w+)\(value\)/g`,
   String.raw`/^-?\d+(?:\.\d+)?$/`,
   String.raw`/^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)$/`,
   '/^[!-~]+(?: [!-~]+)*$/',

@@ -127,14 +127,6 @@ export const RULES: readonly Rule[] = [
     },
   },
   {
-    name: 'a file of src, dashboard or clients begins with a comment',
-    reason: 'a reader learns purpose, guarantees and failures before the first line of code',
-    check: ({ src, clients, pages }) =>
-      [...src, ...clients, ...pages]
-        .filter((file) => !/^(#!.*\n)?\/[/*]/.test(file.text))
-        .map((file) => `${file.path} begins without a comment`),
-  },
-  {
     name: 'no vague file names',
     reason: 'a name such as utils or helpers does not describe the content, so unrelated code is added to the file',
     check: ({ allFiles }) =>

@@ -17,7 +17,7 @@ import { createEngine, type Operations } from '../../src/store/sqlite/thread.ts'
 import type { LocalAnswer, OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { createVirtualClock } from './clock.ts';
 import { createTemporaryFolder } from './folder.ts';
-import { createAttempt, createMessage, NO_LIMITS } from './messages.ts';
+import { createAttempt, createMessage } from './messages.ts';
 
 export const START = Date.UTC(2026, 0, 5);
 
@@ -53,7 +53,7 @@ export function createQueueRig(
   const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
   onTestFinished(() => database.close());
   const store: Operations = createEngine(database).operations;
-  store.createAccount('default', NO_LIMITS, START);
+  database.exec(`INSERT INTO account (name, created_at, revision) VALUES ('default', ${START}, 1)`);
   const attempts: AttemptRecord[] = [];
   const failures: string[] = [];
   const lostLeases: string[] = [];

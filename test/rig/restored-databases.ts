@@ -1,11 +1,12 @@
 /** Creates the databases that tests of `restore` replace, and reads their accounts. */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createEngine } from '../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from './folder.ts';
-import { createMessage, NO_LIMITS } from './messages.ts';
+import { createMessage } from './messages.ts';
 
 const FILE_SUFFIXES = ['', '-wal', '-shm'] as const;
 /** The accounts of a database that `createCrashedDatabase` creates. */
@@ -21,12 +22,15 @@ export async function readAccounts(path: string): Promise<readonly string[]> {
   }
 }
 
+function insertAccount(database: DatabaseSync, name: string): void {
+  database.prepare('INSERT INTO account (name, created_at, revision) VALUES (?, 1, 1)').run(name);
+}
+
 export function createDatabase(path: string, accounts: readonly string[]): void {
   const database = openDatabase(path);
-  const { operations, run } = createEngine(database);
-  for (const name of accounts) operations.createAccount(name, NO_LIMITS, 1);
+  for (const name of accounts) insertAccount(database, name);
   const messages = Array.from({ length: 50 }, () => createMessage({ message: 'x'.repeat(500) }));
-  run([{ number: 1, name: 'accept', args: [messages] }]);
+  createEngine(database).operations.accept(messages);
   database.close();
 }
 
@@ -35,11 +39,10 @@ export function createCrashedDatabase(path: string): void {
   const folder = createTemporaryFolder();
   const livePath = join(folder, 'live.db');
   const database = openDatabase(livePath);
-  const { operations, run } = createEngine(database);
-  operations.createAccount('old', NO_LIMITS, 1);
-  run([{ number: 1, name: 'accept', args: [Array.from({ length: 50 }, () => createMessage())] }]);
+  insertAccount(database, 'old');
+  createEngine(database).operations.accept(Array.from({ length: 50 }, () => createMessage()));
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
-  operations.createAccount('in-the-log', NO_LIMITS, 1);
+  insertAccount(database, 'in-the-log');
   for (const suffix of FILE_SUFFIXES) copyFileSync(livePath + suffix, path + suffix);
   database.close();
 }

@@ -19,10 +19,10 @@ import {
   NOTIFICATION_KEY_ID,
 } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
+import { SELECT_ACCOUNTS } from '../directory.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { type AcceptanceLookups, type AcceptedState, decideAcceptance } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { SELECT_ACCOUNTS } from './directory.ts';
 import { appendEvents } from './history.ts';
 import { isSubscribed, recordAcceptances, SELECT_SUBSCRIBED } from './outbox.ts';
 import {
@@ -47,7 +47,7 @@ const LOCK_ACCOUNTS: Statement = {
 // locks.
 const READ_ACCOUNTS: Statement = {
   name: 'accept_read_accounts',
-  text: `SELECT s.*, (${SELECT_SUBSCRIBED}) AS subscribed FROM (${SELECT_ACCOUNTS} WHERE a.id = ANY($1::int[])) s`,
+  text: `SELECT s.*, (${SELECT_SUBSCRIBED}) AS subscribed FROM (${SELECT_ACCOUNTS.postgres} WHERE a.id = ANY($1::int[])) s`,
 };
 const READ_KEYS: Statement = {
   name: 'accept_read_keys',

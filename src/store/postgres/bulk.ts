@@ -10,8 +10,8 @@ import {
   toBulkOutcome,
 } from '../../model/message.ts';
 import { isUuid } from '../../model/uuid.ts';
+import { auditRun } from '../audit.ts';
 import type { Store } from '../contract.ts';
-import { writeRun } from './audit.ts';
 import { lockMessages } from './message-locks.ts';
 import { changeMessageInTransaction } from './messages.ts';
 import { areMessagesStored, resendInTransaction } from './resend.ts';
@@ -38,7 +38,7 @@ export function prepareBulk(
           for (const target of step.targets) outcomes.push(await changeMessage(transaction, step, target, now));
           const doneCount = outcomes.filter(({ kind }) => kind === 'done').length;
           const refusedCount = outcomes.length - doneCount + step.refused;
-          const entry = await writeRun(transaction, actor, step, { done: doneCount, refused: refusedCount });
+          const entry = await auditRun(transaction, actor, step, { done: doneCount, refused: refusedCount });
           if (doneCount === 0) await forceDurableCommit(transaction);
           return { outcomes, entry };
         },

@@ -35,7 +35,7 @@ import {
   toSearchPath,
   VERSION_17_SETTINGS,
 } from './server-settings.ts';
-import type { Row, Session, Statement } from './session.ts';
+import { type Row, type Session, type Statement, toStatement } from './session.ts';
 import { readTlsOptions } from './tls.ts';
 
 /** The oldest supported version of the server. Older servers lack features that the schema uses. */
@@ -396,7 +396,9 @@ function wrapClient(
   return {
     ...properties,
     whenEnded,
-    async query(statement, values): Promise<readonly Row[]> {
+    dialect: 'postgres',
+    async query(sql, values = []): Promise<readonly Row[]> {
+      const statement = toStatement(sql);
       const text = statement.text + textSuffix;
       const name = usesStatementNames ? statement.name : '';
       try {

@@ -430,7 +430,7 @@ export function createPool(options: PoolOptions): Pool {
     }
   }
 
-  function query(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]> {
+  function query(statement: Statement | string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     return withRetries(async () => {
       try {
         return {
@@ -460,6 +460,7 @@ export function createPool(options: PoolOptions): Pool {
     const { slot } = connection;
     let hasTransactionEnded = false;
     const session: Transaction = {
+      dialect: 'postgres',
       slot,
       query: (statement, values) =>
         hasTransactionEnded
@@ -554,13 +555,14 @@ export function createPool(options: PoolOptions): Pool {
   }
 
   return {
+    dialect: 'postgres',
     server,
     setting: options.setting,
     requireDeclaredPooler,
     query,
     transaction: (work, stored) => withRetries(() => runOnce(work, stored)),
     connect: connections.connectAlone,
-    sync: () => forceDurableCommit({ query }),
+    sync: () => forceDurableCommit({ dialect: 'postgres', query }),
     close: connections.close,
   };
 }

@@ -10,10 +10,10 @@ import {
 } from '../../model/message.ts';
 import type { QueueStatistics } from '../../model/overview.ts';
 import { isUuid } from '../../model/uuid.ts';
+import { insertAuditEntry } from '../audit.ts';
 import type { Store } from '../contract.ts';
 import { decideOperatorChange, getMaxIdAt, type OperatorTargetState, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { writeAuditEntry } from './audit.ts';
 import { appendEvents, endMessages } from './history.ts';
 import { type Database, forceDurableCommit, type Row, type Statement, type Transaction } from './session.ts';
 
@@ -106,7 +106,7 @@ export async function changeMessageInTransaction(
     appendEvents(transaction, [
       { ...entry, id, accountId: rows.readInteger(queueRow, 'account_id'), state: to, suppresses: false },
     ]),
-    audit === null ? undefined : writeAuditEntry(transaction, audit),
+    audit === null ? undefined : insertAuditEntry(transaction, audit),
   ]);
   return { kind: 'done' };
 }

@@ -7,7 +7,7 @@
  * Therefore the new subscriptions apply to every event that is recorded after the change.
  */
 import type { State } from '../../model/message.ts';
-import { getEventBit, type ResourceEventType, type WebhookEventType } from '../../model/webhook.ts';
+import { getEventBit, type WebhookEventType } from '../../model/webhook.ts';
 import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
@@ -21,12 +21,6 @@ const INSERT_ACCEPTED: Statement = {
     SELECT 'message.accepted', account_id, id, 0, state
     FROM unnest($1::int[], $2::uuid[], $3::text[]) WITH ORDINALITY AS m(account_id, id, state, o) ORDER BY o`,
 };
-const INSERT_RESOURCE: Statement = {
-  name: 'outbox_resource',
-  text: `INSERT INTO outbox (type, account_id, at, data, webhook_id)
-    SELECT $1, $2, $3, $4, $5 FROM webhook_subscription WHERE events & $6 <> 0`,
-};
-
 /** Returns true if an endpoint subscribes to the type. `subscribedTypes` is the result of `SELECT_SUBSCRIBED`. */
 export function isSubscribed(subscribedTypes: number, type: WebhookEventType): boolean {
   return (subscribedTypes & getEventBit(type)) !== 0;
@@ -43,19 +37,6 @@ export async function recordAcceptances(
     acceptedMessages.map(({ id }) => id),
     acceptedMessages.map(({ state }) => state),
   ]);
-}
-
-/** Records an event about an object that is not a message. The endpoint `excludedWebhookId` does not receive it. */
-export async function recordResourceEvent(
-  session: Session,
-  type: ResourceEventType,
-  accountId: number,
-  at: number,
-  data: object,
-  excludedWebhookId: number | null = null,
-): Promise<void> {
-  const values = [type, accountId, at, JSON.stringify(data), excludedWebhookId, getEventBit(type)];
-  await session.query(INSERT_RESOURCE, values);
 }
 
 /**

@@ -10,9 +10,9 @@ import {
 } from '../../model/overview.ts';
 import { HOUR_MS } from '../../model/traffic.ts';
 import type { OverviewStore } from '../contract.ts';
+import { SELECT_ACCOUNTS } from '../directory.ts';
 import * as rows from '../rules/rows.ts';
 import { toWebhook } from '../rules/webhooks.ts';
-import { SELECT_ACCOUNTS } from './directory.ts';
 import type { Database, Statement } from './session.ts';
 import { SELECT_WEBHOOKS } from './webhooks.ts';
 
@@ -34,7 +34,7 @@ const SELECT_NEXT_DUE_TIME: Statement = {
 };
 const ACCOUNTS_WITH_PROBLEMS: Statement = {
   name: 'overview_accounts',
-  text: `${SELECT_ACCOUNTS} WHERE a.locked_at IS NOT NULL OR a.warning IS NOT NULL OR a.volume_expires_at BETWEEN $1 AND $2
+  text: `${SELECT_ACCOUNTS.postgres} WHERE a.locked_at IS NOT NULL OR a.warning IS NOT NULL OR a.volume_expires_at BETWEEN $1 AND $2
     OR (a.volume IS NOT NULL AND ${VOLUME_WARNING_FRACTION} * a.volume
       <= a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))
     ORDER BY a.name LIMIT $3`,

@@ -4,22 +4,22 @@
  * has its own buckets, so that nodes do not wait for each other. A batch that may change the status of an account locks
  * the row of the account, so that the evaluated sum is exact.
  */
-import { REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS, type WindowCounts } from '../../model/account.ts';
+import { REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS } from '../../model/account.ts';
 import { type EvidenceKind, toComplainant, toEvidenceSource } from '../../model/evidence.ts';
 import { buildAccountData } from '../../model/webhook-payload.ts';
+import { readWindow } from '../accounts.ts';
+import { recordResourceEvent } from '../outbox.ts';
+import { incrementRevision } from '../revision.ts';
 import {
   evaluateReputation,
   getEvidenceWindowStart,
   getLastExpiredHour,
-  getLastHourBeforeWindow,
   needsEvaluation,
   type ReputationDeltas,
   toHourSinceEpoch,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import { incrementRevision } from './directory.ts';
-import { recordResourceEvent } from './outbox.ts';
-import type { Row, Session, Statement, Transaction } from './session.ts';
+import type { Row, Statement, Transaction } from './session.ts';
 
 const ADD_COUNTS: Statement = {
   name: 'reputation_add',
@@ -30,26 +30,9 @@ const ADD_COUNTS: Statement = {
       proven_bounces = r.proven_bounces + excluded.proven_bounces,
       proven_complaints = r.proven_complaints + excluded.proven_complaints`,
 };
-const SUM_ACCOUNT: Statement = {
-  name: 'reputation_sum',
-  text: `SELECT coalesce(sum(emails), 0)::bigint AS emails, coalesce(sum(bounces), 0)::bigint AS bounces,
-      coalesce(sum(complaints), 0)::bigint AS complaints, coalesce(sum(proven_bounces), 0)::bigint AS proven_bounces,
-      coalesce(sum(proven_complaints), 0)::bigint AS proven_complaints
-    FROM reputation WHERE account_id = $1 AND hour > $2`,
-};
-const SUM_ALL_ACCOUNTS: Statement = {
-  name: 'reputation_sums',
-  text: `SELECT account_id, sum(emails)::bigint AS emails, sum(bounces)::bigint AS bounces, sum(complaints)::bigint AS complaints,
-      sum(proven_bounces)::bigint AS proven_bounces, sum(proven_complaints)::bigint AS proven_complaints
-    FROM reputation WHERE hour > $1 GROUP BY account_id`,
-};
 const DELETE_OLD_COUNTS: Statement = {
   name: 'reputation_delete_old',
   text: 'DELETE FROM reputation WHERE account_id = $1 AND hour <= $2',
-};
-const DELETE_ALL_COUNTS: Statement = {
-  name: 'reputation_delete',
-  text: 'DELETE FROM reputation WHERE account_id = $1',
 };
 const RECORD_COMPLAINT: Statement = {
   name: 'reputation_record_complaint',
@@ -80,18 +63,6 @@ const WRITE_WARNING: Statement = {
   name: 'reputation_write_warning',
   text: 'UPDATE account SET warning = $1, revision = $2 WHERE id = $3',
 };
-
-/** Returns the sums of the window that ends at `now`. */
-export async function readWindow(session: Session, accountId: number, now: number): Promise<WindowCounts> {
-  const [row = {}] = await session.query(SUM_ACCOUNT, [accountId, getLastHourBeforeWindow(now)]);
-  return rows.toWindowCounts(row);
-}
-
-/** Returns the sums of the window that ends at `now` for every account with counts in the window, by account id. */
-export async function readAllWindows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
-  const sumRows = await session.query(SUM_ALL_ACCOUNTS, [getLastHourBeforeWindow(now)]);
-  return new Map(sumRows.map((row) => [rows.readInteger(row, 'account_id'), rows.toWindowCounts(row)]));
-}
 
 /**
  * Adds the counts of a batch. Locks each account that reaches a threshold, or sets its warning. Rows are locked in the
@@ -192,12 +163,4 @@ export async function recordEvidence<Item extends Evidence>(
 
 function formatEvidenceKey(accountId: number, kind: string, source: string): string {
   return `${accountId} ${kind} ${source}`;
-}
-
-/**
- * Deletes the counts of an account, so that its window restarts. Complainants and sources of evidence are kept, so that
- * none of them counts again within the window.
- */
-export async function resetReputation(session: Session, accountId: number): Promise<void> {
-  await session.query(DELETE_ALL_COUNTS, [accountId]);
 }

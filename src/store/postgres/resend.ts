@@ -5,11 +5,11 @@
 import type { Actor } from '../../model/audit.ts';
 import { createResentEntry, type ResendRequest, type ResendResult } from '../../model/message.ts';
 import { isUuid } from '../../model/uuid.ts';
+import { insertAuditEntry } from '../audit.ts';
 import type { Store } from '../contract.ts';
 import { createResendAudit, decideResend, toResendResult } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { acceptInTransaction } from './accept.ts';
-import { writeAuditEntry } from './audit.ts';
 import { appendEvents } from './history.ts';
 import { type Database, forceDurableCommit, type Session, type Statement, type Transaction } from './session.ts';
 
@@ -54,7 +54,7 @@ export async function resendInTransaction(
   const { accountId, state } = source;
   await Promise.all([
     appendEvents(transaction, [{ ...createResentEntry(newId, now), id, accountId, state, suppresses: false }]),
-    auditEntry === null ? undefined : writeAuditEntry(transaction, auditEntry),
+    auditEntry === null ? undefined : insertAuditEntry(transaction, auditEntry),
   ]);
   return result;
 }

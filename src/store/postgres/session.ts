@@ -1,10 +1,7 @@
-/**
- * Defines the interfaces that execute statements: sessions, transactions and the pool. database.ts implements them. The
- * other files of this folder contain the SQL.
- */
+/** Defines the interfaces that execute statements: sessions, transactions and the pool. */
+import type { Row } from '../transaction.ts';
 
-/** One row. `bigint` columns are numbers, `uuid` and `text` columns are strings, and `boolean` columns are booleans. */
-export type Row = Readonly<Record<string, unknown>>;
+export { forceDurableCommit, type Row } from '../transaction.ts';
 
 /** A statement, which each connection prepares once under its name. */
 export interface Statement {
@@ -13,12 +10,26 @@ export interface Statement {
   readonly text: string;
 }
 
+/** The statements of the shared modules by their text. Their names are unique within the process. */
+const SHARED_STATEMENTS = new Map<string, Statement>();
+
+export function toStatement(statement: Statement | string): Statement {
+  if (typeof statement !== 'string') return statement;
+  let named = SHARED_STATEMENTS.get(statement);
+  if (named === undefined) {
+    named = { name: `shared_${SHARED_STATEMENTS.size}`, text: statement };
+    SHARED_STATEMENTS.set(statement, named);
+  }
+  return named;
+}
+
 export interface Session {
+  readonly dialect: 'postgres';
   /**
    * Runs a statement. Concurrent calls share a round trip (the pipeline mode of libpq), so a transaction needs one
    * round trip each time it waits for results.
    */
-  query(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]>;
+  query(statement: Statement | string, values?: readonly unknown[]): Promise<readonly Row[]>;
 }
 
 export interface Transaction extends Session {
@@ -43,21 +54,4 @@ export interface Database extends Session {
     work: (transaction: Transaction) => Promise<T>,
     checkStored?: (session: Session, value: T) => Promise<boolean>,
   ): Promise<T>;
-}
-
-// The commit of a transaction without writes does not wait for the disk or the standby, even if the transaction has an
-// id (RecordTransactionCommit in xact.c). This statement writes to the WAL but to no table, so that concurrent callers
-// do not wait for the lock of a row.
-const WRITE_WAL_MESSAGE: Statement = {
-  name: 'write_wal_message',
-  text: "SELECT pg_logical_emit_message(true, 'postrider', ''::text)",
-};
-
-/**
- * Makes the commit of the transaction wait for the disk and the synchronous standby, even if the transaction changes no
- * row. Outside a transaction, the statement is a transaction by itself. After the commit, all rows that were previously
- * read on the same connection are durable.
- */
-export async function forceDurableCommit(session: Session): Promise<void> {
-  await session.query(WRITE_WAL_MESSAGE, []);
 }

@@ -6,27 +6,22 @@
 
 import type { PostgresSetting } from '../../config/settings.ts';
 import type { Standby } from '../../model/node.ts';
-import type { Store } from '../contract.ts';
+import { isRead, type Store } from '../contract.ts';
 import { getServerTimeOverride, type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
+import { bindNouns } from '../nouns.ts';
 import { createOnDemandThread } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
-import { prepareAccounts } from './accounts.ts';
 import { prepareBulk } from './bulk.ts';
 import { prepareClaim } from './claim.ts';
 import { createPool, type Pool } from './database.ts';
-import { prepareDeliverability } from './deliverability.ts';
 import { prepareDirectory } from './directory.ts';
-import { prepareDomains } from './domains.ts';
 import { prepareFeedback } from './feedback.ts';
-import { prepareInboxRules } from './inbox-rules.ts';
 import { startIndexThread } from './index-thread.ts';
 import { prepareLeaseEnds } from './lease-ends.ts';
 import { prepareMessages } from './messages.ts';
 import { migrate, requireSameDatabase } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
-import { prepareNotifications } from './notifications.ts';
 import { reportOpeningWaits } from './opening.ts';
-import { prepareOperator } from './operator.ts';
 import { prepareOverview } from './overview.ts';
 import { ensurePartitions } from './partitions.ts';
 import { prepareResend } from './resend.ts';
@@ -35,8 +30,6 @@ import { prepareSearch, runIndexStep } from './search.ts';
 import { listServerWarnings } from './server-settings.ts';
 import type { Session } from './session.ts';
 import { readStandby, requireStandby } from './standby.ts';
-import { prepareSuppressions } from './suppressions.ts';
-import { prepareTraffic } from './traffic.ts';
 import { prepareDeliveryRecovery } from './webhook-recovery.ts';
 import { prepareWebhookWorker } from './webhook-worker.ts';
 import { prepareWebhooks } from './webhooks.ts';
@@ -92,13 +85,13 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const requireOwnStandby = async (session: Session) => {
     if (options.requireSyncStandby) await requireStandby(session, pool.server);
   };
-  const { readDomainsSince, ...domains } = prepareDomains(pool);
-  const { stopWatching, ...directory } = prepareDirectory(pool, environment, readDomainsSince);
+  const { stopWatching, ...directory } = prepareDirectory(pool, environment);
   const indexThread = createOnDemandThread(
     async () => startIndexThread({ setting, application }),
     INDEX_THREAD_IDLE_MS,
   );
   return {
+    ...bindNouns((kind, work) => (isRead(kind) ? work(pool) : pool.transaction(work))),
     accept: prepareAccept(pool, clock.monotonic, requireOwnStandby),
     claim: prepareClaim(pool),
     ...prepareLeaseEnds(pool, serverTime),
@@ -111,18 +104,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
       environment.isSimulated ? runIndexStep(pool, step) : indexThread.use((thread) => thread.runStep(step)),
     ...prepareNodes(pool, serverTime),
     ...prepareFeedback(pool),
-    ...prepareOperator(pool),
     ...prepareWebhooks(pool),
     ...prepareDeliveryRecovery(pool, serverTime),
     ...prepareWebhookWorker(pool),
-    ...prepareNotifications(pool),
-    ...prepareInboxRules(pool),
-    ...prepareTraffic(pool),
-    ...prepareDeliverability(pool),
     ...prepareOverview(pool),
-    ...prepareAccounts(pool),
-    ...prepareSuppressions(pool),
-    ...domains,
     ...directory,
     // The probe writes to the WAL and waits for its sync, as `accept` does.
     async probe() {

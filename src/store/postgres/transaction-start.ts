@@ -78,7 +78,7 @@ export function createSettingsError(server: string): StoreError {
 export async function runSingleStatement(
   connection: Connection,
   server: string,
-  statement: Statement,
+  statement: Statement | string,
   values: readonly unknown[],
   onBegun: (pid: number) => void,
 ): Promise<readonly Row[]> {

@@ -16,6 +16,7 @@ import {
   type WebhookAttempt,
 } from '../../model/webhook.ts';
 import { buildWebhookDisabledData } from '../../model/webhook-payload.ts';
+import { recordResourceEvent } from '../outbox.ts';
 import { getMinIdAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import {
@@ -34,7 +35,6 @@ import {
   toWebhook,
 } from '../rules/webhooks.ts';
 import type { DeliveryClaimLimits, WebhookWorkerStore } from '../webhook-store.ts';
-import { recordResourceEvent } from './outbox.ts';
 import { type Database, forceDurableCommit, type Row, type Statement, type Transaction } from './session.ts';
 import { LOCK_WEBHOOK, SELECT_WEBHOOKS } from './webhooks.ts';
 

@@ -11,11 +11,11 @@ import {
   type Webhook,
   type WebhookStatistics,
 } from '../../model/webhook.ts';
+import { writeAudit } from '../audit.ts';
 import { getMinIdAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { MAX_LISTED_LEASES, toDelivery, toWebhook } from '../rules/webhooks.ts';
 import type { WebhookStore } from '../webhook-store.ts';
-import { writeChange } from './audit.ts';
 import { waitForEarlierTransactions } from './outbox.ts';
 import type { Database, Row, Session, Statement, Transaction } from './session.ts';
 
@@ -172,7 +172,7 @@ export function prepareWebhooks(database: Database): WebhookStore {
       await write(transaction, before);
       const after = await findWebhook(transaction, id);
       const auditedWebhook = after === null ? null : toAuditedWebhook(after);
-      await writeChange(transaction, actor, action, formatWebhookId(id), toAuditedWebhook(before), auditedWebhook);
+      await writeAudit(transaction, actor, action, formatWebhookId(id), toAuditedWebhook(before), auditedWebhook);
       return { kind: 'done', value: after ?? before };
     });
     if (result.kind === 'done') {
@@ -215,7 +215,7 @@ export function prepareWebhooks(database: Database): WebhookStore {
         const createdWebhook = await findWebhook(transaction, rows.readInteger(inserted, 'id'));
         if (createdWebhook === null) return { kind: 'missing' } as const;
         const target = formatWebhookId(createdWebhook.id);
-        await writeChange(transaction, actor, 'webhook.create', target, null, toAuditedWebhook(createdWebhook));
+        await writeAudit(transaction, actor, 'webhook.create', target, null, toAuditedWebhook(createdWebhook));
         return { kind: 'done', value: createdWebhook } as const;
       });
       if (result.kind === 'done') {
@@ -250,7 +250,7 @@ export function prepareWebhooks(database: Database): WebhookStore {
         const data = JSON.stringify({ id: formatWebhookId(id) });
         const [row = {}] = await transaction.query(INSERT_TEST_DELIVERY, [id, deliveryId, now, data]);
         const target = formatWebhookId(id);
-        await writeChange(transaction, actor, 'webhook.test', target, null, { delivery: deliveryId });
+        await writeAudit(transaction, actor, 'webhook.test', target, null, { delivery: deliveryId });
         return { kind: 'done', value: toDelivery(row) };
       });
     },
@@ -282,7 +282,7 @@ export function prepareWebhooks(database: Database): WebhookStore {
         const [row] = replayed === undefined ? await transaction.query(SELECT_DELIVERY, [id, deliveryId]) : [replayed];
         if (row === undefined) return { kind: 'missing' };
         const target = formatWebhookId(id);
-        await writeChange(transaction, actor, 'webhook.replay', target, null, { delivery: deliveryId });
+        await writeAudit(transaction, actor, 'webhook.replay', target, null, { delivery: deliveryId });
         return { kind: 'done', value: toDelivery(row) };
       });
     },
@@ -290,7 +290,7 @@ export function prepareWebhooks(database: Database): WebhookStore {
       return database.transaction(async (transaction) => {
         if ((await findWebhook(transaction, id)) === null) return { kind: 'missing' };
         if (after === null)
-          await writeChange(transaction, actor, 'webhook.replay', formatWebhookId(id), null, selection);
+          await writeAudit(transaction, actor, 'webhook.replay', formatWebhookId(id), null, selection);
         const minId = getMinIdAt(selection.since);
         const values = [id, after ?? MIN_ID, now, limit, minId, selection.includesDelivered];
         const [row = {}] = await transaction.query(REPLAY_FOLLOWING_DELIVERIES, values);

@@ -17,11 +17,9 @@ import {
 import * as rows from '../rules/rows.ts';
 import type { Outbox } from './outbox.ts';
 
-/**
- * Creates the operations on reputations. `incrementRevision` increments the revision of the directory, so that every
- * node detects a lock within one second.
- */
-export function prepareReputation(database: DatabaseSync, incrementRevision: () => number, outbox: Outbox) {
+export function prepareReputation(database: DatabaseSync, outbox: Outbox) {
+  const updateRevision = database.prepare('UPDATE installation SET revision = revision + 1 RETURNING revision');
+  const incrementRevision = () => rows.readInteger(updateRevision.get() ?? {}, 'revision');
   const addCounts = database.prepare(
     `INSERT INTO reputation (account_id, hour, emails, bounces, complaints, proven_bounces, proven_complaints)
      VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -34,13 +32,7 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
        coalesce(sum(proven_bounces), 0) AS proven_bounces, coalesce(sum(proven_complaints), 0) AS proven_complaints
      FROM reputation WHERE account_id = ? AND hour > ?`,
   );
-  const sumAllAccounts = database.prepare(
-    `SELECT account_id, sum(emails) AS emails, sum(bounces) AS bounces, sum(complaints) AS complaints,
-       sum(proven_bounces) AS proven_bounces, sum(proven_complaints) AS proven_complaints
-     FROM reputation WHERE hour > ? GROUP BY account_id`,
-  );
   const deleteExpired = database.prepare('DELETE FROM reputation WHERE account_id = ? AND hour <= ?');
-  const deleteAll = database.prepare('DELETE FROM reputation WHERE account_id = ?');
   const insertComplainant = database.prepare(
     `INSERT INTO complainant (account_id, recipient, at) VALUES (:account, :recipient, :at)
      ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE at <= :before`,
@@ -59,14 +51,6 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
 
   function readWindow(accountId: number, now: number): WindowCounts {
     return rows.toWindowCounts(sumAccount.get(accountId, getLastHourBeforeWindow(now)) ?? {});
-  }
-
-  function readAllWindows(now: number): Map<number, WindowCounts> {
-    return new Map(
-      sumAllAccounts
-        .all(getLastHourBeforeWindow(now))
-        .map((row) => [rows.readInteger(row, 'account_id'), rows.toWindowCounts(row)]),
-    );
   }
 
   /** Adds counts to the current hour. Locks the account or sets its warning if the account reaches a threshold. */
@@ -117,13 +101,5 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
     return insertEvidence.run({ account: accountId, kind, source, at, before }).changes > 0;
   }
 
-  /**
-   * Restarts the window after an unlock. Recipients and sources that have already counted in the window are not counted
-   * again.
-   */
-  function resetWindow(accountId: number): void {
-    deleteAll.run(accountId);
-  }
-
-  return { addToReputation, recordComplaint, recordEvidence, readWindow, readAllWindows, resetWindow };
+  return { addToReputation, recordComplaint, recordEvidence };
 }

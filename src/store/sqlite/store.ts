@@ -200,7 +200,7 @@ export interface StoreThread {
   call<Name extends OperationName>(
     name: Name,
     ...args: Parameters<Operations[Name]>
-  ): Promise<ReturnType<Operations[Name]>>;
+  ): Promise<Awaited<ReturnType<Operations[Name]>>>;
   /** Resolves if the thread ends before it is closed. */
   readonly failed: Promise<StoreError>;
   /** Returns the current fault of the files, or null. */
@@ -330,7 +330,7 @@ export async function startInCallerThread(
   return {
     async call(name, ...args) {
       if (isClosed) throw new StoreError('the store is closed.');
-      const [reply] = guardedDatabase.answer([{ number: 0, name, args }]);
+      const [reply] = await guardedDatabase.answer([{ number: 0, name, args }]);
       if (reply === undefined) throw new StoreError('the store did not respond.');
       if (!reply.ok) throw new StoreError(reply.error);
       return reply.value as never;

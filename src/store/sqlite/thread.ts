@@ -14,37 +14,31 @@ import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { DirectoryChanges } from '../../model/account.ts';
 import type { SettleResult } from '../../model/message.ts';
 import type { PackedReports } from '../../model/packed-reports.ts';
-import { METHODS, type MethodKind, type MethodName, type StoreMethods } from '../contract.ts';
+import { isRead, METHODS, type MethodKind, type MethodName, type StoreMethods } from '../contract.ts';
+import { readDirectorySince } from '../directory.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
+import { bindNouns, type NounMethod } from '../nouns.ts';
 import type { PackedSettlement } from '../rules/messages.ts';
 import type { BuiltStep, IndexChange, IndexStep } from '../search/index-step.ts';
 import { lowerThreadPriority } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
-import { prepareAccounts } from './accounts.ts';
 import { prepareAudit } from './audit.ts';
 import { prepareBulk } from './bulk.ts';
 import { prepareClaim } from './claim.ts';
-import { prepareDeliverability } from './deliverability.ts';
-import { prepareDirectory } from './directory.ts';
-import { prepareDomains } from './domains.ts';
+import { createSqliteTransaction } from './driver.ts';
 import { getSystemErrorCode, toStoreError } from './fault.ts';
 import { prepareFeedback } from './feedback.ts';
 import { readFileIdentity } from './files.ts';
-import { prepareInboxRules } from './inbox-rules.ts';
 import { prepareLeaseEnds } from './lease-ends.ts';
 import { prepareMessages } from './messages.ts';
 import { prepareNodes } from './nodes.ts';
-import { prepareNotifications } from './notifications.ts';
-import { prepareOperator } from './operator.ts';
 import { type Outbox, prepareOutbox } from './outbox.ts';
 import { prepareOverview } from './overview.ts';
 import { prepareReputation } from './reputation.ts';
 import { prepareResend } from './resend.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, prepareSearchIndex } from './search.ts';
-import { prepareSuppressions } from './suppressions.ts';
-import { prepareTraffic } from './traffic.ts';
 import { prepareDeliveryRecovery } from './webhook-recovery.ts';
 import { prepareWebhooks } from './webhooks.ts';
 
@@ -87,7 +81,7 @@ export function serveThread(
   if (hasLowPriority) lowerThreadPriority();
   const timer = setInterval(guardedDatabase.checkFiles, FILES_CHECK_INTERVAL_MS);
 
-  port.on('message', (first: Call | null) => {
+  port.on('message', async (first: Call | null) => {
     const calls: Call[] = [];
     let isClosing = first === null;
     if (first !== null) calls.push(first);
@@ -97,7 +91,7 @@ export function serveThread(
       if (nextCall.message === null) isClosing = true;
       else calls.push(nextCall.message);
     }
-    port.postMessage(guardedDatabase.answer(calls));
+    port.postMessage(await guardedDatabase.answer(calls));
     if (!isClosing) return;
     clearInterval(timer);
     guardedDatabase.close();
@@ -128,8 +122,8 @@ export type TextReply =
   | { readonly number: number; readonly ok: false; readonly error: string };
 
 export interface GuardedDatabase {
-  /** Runs the calls and answers each of them. The writes run first, in one transaction. Never throws. */
-  answer(calls: readonly Call[]): readonly TextReply[];
+  /** Runs the calls and answers each of them. The writes run first, in one transaction. Never rejects. */
+  answer(calls: readonly Call[]): Promise<readonly TextReply[]>;
   /**
    * Checks the database files. If one of the calls is a change, `answer` also checks the files before it returns the
    * replies.
@@ -173,14 +167,14 @@ export function openGuardedDatabase({
     return { number, ok: false, error: new StoreError(`${reason}. ${remedy}`) };
   };
 
-  function answerCalls(calls: readonly Call[]): readonly Reply[] {
+  async function answerCalls(calls: readonly Call[]): Promise<readonly Reply[]> {
     /** The call numbers (`number`) of the calls that must fail during a fault. */
     const changeNumbers = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
     // If a fault is already known, these calls fail and write nothing.
     const knownFault = changeNumbers.size === 0 ? null : fault;
     const allowedCalls = knownFault === null ? calls : calls.filter(({ number }) => !changeNumbers.has(number));
     const refusedCalls = knownFault === null ? [] : calls.filter(({ number }) => changeNumbers.has(number));
-    const results = engine.run(allowedCalls);
+    const results = await engine.run(allowedCalls);
     if (changeNumbers.size > 0) checkFiles();
     const laterFault = knownFault ?? fault;
     const checkedResults =
@@ -193,8 +187,8 @@ export function openGuardedDatabase({
   }
 
   return {
-    answer: (calls) =>
-      answerCalls(calls).map((reply) =>
+    answer: async (calls) =>
+      (await answerCalls(calls)).map((reply) =>
         reply.ok ? reply : { ...reply, error: toStoreError(reply.error, path).message },
       ),
     checkFiles,
@@ -293,14 +287,16 @@ type SynchronousMethod<Method> = Method extends (...args: infer Args) => Promise
  * The operations of the thread: the methods of the contract, and the steps of methods that consist of several
  * operations. Here, `settle` takes packed settlements, and `recordPackedFeedback` returns its results as one text.
  */
-export type Operations = {
-  readonly [Name in Exclude<MethodName, 'settle' | 'recordPackedFeedback'>]: SynchronousMethod<StoreMethods[Name]>;
+export type Operations = Pick<StoreMethods, NounMethod> & {
+  readonly [Name in Exclude<MethodName, NounMethod | 'settle' | 'recordPackedFeedback'>]: SynchronousMethod<
+    StoreMethods[Name]
+  >;
 } & {
   settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
   /** Returns the results (`FeedbackResult`) as JSON. */
   recordPackedFeedback(batch: PackedReports): string;
   /** Returns the changes after `revision`, or null if there are none. */
-  readDirectorySince(revision: number): DirectoryChanges | null;
+  readDirectorySince(revision: number): Promise<DirectoryChanges | null>;
   buildIndex(step: IndexStep): BuiltStep;
   changeIndex(change: IndexChange): void;
 };
@@ -321,11 +317,6 @@ const INTERNAL_KINDS = { readDirectorySince: 'read', buildIndex: 'operator-read'
 
 const OPERATION_KINDS: Readonly<Record<OperationName, MethodKind>> = { ...METHODS, ...INTERNAL_KINDS };
 
-function isRead(name: OperationName): boolean {
-  const kind = OPERATION_KINDS[name];
-  return kind === 'read' || kind === 'operator-read';
-}
-
 /**
  * Returns true for an operation whose success guarantees that data is stored. Such an operation must fail if the files
  * were removed or replaced.
@@ -337,9 +328,8 @@ export function requiresFiles(name: OperationName): boolean {
 function prepareOperations(database: DatabaseSync, monotonic: () => number, outbox: Outbox): Operations {
   const audit = prepareAudit(database);
   const updateProbe = database.prepare('UPDATE installation SET probed_at = probed_at + 1');
-  const directory = prepareDirectory(database, (revision) => domains.readDomainsSince(revision));
-  const domains = prepareDomains(database, directory.incrementRevision, audit, outbox);
-  const reputation = prepareReputation(database, directory.incrementRevision, outbox);
+  const transaction = createSqliteTransaction(database);
+  const reputation = prepareReputation(database, outbox);
   const accept = prepareAccept(database, outbox);
   const messages = prepareMessages(database, audit, outbox);
   const resend = prepareResend(database, accept, audit, outbox);
@@ -348,11 +338,8 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     claim: prepareClaim(database, outbox),
     ...prepareLeaseEnds(database, reputation, outbox),
     ...prepareRetention(database, outbox),
-    ...prepareAccounts(database, directory.incrementRevision, audit, reputation, outbox),
-    ...prepareSuppressions(database, audit, outbox),
-    ...domains,
-    readDirectorySince: directory.readChangesSince,
-    findKeys: directory.findKeys,
+    ...bindNouns((_kind, work) => work(transaction)),
+    readDirectorySince: (revision) => readDirectorySince(transaction, revision),
     ...messages,
     ...resend,
     ...prepareBulk(database, { ...messages, ...resend }, audit),
@@ -360,13 +347,8 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     ...prepareSearchIndex(database),
     ...prepareNodes(database),
     ...prepareFeedback(database, reputation, outbox),
-    ...prepareOperator(database, audit),
     ...prepareWebhooks(database, audit, outbox),
-    ...prepareNotifications(database),
-    ...prepareInboxRules(database, audit),
     ...prepareDeliveryRecovery(database),
-    ...prepareTraffic(database),
-    ...prepareDeliverability(database),
     ...prepareOverview(database),
     probe: (): void => {
       updateProbe.run();
@@ -376,8 +358,22 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
 
 export interface Engine {
   readonly operations: Operations;
-  /** Runs the calls and answers each of them. The writes run first, in one transaction. Never throws. */
-  run(calls: readonly Call[]): Reply[];
+  /**
+   * Runs the calls after those of earlier groups, and answers each of them. The writes run first, in one transaction.
+   * Never rejects.
+   */
+  run(calls: readonly Call[]): Promise<Reply[]>;
+}
+
+/** Rejects if an operation waits for more than statements, because the transaction would stay open meanwhile. */
+async function requireMicrotasks(result: Promise<unknown>): Promise<unknown> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const immediate = setImmediate(() => reject(new Error('an operation of the store waited for an event')));
+  try {
+    return await Promise.race([result, promise]);
+  } finally {
+    clearImmediate(immediate);
+  }
 }
 
 /**
@@ -388,30 +384,34 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
   const outbox = prepareOutbox(database);
   const operations = prepareOperations(database, monotonic, outbox);
 
-  function runOperation(call: Call): Reply {
+  let lastGroup: Promise<unknown> = Promise.resolve();
+
+  async function runOperation(call: Call): Promise<Reply> {
     try {
       const operation = operations[call.name] as (...args: readonly unknown[]) => unknown;
-      return { number: call.number, ok: true, value: operation(...call.args) };
+      const result = operation(...call.args);
+      const value = result instanceof Promise ? await requireMicrotasks(result) : result;
+      return { number: call.number, ok: true, value };
     } catch (error) {
       return { number: call.number, ok: false, error };
     }
   }
 
-  function runInSavepoint(call: Call): Reply {
+  async function runInSavepoint(call: Call): Promise<Reply> {
     database.exec('SAVEPOINT operation');
-    const reply = runOperation(call);
+    const reply = await runOperation(call);
     if (!reply.ok && database.isTransaction) database.exec('ROLLBACK TO operation');
     if (database.isTransaction) database.exec('RELEASE operation');
     return reply;
   }
 
-  function commit(calls: readonly Call[]): Reply[] {
+  async function commit(calls: readonly Call[]): Promise<Reply[]> {
     try {
       database.exec('BEGIN IMMEDIATE');
       outbox.reset();
       const replies: Reply[] = [];
       for (const call of calls) {
-        const reply = runInSavepoint(call);
+        const reply = await runInSavepoint(call);
         replies.push(reply);
         // On a full disk or an I/O error, SQLite rolls back the whole transaction, including the earlier operations.
         if (!database.isTransaction) throw reply.ok ? new Error('the transaction was lost') : reply.error;
@@ -424,12 +424,21 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
     }
   }
 
+  async function runGroup(calls: readonly Call[]): Promise<Reply[]> {
+    const writes = calls.filter(({ name }) => !isRead(OPERATION_KINDS[name]));
+    const reads = calls.filter(({ name }) => isRead(OPERATION_KINDS[name]));
+    const replies = writes.length === 0 ? [] : await commit(writes);
+    for (const read of reads) replies.push(await runOperation(read));
+    return replies;
+  }
+
   return {
     operations,
     run(calls) {
-      const writes = calls.filter(({ name }) => !isRead(name));
-      const reads = calls.filter(({ name }) => isRead(name));
-      return [...(writes.length === 0 ? [] : commit(writes)), ...reads.map(runOperation)];
+      // A second group must wait, because its statements would run in the transaction of the first one.
+      const group = lastGroup.then(() => runGroup(calls));
+      lastGroup = group;
+      return group;
     },
   };
 }

@@ -19,7 +19,7 @@ function openAndExit(path: string, isLocked: boolean): DatabaseSync {
   database.prepare = (sql) => {
     const statement = prepare(sql);
     // The statements of listAccounts and readQueueStatistics.
-    if (!sql.includes('FROM account ORDER BY name') && !sql.includes('INDEXED BY mail_request_due WHERE'))
+    if (!sql.includes('FROM account a ORDER BY a.name') && !sql.includes('INDEXED BY mail_request_due WHERE'))
       return statement;
     const [runAll, runGet] = [statement.all.bind(statement), statement.get.bind(statement)];
     statement.all = () => {

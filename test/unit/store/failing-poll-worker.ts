@@ -14,9 +14,9 @@ function openWithFailingPoll(path: string, isLocked: boolean): DatabaseSync {
   database.prepare = (sql) => {
     const statement = prepare(sql);
     if (sql !== 'SELECT revision FROM installation') return statement;
-    const runGet = statement.get.bind(statement);
-    statement.get = () => {
-      if (!existsSync(`${path}-fail`)) return runGet();
+    const runAll = statement.all.bind(statement);
+    statement.all = () => {
+      if (!existsSync(`${path}-fail`)) return runAll();
       rmSync(`${path}-fail`);
       throw Object.assign(new Error('disk I/O error'), { errcode: 10 });
     };

@@ -17,12 +17,12 @@ const NEWEST_VERSION = listSchemaFiles(SCHEMA_FOLDER, 'sqlite').length;
 
 const readVersion = (database: DatabaseSync) => database.prepare('PRAGMA user_version').get()?.user_version;
 
-test('every migration is applied to a new file, and only the owner can read the file and its folder', () => {
+test('every migration is applied to a new file, and only the owner can read the file and its folder', async () => {
   const path = join(createTemporaryFolder(), 'deep/data/postrider.db');
   const database = openDatabase(path);
   onTestFinished(() => database.close());
   expect(readVersion(database)).toBe(NEWEST_VERSION);
-  expect(createEngine(database).operations.listAccounts()).toEqual([]);
+  expect(await createEngine(database).operations.listAccounts()).toEqual([]);
   expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
   expect((statSync(join(path, '..')).mode & 0o777).toString(8)).toBe('700');
 });
@@ -70,10 +70,10 @@ function createOlderDatabase(): string {
   return path;
 }
 
-test('an upgrade runs only the migrations that the database does not have', () => {
+test('an upgrade runs only the migrations that the database does not have', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const olderDatabase = openDatabase(path);
-  createEngine(olderDatabase).operations.createAccount('default', NO_LIMITS, 1);
+  await createEngine(olderDatabase).operations.createAccount('default', NO_LIMITS, 1);
   olderDatabase.close();
   const folder = createSchemaFolder('sqlite', 'ALTER TABLE account ADD COLUMN more TEXT');
   const database = openDatabase(path, false, folder);

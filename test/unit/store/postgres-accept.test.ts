@@ -4,7 +4,7 @@ import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { prepareAccept } from '../../../src/store/postgres/accept.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
-import type { Database, Statement } from '../../../src/store/postgres/session.ts';
+import { type Database, type Statement, toStatement } from '../../../src/store/postgres/session.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
@@ -29,6 +29,7 @@ async function openInterceptedStore(
   });
   const statementNames: string[] = [];
   const database: Database = {
+    dialect: 'postgres',
     query: pool.query,
     transaction: (work, stored) =>
       pool.transaction((transaction) => {
@@ -38,7 +39,9 @@ async function openInterceptedStore(
         return work({
           // The slot differs from those of the store's connections, because `beforeStatement` waits for the store.
           slot: transaction.slot + 10_000,
-          query(statement, values) {
+          dialect: 'postgres',
+          query(sql, values) {
+            const statement = toStatement(sql);
             statementNames.push(statement.name);
             const result = previousStatement
               .catch(() => undefined)

@@ -153,14 +153,14 @@ test.each([
 );
 
 test('if an earlier transaction does not end, a change fails with a one-line error, which states that the change is recorded', async () => {
-  const busyClient = { query: async () => [{ transaction: '3/7' }] };
+  const busyClient = { dialect: 'postgres', query: async () => [{ transaction: '3/7' }] } as const;
   await expect(
     waitForEarlierTransactions(busyClient, 'the change of endpoint wh_1 (rotate)', 'then rotate again'),
   ).rejects.toThrow(
     /^the change of endpoint wh_1 \(rotate\) is recorded, but [^\n]* still running after 30 s\. [^\n]* then rotate again\.$/,
   );
   await expect(
-    waitForEarlierTransactions({ query: async () => [] }, 'the change', 'then repeat it'),
+    waitForEarlierTransactions({ dialect: 'postgres', query: async () => [] }, 'the change', 'then repeat it'),
   ).resolves.toBeUndefined();
 });
 

@@ -35,14 +35,14 @@ test('the connection of a thread syncs every commit', () => {
   expect(connections.map((connection) => connection.prepare('PRAGMA synchronous').get())).toEqual([{ synchronous: 2 }]);
 });
 
-test('a failed write is rolled back completely, and the other writes of its group are committed', () => {
+test('a failed write is rolled back completely, and the other writes of its group are committed', async () => {
   const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
   onTestFinished(() => database.close());
   const { operations, run } = createEngine(database);
-  operations.createAccount('shop', NO_LIMITS, 1);
+  await operations.createAccount('shop', NO_LIMITS, 1);
   const [storedMessage, newMessage, otherMessage] = [createMessage(), createMessage(), createMessage()];
   operations.accept([storedMessage]);
-  const replies = run([
+  const replies = await run([
     { number: 1, name: 'accept', args: [[newMessage, storedMessage]] },
     { number: 2, name: 'accept', args: [[otherMessage]] },
   ]);
@@ -54,6 +54,21 @@ test('a failed write is rolled back completely, and the other writes of its grou
     undefined,
     otherMessage.id,
   ]);
+});
+
+test('an operation that waits for more than statements fails, and a second group waits for the first one', async () => {
+  const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
+  onTestFinished(() => database.close());
+  const { operations, run } = createEngine(database);
+  Object.assign(operations, { probe: () => new Promise((resolve) => setTimeout(resolve, 1)) });
+  const message = createMessage();
+  const groups = await Promise.all([
+    run([{ number: 1, name: 'probe', args: [] }]),
+    run([{ number: 2, name: 'createAccount', args: ['shop', NO_LIMITS, 1] }]),
+    run([{ number: 3, name: 'accept', args: [[message]] }]),
+  ]);
+  expect(groups.flat().map(({ ok }) => ok)).toEqual([false, true, true]);
+  expect(operations.findMessage(message.id)?.id).toBe(message.id);
 });
 
 test('the end of the writer thread is reported, every call rejects, and closing releases the lock', async () => {

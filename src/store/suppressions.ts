@@ -1,0 +1,229 @@
+/** Stores the suppression lists: one list for each account, and the list of account 0 for the whole service (`*`). */
+import type { ChangeResult } from '../model/account.ts';
+import { type Actor, type ImportStep, toAuditedRemoval, toAuditedSuppressions } from '../model/audit.ts';
+import type {
+  ListedSuppression,
+  ListName,
+  ProviderRemoval,
+  Suppression,
+  SuppressionSearch,
+} from '../model/suppression.ts';
+import { auditImport, writeAudit } from './audit.ts';
+import { recordSuppressionEvents } from './outbox.ts';
+import { toSeq } from './rules/messages.ts';
+import * as rows from './rules/rows.ts';
+import { forceDurableCommit, type Transaction } from './transaction.ts';
+
+const SERVICE_LIST_ID = 0;
+const ROWS_PER_STATEMENT = 10_000;
+/** A prefix with this character appended is greater than every text that begins with the prefix. */
+const PREFIX_END = '\u{10FFFF}';
+/** A text with this character appended is greater than the text, and less than every longer text that begins with it. */
+const TEXT_END = '\u0001';
+
+/**
+ * What differs: the text after the last @ as in the index suppression_domain (a quoted local part may contain an @), the
+ * choice of the index, and the key of a message.
+ */
+const DIALECTS = {
+  sqlite: {
+    domain: "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)",
+    byAddress: 'INDEXED BY suppression_account',
+    byDomain: 'INDEXED BY suppression_domain',
+    messageKey: 'seq',
+    toMessageKey: toSeq,
+  },
+  postgres: {
+    domain: "split_part(recipient, '@', -1)",
+    byAddress: '',
+    byDomain: '',
+    messageKey: 'id',
+    toMessageKey: (id: string) => id,
+  },
+} as const;
+const SELECT_ENTRIES = 'SELECT recipient, reason, source, at FROM suppression';
+
+async function findListId(tx: Transaction, name: ListName): Promise<number | null> {
+  if (name === '*') return SERVICE_LIST_ID;
+  const [row] = await tx.query('SELECT id FROM account WHERE name = $1', [name]);
+  return row === undefined ? null : rows.readInteger(row, 'id');
+}
+
+/** Returns the number of new entries. If an address occurs several times, its first entry is stored. */
+async function addEntries(
+  tx: Transaction,
+  listId: number,
+  entries: readonly Suppression[],
+  actor: Actor | undefined,
+): Promise<number> {
+  // Sorted, so that the indexes are written sequentially and imports cannot deadlock.
+  const firstEntries = new Map(entries.toReversed().map((entry) => [entry.address, entry]));
+  const sorted = [...firstEntries.values()].toSorted((a, b) => (a.address < b.address ? -1 : 1));
+  let addedCount = 0;
+  for (let offset = 0; offset < sorted.length; offset += ROWS_PER_STATEMENT) {
+    const added = await tx.query(
+      `INSERT INTO suppression (recipient, account_id, reason, source, at)
+       SELECT s.value->>'address', $1::int, s.value->>'reason', s.value->>'source', (s.value->>'at')::bigint
+       FROM json_array_elements($2::json) AS s(value) WHERE true
+       ON CONFLICT DO NOTHING RETURNING recipient, reason, source, at`,
+      [listId, JSON.stringify(sorted.slice(offset, offset + ROWS_PER_STATEMENT))],
+    );
+    addedCount += added.length;
+    const addedEntries = added.map(rows.toSuppression);
+    await recordSuppressionEvents(
+      tx,
+      'suppression.added',
+      listId,
+      addedEntries.map((entry) => ({ ...entry, eventAt: actor?.at ?? entry.at })),
+    );
+  }
+  // Entries that other transactions have added must be durable before the caller reports them.
+  if (addedCount === 0) await forceDurableCommit(tx);
+  return addedCount;
+}
+
+export async function addSuppressions(
+  tx: Transaction,
+  name: ListName,
+  entries: readonly Suppression[],
+  actor?: Actor,
+): Promise<ChangeResult<number>> {
+  const listId = await findListId(tx, name);
+  if (listId === null) return { kind: 'missing' };
+  const added = await addEntries(tx, listId, entries, actor);
+  await writeAudit(tx, actor, 'suppression.add', name, null, toAuditedSuppressions(added, entries));
+  return { kind: 'done', value: added };
+}
+
+export async function importSuppressions(
+  tx: Transaction,
+  name: ListName,
+  entries: readonly Suppression[],
+  step: ImportStep,
+  actor?: Actor,
+): Promise<ChangeResult<{ readonly added: number; readonly entry: number | null }>> {
+  const listId = await findListId(tx, name);
+  if (listId === null) return { kind: 'missing' };
+  const added = await addEntries(tx, listId, entries, actor);
+  return { kind: 'done', value: { added, entry: await auditImport(tx, actor, name, step, added) } };
+}
+
+export async function removeSuppression(
+  tx: Transaction,
+  name: ListName,
+  address: string,
+  providerRemoval?: ProviderRemoval,
+  actor?: Actor,
+): Promise<ChangeResult<boolean>> {
+  const listId = await findListId(tx, name);
+  if (listId === null) return { kind: 'missing' };
+  const [row] = await tx.query(
+    'DELETE FROM suppression WHERE recipient = $1 AND account_id = $2 RETURNING recipient, reason, source, at',
+    [address, listId],
+  );
+  if (row === undefined) await forceDurableCommit(tx);
+  else {
+    const entry = rows.toSuppression(row);
+    await recordSuppressionEvents(tx, 'suppression.removed', listId, [{ ...entry, eventAt: actor?.at ?? entry.at }]);
+  }
+  if (row !== undefined || providerRemoval?.removed === true)
+    await writeAudit(tx, actor, 'suppression.remove', name, toAuditedRemoval(address, providerRemoval), null);
+  return { kind: 'done', value: row !== undefined };
+}
+
+export async function listSuppressions(
+  tx: Transaction,
+  name: ListName,
+  after: string | null,
+  limit: number,
+): Promise<ChangeResult<readonly Suppression[]>> {
+  return searchSuppressions(tx, name, { of: 'address', prefix: '' }, after, limit);
+}
+
+export async function searchSuppressions(
+  tx: Transaction,
+  name: ListName,
+  { of, prefix }: SuppressionSearch,
+  after: string | null,
+  limit: number,
+): Promise<ChangeResult<readonly Suppression[]>> {
+  const listId = await findListId(tx, name);
+  if (listId === null) return { kind: 'missing' };
+  const found = await (of === 'address' ? selectByAddress : selectByDomain)(tx, listId, prefix, after, limit);
+  return { kind: 'done', value: found.map(rows.toSuppression) };
+}
+
+/** The range starts at the greater of the prefix and the cursor, so that no row of an earlier page is read. */
+function selectByAddress(tx: Transaction, listId: number, prefix: string, after: string | null, limit: number) {
+  return tx.query(
+    `${SELECT_ENTRIES} ${DIALECTS[tx.dialect].byAddress}
+     WHERE account_id = $1 AND recipient >= greatest($2::text COLLATE "C", $3::text COLLATE "C") AND recipient < $4
+       AND recipient <> $3 ORDER BY recipient LIMIT $5`,
+    [listId, prefix, after ?? '', prefix + PREFIX_END, limit],
+  );
+}
+
+/**
+ * The rest of the cursor's domain and the later domains are two statements. For a comparison of row values, SQLite would
+ * use the index only for the account.
+ */
+async function selectByDomain(
+  tx: Transaction,
+  listId: number,
+  prefix: string,
+  after: string | null,
+  limit: number,
+): Promise<readonly rows.Row[]> {
+  const { domain, byDomain } = DIALECTS[tx.dialect];
+  const cursorDomain = after?.slice(after.lastIndexOf('@') + 1);
+  const ofCursor =
+    after === null
+      ? []
+      : await tx.query(
+          `${SELECT_ENTRIES} ${byDomain} WHERE account_id = $1 AND ${domain} = $2 AND recipient > $3
+           ORDER BY recipient LIMIT $4`,
+          [listId, cursorDomain, after, limit],
+        );
+  const later = await tx.query(
+    `${SELECT_ENTRIES} ${byDomain} WHERE account_id = $1 AND ${domain} >= $2 AND ${domain} < $3
+     ORDER BY ${domain}, recipient LIMIT $4`,
+    [
+      listId,
+      cursorDomain === undefined ? prefix : cursorDomain + TEXT_END,
+      prefix + PREFIX_END,
+      limit - ofCursor.length,
+    ],
+  );
+  return [...ofCursor, ...later];
+}
+
+export async function findSuppression(tx: Transaction, address: string): Promise<readonly ListedSuppression[]> {
+  const found = await tx.query(
+    `SELECT s.recipient, s.reason, s.source, s.at, coalesce(a.name, '*') AS list
+     FROM suppression s LEFT JOIN account a ON a.id = s.account_id WHERE s.recipient = $1 ORDER BY s.account_id`,
+    [address],
+  );
+  return found.map((row) => ({ ...rows.toSuppression(row), list: rows.readText(row, 'list') }));
+}
+
+export async function findSuppressed(tx: Transaction, addresses: readonly string[]): Promise<readonly string[]> {
+  const found = await tx.query('SELECT DISTINCT recipient FROM suppression WHERE recipient = ANY($1::text[])', [
+    addresses,
+  ]);
+  return found.map((row) => rows.readText(row, 'recipient'));
+}
+
+export async function checkSuppression(
+  tx: Transaction,
+  batch: readonly { readonly id: string }[],
+): Promise<readonly boolean[]> {
+  const { messageKey, toMessageKey } = DIALECTS[tx.dialect];
+  const keys = batch.map(({ id }) => toMessageKey(id));
+  const unsuppressed = await tx.query(
+    `SELECT m.${messageKey} AS key FROM mail_request m WHERE m.${messageKey} = ANY($1::uuid[]) AND NOT EXISTS (
+       SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
+    [keys],
+  );
+  const unsuppressedKeys = new Set(unsuppressed.map(({ key }) => key));
+  return keys.map((key) => unsuppressedKeys.has(key));
+}
