@@ -7,6 +7,7 @@
  * prove a final result, such as a delay, changes no state and is added to the history.
  */
 import { parseAddress, toCanonicalAddress } from './address.ts';
+import type { EvidenceKind } from './evidence.ts';
 import { type Failure, MAX_DIAGNOSTIC_LENGTH, type RecordedFailure } from './failure.ts';
 import { isAllowedTransition, type State } from './message.ts';
 
@@ -45,6 +46,8 @@ type FeedbackChange =
       readonly suppress: FeedbackSuppression | null;
       /** False if the report never counts towards the account's reputation. */
       readonly countsForReputation: boolean;
+      /** What the report proves about the account if it is authenticated, whatever the state of the message. */
+      readonly evidence: EvidenceKind | null;
       readonly detail: string;
       /** The failure of a bounce, or null. */
       readonly failure: RecordedFailure | null;
@@ -64,6 +67,7 @@ type FeedbackChange =
       readonly suppress: FeedbackSuppression | null;
       /** False if the report never counts towards the account's reputation. */
       readonly countsForReputation: boolean;
+      readonly evidence: EvidenceKind | null;
     }
   /** A provider event about an address that is not the recipient of the message. It changes nothing. */
   | { readonly kind: 'other-recipient' }
@@ -214,11 +218,22 @@ function decideStateChange(
   // The provider's suppression list contains recipients of other programs too, so an entry in this list does not count
   // towards the account's reputation.
   const countsForReputation = suppress !== 'provider';
+  const evidence = to === 'complained' ? 'complaint' : suppress === 'bounce' ? 'bounce' : null;
   if (isAllowedTransition(state, to, 'feedback'))
-    return { kind: 'change', to, verb, suppress: applicableSuppression, countsForReputation, detail, failure };
+    return {
+      kind: 'change',
+      to,
+      verb,
+      suppress: applicableSuppression,
+      countsForReputation,
+      evidence,
+      detail,
+      failure,
+    };
   const suppresses =
     SUPPRESSING_STATES[to].includes(state) || (to === 'bounced' && suppressesBouncedRecipient(message, suppress));
-  return createHistoryEntry(verb, detail, failure, suppresses ? applicableSuppression : null, countsForReputation);
+  const entry = createHistoryEntry(verb, detail, failure, suppresses ? applicableSuppression : null);
+  return { ...entry, countsForReputation, evidence };
 }
 
 /**
@@ -258,9 +273,8 @@ function createHistoryEntry(
   detail: string,
   failure: RecordedFailure | null,
   suppress: FeedbackSuppression | null = null,
-  countsForReputation: boolean = suppress === 'bounce' || suppress === 'complaint',
-): FeedbackChange {
-  return { kind: 'history-entry', verb, detail, failure, suppress, countsForReputation };
+): Extract<FeedbackChange, { kind: 'history-entry' }> {
+  return { kind: 'history-entry', verb, detail, failure, suppress, countsForReputation: false, evidence: null };
 }
 
 function decideWithoutRecipientEvent(events: readonly FeedbackEvent[]): FeedbackChange {

@@ -290,6 +290,26 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await readSuppressions(store)).toHaveLength(new Set(recipients).size);
   });
 
+  test.each<[string, FeedbackEvent, readonly string[]]>([
+    ['complaints', COMPLAINT, createRecipients(DOMAINS)],
+    ['bounces', HARD_BOUNCE, createRecipients(TEN_DOMAINS)],
+  ])(
+    '%s that outsiders report first lock the account as soon as a provider reports them, once',
+    async (_, event, recipients) => {
+      const store = await openWithAccounts();
+      const provider = { source: 'postmark', isProviderEvent: true } as const;
+      for (const [index, to] of recipients.entries()) {
+        const message = await storeDeliveredMessage(store, to);
+        expect(await report(store, message, event)).toMatchObject({ kind: 'applied' });
+        expect(await readLock(store)).toBeNull();
+        expect(await report(store, message, event, provider)).toMatchObject({ kind: 'recorded' });
+        expect((await readLock(store)) === null).toBe(index < recipients.length - 1);
+        expect(await report(store, message, event, provider)).toEqual({ kind: 'repeated' });
+      }
+      expect(await readCounts(store)).toMatchObject({ emails: recipients.length });
+    },
+  );
+
   const readLock = async (store: Store) => (await store.listAccounts())[0]?.locked ?? null;
   const DAY_MS = 86_400_000;
 

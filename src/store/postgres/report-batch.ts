@@ -356,8 +356,8 @@ async function suppressRecipients(transaction: Transaction, effects: readonly Ef
 }
 
 /**
- * Adds the effects that count towards the reputation (`countsTowardReputation`) to `deltas`. Complainants are locked in
- * the same order on every node.
+ * Adds the effects that count towards the reputation (`countsTowardReputation`), or are evidence, to `deltas`.
+ * Complainants are locked in the same order on every node.
  */
 async function countReputation(
   transaction: Transaction,
@@ -366,26 +366,31 @@ async function countReputation(
   deltas: ReputationDeltas,
 ): Promise<void> {
   const countedEffects = effects
-    .filter((effect) => countsTowardReputation(effect.decision, suppressingEffects.has(effect)))
-    .map((effect) => ({ effect, key: `${effect.decision.accountId} ${toComplainant(effect.recipient)}` }));
+    .map((effect) => ({
+      effect,
+      isCounted: countsTowardReputation(effect.decision, suppressingEffects.has(effect)),
+      key: `${effect.decision.accountId} ${toComplainant(effect.recipient)}`,
+    }))
+    .filter(({ effect, isCounted }) => isCounted || effect.decision.evidence !== null);
   countedEffects.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
-  const newEvidence = new Map<Effect, Evidence>();
-  for (const { effect } of countedEffects) {
-    const { accountId, reputationState } = effect.decision;
+  const newEffects = new Set<Effect>();
+  const evidence = new Map<Effect, Evidence>();
+  for (const { effect, isCounted } of countedEffects) {
+    const { accountId, reputationState, evidence: kind } = effect.decision;
     const { recipient, at } = effect;
     const isNew =
       reputationState === 'complained'
-        ? await recordComplaint(transaction, accountId, recipient, at)
+        ? isCounted && (await recordComplaint(transaction, accountId, recipient, at))
         : suppressingEffects.has(effect);
-    const kind = reputationState === 'complained' ? 'complaint' : 'bounce';
-    if (isNew) newEvidence.set(effect, { accountId, kind, recipient, at });
+    if (isNew) newEffects.add(effect);
+    if (kind !== null) evidence.set(effect, { accountId, kind, recipient, at });
   }
-  const authenticated = [...newEvidence].flatMap(([{ decision }, item]) => (decision.isAuthenticated ? [item] : []));
-  const proven: ReadonlySet<Evidence> = await recordEvidence(transaction, authenticated);
-  for (const { effect } of countedEffects) {
+  const proven: ReadonlySet<Evidence> = await recordEvidence(transaction, [...evidence.values()]);
+  for (const { effect, isCounted } of countedEffects) {
     const { accountId, from, reputationState } = effect.decision;
-    const item = newEvidence.get(effect);
+    const item = evidence.get(effect);
     const isProven = item !== undefined && proven.has(item);
-    deltas.add(accountId, from, reputationState, { isNew: item !== undefined, isProven }, effect.at);
+    const isNew = newEffects.has(effect);
+    deltas.add(accountId, from, reputationState, { isNew, isProven, isCounted }, effect.at);
   }
 }

@@ -3,6 +3,7 @@
  * recipient is suppressed, and whether the report counts towards the account's reputation. The functions have no side
  * effects.
  */
+import type { EvidenceKind } from '../../model/evidence.ts';
 import type { RecordedFailure } from '../../model/failure.ts';
 import {
   decideFeedbackChange,
@@ -46,6 +47,8 @@ export interface HistorySummary {
   readonly isConfirmed: boolean;
   readonly hasHardFailure: boolean;
   readonly hasReportedBounce: boolean;
+  /** The kinds of evidence of authenticated reports. Each counts toward a lock once. */
+  readonly provenKinds: readonly EvidenceKind[];
   /** The reports in the history by `formatReport`, at most `MAX_REPORTS`. */
   readonly reports: readonly string[];
 }
@@ -58,6 +61,10 @@ export const MAX_REPORTS = 20;
 
 /** The bits of the column `facts` of a message. */
 const FACTS = { mayHaveBeenSent: 1, isConfirmed: 2, hasHardFailure: 4, hasReportedBounce: 8 } as const;
+const PROVEN_FACTS: readonly (readonly [EvidenceKind, number])[] = [
+  ['bounce', 16],
+  ['complaint', 32],
+];
 
 /** Converts the columns `facts` and `reports` of a message. */
 export function toHistorySummary(facts: number, reports: string | null): HistorySummary {
@@ -66,6 +73,7 @@ export function toHistorySummary(facts: number, reports: string | null): History
     isConfirmed: (facts & FACTS.isConfirmed) !== 0,
     hasHardFailure: (facts & FACTS.hasHardFailure) !== 0,
     hasReportedBounce: (facts & FACTS.hasReportedBounce) !== 0,
+    provenKinds: PROVEN_FACTS.flatMap(([kind, bit]) => ((facts & bit) === 0 ? [] : kind)),
     reports: reports === null ? [] : reports.split('\n'),
   };
 }
@@ -81,6 +89,8 @@ export interface AppendedEntry extends Omit<HistoryEntry, 'attempt'> {
    * address to which the recipient forwards.
    */
   readonly concernsOther?: boolean;
+  /** Set for a report that counts toward a lock. */
+  readonly evidence?: EvidenceKind | null;
 }
 
 /**
@@ -93,8 +103,9 @@ export function getFacts({
   attempt,
   isUnanswered = false,
   concernsOther = false,
+  evidence = null,
 }: AppendedEntry): number {
-  let facts = 0;
+  let facts = PROVEN_FACTS.find(([kind]) => kind === evidence)?.[1] ?? 0;
   if (isUnanswered || LOST_LEASE_VERBS.includes(verb)) facts |= FACTS.mayHaveBeenSent;
   if (verb === CONFIRMED_VERB) facts |= FACTS.isConfirmed;
   if (failure?.class === 'hard' && !concernsOther) facts |= FACTS.hasHardFailure;
@@ -144,7 +155,7 @@ const LOST_LEASE_VERBS: readonly string[] = [
   RECORDED_EVENTS['message.uncertain'].verb,
 ];
 
-type ReportEntry = EntryWithoutAttempt & Pick<AppendedEntry, 'concernsOther'>;
+type ReportEntry = EntryWithoutAttempt & Pick<AppendedEntry, 'concernsOther' | 'evidence'>;
 
 /** The decision to write a report into the history of a message. */
 export interface RecordDecision {
@@ -162,8 +173,11 @@ export interface RecordDecision {
   /** The state that determines how the reputation counts the report. */
   readonly reputationState: 'bounced' | 'complained';
   readonly reputationRule: 'always' | 'if-suppressed' | 'never';
-  /** True if nobody else than a provider could have sent the report. Other reports cannot lock the account. */
-  readonly isAuthenticated: boolean;
+  /**
+   * What counts toward a lock, whether or not earlier reports of outsiders said the same: nobody else than a provider
+   * could have sent the report, and it is the first one of its kind about the message.
+   */
+  readonly evidence: EvidenceKind | null;
   /**
    * Returns the result of the report. `suppressed` is true if this report added the recipient to the suppression list.
    */
@@ -232,6 +246,8 @@ export function decideFeedback(
   const change = decideFeedbackChange({ state: from, to, isTest, ...summary }, report.events, isProviderEvent);
   const isFull = summary.reports.length >= MAX_REPORTS;
   const isAuthenticated = report.source !== 'smtp' || report.feedbackLoop !== undefined;
+  const findEvidence = (kind: EvidenceKind | null) =>
+    kind !== null && isAuthenticated && isCounted && !summary.provenKinds.includes(kind) ? kind : null;
   switch (change.kind) {
     case 'other-recipient':
       return createDecisionWithoutChange(report, UNRELATED);
@@ -245,19 +261,22 @@ export function decideFeedback(
     case 'history-entry': {
       const { verb, failure, countsForReputation } = change;
       const suppress = isSuppressed ? null : change.suppress;
+      const evidence = findEvidence(change.evidence);
+      const hasEffect = suppress !== null || evidence !== null;
       const formattedReport = formatReport(verb, failure);
       const isRepeated = summary.reports.includes(formattedReport) || (verb === DELIVERY_VERB && summary.isConfirmed);
       const entry: ReportEntry = {
         ...createHistoryEntry(report, verb, change.detail, failure),
         concernsOther: change.suppress === null,
+        evidence,
       };
-      if (suppress === null && isRepeated) return createDecisionWithoutChange(report, { kind: 'repeated' });
-      if (suppress === null && isFull) return { kind: 'count', id, facts: getFacts(entry) };
+      if (!hasEffect && isRepeated) return createDecisionWithoutChange(report, { kind: 'repeated' });
+      if (!hasEffect && isFull) return { kind: 'count', id, facts: getFacts(entry) };
       return {
-        ...{ kind: 'record', id, accountId, from, isAuthenticated, suppress, newState: null },
+        ...{ kind: 'record', id, accountId, from, evidence, suppress, newState: null },
         entries: [entry],
         addedReport: isRepeated || isFull ? null : formattedReport,
-        reputationState: suppress === 'complaint' ? 'complained' : 'bounced',
+        reputationState: (suppress ?? evidence) === 'complaint' ? 'complained' : 'bounced',
         reputationRule: countsForReputation && isCounted ? 'if-suppressed' : 'never',
         createResult: (suppressed) => ({ kind: 'recorded', id, verb, suppressed, failure }),
       };
@@ -265,14 +284,16 @@ export function decideFeedback(
     case 'change': {
       const { to: newState, suppress, detail, failure, countsForReputation } = change;
       const formattedReport = formatReport(change.verb, failure);
+      const evidence = findEvidence(change.evidence);
       return {
-        ...{ kind: 'record', id, accountId, from, isAuthenticated, suppress },
+        ...{ kind: 'record', id, accountId, from, evidence, suppress },
         addedReport: isFull || summary.reports.includes(formattedReport) ? null : formattedReport,
         newState: requireTransition(from, newState, 'feedback'),
         entries: [
           {
             ...createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure),
             concernsOther: suppress === null,
+            evidence,
           },
         ],
         reputationState: newState,
@@ -287,6 +308,7 @@ export function decideFeedback(
       const { to: newState, detail } = change;
       const confirmationEntry = createHistoryEntry(report, CONFIRMED_VERB, detail, null);
       const uncountedMembers = {
+        evidence: null,
         suppress: null,
         addedReport: null,
         reputationState: 'bounced',
@@ -294,20 +316,11 @@ export function decideFeedback(
       } as const;
       if (newState === null)
         return {
-          ...{
-            kind: 'record',
-            id,
-            accountId,
-            from,
-            isAuthenticated,
-            newState,
-            entries: [confirmationEntry],
-            ...uncountedMembers,
-          },
+          ...{ kind: 'record', id, accountId, from, newState, entries: [confirmationEntry], ...uncountedMembers },
           createResult: () => ({ kind: 'confirmed', id, accountId, recipient: to, sender, detail }),
         };
       return {
-        ...{ kind: 'record', id, accountId, from, isAuthenticated, ...uncountedMembers },
+        ...{ kind: 'record', id, accountId, from, ...uncountedMembers },
         newState: requireTransition(from, newState, 'feedback'),
         entries: [
           createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail, null),
@@ -327,10 +340,7 @@ export function decideFeedback(
  * message is added. A report that adds only a history entry is added if it suppressed the recipient.
  * `getReputationDelta` (model/account.ts) determines the counts.
  */
-export function countsTowardReputation(
-  { reputationRule }: Pick<RecordDecision, 'reputationRule'>,
-  suppressed: boolean,
-): boolean {
+export function countsTowardReputation({ reputationRule }: RecordDecision, suppressed: boolean): boolean {
   return reputationRule === 'always' || (reputationRule === 'if-suppressed' && suppressed);
 }
 

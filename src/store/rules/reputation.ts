@@ -41,8 +41,8 @@ export function getEvidenceWindowStart(at: number): number {
  * Returns false if the batch cannot change the account's status. Delivered messages alone cannot lock an account, but
  * can end a warning.
  */
-export function needsEvaluation({ bounces, complaints }: ReputationDelta, isWarned: boolean): boolean {
-  return bounces > 0 || complaints > 0 || isWarned;
+export function needsEvaluation({ emails: _, ...bad }: ReputationDelta, isWarned: boolean): boolean {
+  return isWarned || Object.values(bad).some((count) => count > 0);
 }
 
 export type ReputationDecision =
@@ -80,17 +80,22 @@ export class ReputationDeltas {
 
   /**
    * Adds a change of a message's state at `at`, or a late report about the message. `getReputationDelta`
-   * (model/account.ts) determines the counts. `isProven` is true for the first authenticated evidence of a source.
+   * (model/account.ts) determines the counts. `isProven` is true for the first authenticated evidence of a source,
+   * `isCounted` is false for evidence about what an earlier report has counted.
    */
   add(
     accountId: number,
     from: State,
     to: State,
-    { isNew, isProven }: { readonly isNew: boolean; readonly isProven: boolean },
+    {
+      isNew,
+      isProven,
+      isCounted = true,
+    }: { readonly isNew: boolean; readonly isProven: boolean; readonly isCounted?: boolean },
     at: number,
   ): void {
-    const addedCounts = getReputationDelta(from, to, isNew);
-    if (addedCounts === null) return;
+    const addedCounts = (isCounted ? getReputationDelta(from, to, isNew) : null) ?? NO_COUNTS;
+    if (addedCounts === NO_COUNTS && !isProven) return;
     const delta = this.#byAccount.get(accountId) ?? { ...NO_COUNTS, at };
     this.#byAccount.set(accountId, delta);
     delta.emails += addedCounts.emails;

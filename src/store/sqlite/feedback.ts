@@ -229,14 +229,16 @@ export function prepareFeedback(
           const entry = { address: rows.readText(row, 'recipient'), reason: decision.suppress, source: decision.id };
           outbox.recordSuppression('suppression.added', decision.accountId, at, entry);
         }
-        if (countsTowardReputation(decision, isNewSuppression)) {
-          const { accountId, from, reputationState, isAuthenticated } = decision;
+        const isCounted = countsTowardReputation(decision, isNewSuppression);
+        const { accountId, from, reputationState, evidence } = decision;
+        if (isCounted || evidence !== null) {
           const recipient = rows.readText(row, 'recipient');
-          const isComplaint = reputationState === 'complained';
-          const isNew = isComplaint ? recordComplaint(accountId, recipient, at) : isNewSuppression;
-          const kind = isComplaint ? 'complaint' : 'bounce';
-          const isProven = isNew && isAuthenticated && recordEvidence(accountId, kind, recipient, at);
-          deltas.add(accountId, from, reputationState, { isNew, isProven }, at);
+          const isNew =
+            reputationState === 'complained'
+              ? isCounted && recordComplaint(accountId, recipient, at)
+              : isNewSuppression;
+          const isProven = evidence !== null && recordEvidence(accountId, evidence, recipient, at);
+          deltas.add(accountId, from, reputationState, { isNew, isProven, isCounted }, at);
         }
         return decision.createResult(isNewSuppression);
       }

@@ -51,6 +51,7 @@ test('a permanent bounce about a missing mailbox ends a delivered message as bou
   expect(decide('delivered', [createBounce()])).toEqual({
     kind: 'change',
     to: 'bounced',
+    evidence: 'bounce',
     verb: 'bounce-reported',
     suppress: 'bounce',
     countsForReputation: true,
