@@ -85,9 +85,11 @@ export function createEventListener(parts: EventListenerParts): EventListener {
       onError('provider events', error);
       return { status: 500, message: 'an internal error occurred; send the request again' };
     });
-    void server.capacity.trackStep(result, (content) => {
-      if (content !== null) server.send(request, response, createAnswer(content));
-    });
+    server.capacity
+      .trackStep(result, (content) => {
+        if (content !== null) server.send(request, response, createAnswer(content));
+      })
+      .catch((error: unknown) => onError('provider events', error));
   }
 
   async function answer(request: IncomingMessage): Promise<HttpResponse | null> {

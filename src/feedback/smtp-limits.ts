@@ -1,7 +1,7 @@
 /**
- * Limits of messages per second of the feedback listener per peer, per return path and in total, counted at DATA. A peer
- * is an IPv4 address or an IPv6 /64 network, because the owner of one address of a /64 owns the whole network. The limits
- * are high, because a relay or a large provider sends all its reports from few addresses.
+ * Limits of messages per second of the feedback listener per peer and per return path, counted at DATA, and of what it
+ * stores for the operator. A peer is an IPv4 address or an IPv6 /64 network, because the owner of one address of a /64
+ * owns the whole network. The limits are high, because a large provider sends all its reports from few addresses.
  */
 import { toPeerNetwork } from '../model/address.ts';
 import type { FeedbackRecipient } from './recipient.ts';
@@ -13,12 +13,15 @@ interface Rate {
 
 /** Rate limit for all messages of one peer. */
 export const PEER_MESSAGE_RATE: Rate = { burst: 500, perSecond: 50 };
-/**
- * Rate limits for messages to `postmaster` and `abuse`, from one peer and in total. Any client can send such messages,
- * and each message is stored.
- */
+/** Rate limit for the messages of one peer to `postmaster` and `abuse`, which any client can send. */
 export const PEER_ROLE_MESSAGE_RATE: Rate = { burst: 60, perSecond: 1 };
-export const TOTAL_ROLE_MESSAGE_RATE: Rate = { burst: 300, perSecond: 5 };
+/**
+ * Rate limits for messages to `postmaster` and `abuse` that name no message of this installation, so that they are
+ * stored for the operator: of all peers together, and beyond that of each network, so that nobody is refused for what
+ * other networks send.
+ */
+export const STORED_MESSAGE_RATE: Rate = { burst: 300, perSecond: 5 };
+export const NETWORK_STORED_MESSAGE_RATE: Rate = { burst: 10, perSecond: 1 / 60 };
 /**
  * Rate limit for the messages to one return path. Everyone who received the message knows its return path, and its
  * servers send a delay notice every few hours.
@@ -38,13 +41,19 @@ export interface PeerLimits {
   allowsMessage(address: string, recipient: AcceptedRecipient | null, now: number): boolean;
   /** Returns the result of `allowsMessage`. If the result is true, also consumes the tokens of the message. */
   consumeMessageTokens(address: string, recipient: AcceptedRecipient, now: number): boolean;
+  /**
+   * Consumes the token of a received message to a role mailbox: that of the message that it names by `id`, or that of
+   * storing it. Returns false if there is none.
+   */
+  consumeReportToken(address: string, id: string | null, now: number): boolean;
 }
 
 /** Creates the limits of one listener. */
 export function createPeerLimits(): PeerLimits {
   const peerBuckets = createBuckets(PEER_MESSAGE_RATE);
   const peerRoleBuckets = createBuckets(PEER_ROLE_MESSAGE_RATE);
-  const totalRoleBuckets = createBuckets(TOTAL_ROLE_MESSAGE_RATE);
+  const storedBuckets = createBuckets(STORED_MESSAGE_RATE);
+  const networkStoredBuckets = createBuckets(NETWORK_STORED_MESSAGE_RATE);
   const returnPathBuckets = createBuckets(RETURN_PATH_MESSAGE_RATE);
 
   /** Returns the buckets from which a message takes a token, with their keys. */
@@ -61,9 +70,14 @@ export function createPeerLimits(): PeerLimits {
         return [
           [peerBuckets, peer],
           [peerRoleBuckets, peer],
-          [totalRoleBuckets, ''],
         ];
     }
+  }
+
+  function consumeFirst(buckets: ReturnType<typeof listBuckets>, now: number): boolean {
+    const [bucket, key] = buckets.find(([candidate, name]) => candidate.countTokens(name, now) >= 1) ?? [];
+    bucket?.consumeToken(key ?? '', now);
+    return bucket !== undefined;
   }
 
   const hasTokens = (buckets: ReturnType<typeof listBuckets>, now: number): boolean =>
@@ -77,7 +91,22 @@ export function createPeerLimits(): PeerLimits {
       for (const [bucket, key] of buckets) bucket.consumeToken(key, now);
       return true;
     },
+    consumeReportToken: (address, id, now) =>
+      consumeFirst(
+        id === null
+          ? [
+              [storedBuckets, ''],
+              [networkStoredBuckets, toWideNetwork(address)],
+            ]
+          : [[returnPathBuckets, id]],
+        now,
+      ),
   };
+}
+
+/** Returns the /24 network of an IPv4 address, or the /48 network of an IPv6 address: what one site has. */
+function toWideNetwork(address: string): string {
+  return toPeerNetwork(address).split(/[.:]/, 3).join(' ');
 }
 
 interface Buckets {

@@ -23,6 +23,7 @@ import {
   type CapacityLimits,
   CHECK_INTERVAL_MS,
 } from '../http/capacity.ts';
+import type { SignerResult } from '../message/dkim-verification.ts';
 import { toPeerNetwork } from '../model/address.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
@@ -84,6 +85,7 @@ type FeedbackRefusal =
   | 'too-many-commands'
   | 'too-fast'
   | 'too-busy'
+  | 'dkim-lookup'
   | 'not-settled'
   | 'store';
 
@@ -99,8 +101,8 @@ export interface SmtpListenerParts {
   /** Returns true for the address of a proxy that sends the header of the PROXY protocol. */
   readonly isTrustedProxy: (address: string) => boolean;
   readonly reader: Pick<ReportReader, 'read'>;
-  /** Resolves to the domain of a feedback loop that signed the message (message/dkim-verification.ts), or to null. */
-  readonly findFeedbackLoop: (message: Buffer) => Promise<string | null>;
+  /** Finds the domain of a feedback loop that signed the message (message/dkim-verification.ts). */
+  readonly findFeedbackLoop: (message: Buffer) => Promise<SignerResult>;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
   readonly onError: (operation: string, error: unknown) => void;
@@ -316,8 +318,19 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       // A person's answer to the return path of a message is no report.
       if (events.length === 0 && messageRef !== null) return null;
       const report = createSmtpReport({ raw: content, events, messageRef, from }, returnPath, clock.now());
-      const feedbackLoop = isComplaintAboutMessage(report) ? await findFeedbackLoop(content) : null;
-      const recordResult = await recordReport(feedbackLoop === null ? report : { ...report, feedbackLoop });
+      const reportedId = report.messageRef !== null && 'id' in report.messageRef ? report.messageRef.id : null;
+      if (messageRef === null && !limits.consumeReportToken(address, reportedId, clock.now())) {
+        publishRefusal('too-fast');
+        return createReplyError(451, 'too many messages for this mailbox, try again later');
+      }
+      const signer = isComplaintAboutMessage(report) ? await findFeedbackLoop(content) : NO_SIGNER;
+      if (signer.kind === 'lookup-failed') {
+        publishRefusal('dkim-lookup');
+        return createReplyError(451, 'the DKIM key of the report cannot be looked up now, try again later');
+      }
+      const recordResult = await recordReport(
+        signer.kind === 'signed' ? { ...report, feedbackLoop: signer.domain } : report,
+      );
       if (recordResult !== 'not-yet') return null;
       publishRefusal('not-settled');
       return createReplyError(451, 'the outcome of the reported message is not recorded yet, try again later');
@@ -540,6 +553,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
 }
 
 const ignoreCall = (): void => undefined;
+const NO_SIGNER: SignerResult = { kind: 'unsigned' };
 const BUSY_REPLY = '421 4.3.2 too busy, try again later';
 
 const REFUSAL_REASONS = { expired: 'expired-return-path', unknown: 'unknown-recipient', relay: 'relay' } as const;

@@ -172,9 +172,10 @@ export function createThreadReader<Job, Value>({
     }
     currentJob = job;
     cancelIdleTimeout();
-    thread ??= startThread();
-    const usedThread = thread;
+    let usedThread: ReaderThread;
     try {
+      thread ??= startThread();
+      usedThread = thread;
       await usedThread.ready;
     } catch (error) {
       if (currentJob !== job) return;

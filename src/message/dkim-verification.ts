@@ -23,29 +23,41 @@ const REQUIRED_FIELDS: readonly string[] = ['from', 'content-type', 'content-tra
 export interface SignerSearch {
   /** The domains whose signatures are verified, in lower-case A-labels. Other domains are not looked up. */
   readonly domains: ReadonlySet<string>;
-  /** Resolves to the TXT records of a name, or to no records if there are none or the lookup fails. */
-  readonly lookUpTxt: (name: string) => Promise<readonly string[]>;
+  readonly lookUpTxt: (
+    name: string,
+  ) => Promise<{ readonly kind: 'found'; readonly values: readonly string[] } | { readonly kind: 'none' | 'failed' }>;
   /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
-/** Resolves to the domain of the first valid signature, or to null. At most three signatures are tried. */
-export async function findSigner(data: Buffer, { domains, lookUpTxt, now }: SignerSearch): Promise<string | null> {
+/** `lookup-failed`: no signature is known to be valid, but one may be as soon as its key is found. */
+export type SignerResult =
+  | { readonly kind: 'signed'; readonly domain: string }
+  | { readonly kind: 'unsigned' }
+  | { readonly kind: 'lookup-failed' };
+
+/** Finds the first valid signature. At most three signatures are tried. */
+export async function findSigner(data: Buffer, { domains, lookUpTxt, now }: SignerSearch): Promise<SignerResult> {
+  let result: SignerResult = { kind: 'unsigned' };
   const headerEnd = data.indexOf('\r\n\r\n');
-  if (headerEnd < 0) return null;
+  if (headerEnd < 0) return result;
   const fields = splitFields(data.toString('latin1', 0, headerEnd + 2));
-  if (!fields.every(({ text }) => FIELD.test(text) && !BLANK_LINE.test(text))) return null;
+  if (!fields.every(({ text }) => FIELD.test(text) && !BLANK_LINE.test(text))) return result;
   const signatures = fields.flatMap((field) => {
     const signature = field.name === 'dkim-signature' ? readSignature(field.text, now) : null;
     return signature !== null && domains.has(signature.domain) ? [signature] : [];
   });
   for (const signature of signatures.slice(0, MAX_SIGNATURES)) {
     if (!coversRequiredFields(fields, signature)) continue;
-    const records = await lookUpTxt(`${signature.selector}._domainkey.${signature.domain}`);
-    const key = readKey(records[0] ?? '', signature);
-    if (key !== null && isValid(signature, key, fields, data, headerEnd + 4)) return signature.domain;
+    const lookup = await lookUpTxt(`${signature.selector}._domainkey.${signature.domain}`);
+    if (lookup.kind === 'failed') result = { kind: 'lookup-failed' };
+    // Section 3.6.2.2 leaves undefined which of several records counts. Other records may stand beside the key.
+    const records = lookup.kind === 'found' ? lookup.values : [];
+    const key = records.map((record) => readKey(record, signature)).find((candidate) => candidate !== null);
+    if (key !== undefined && isValid(signature, key, fields, data, headerEnd + 4))
+      return { kind: 'signed', domain: signature.domain };
   }
-  return null;
+  return result;
 }
 
 type HeaderFields = ReturnType<typeof splitFields>;

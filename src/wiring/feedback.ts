@@ -11,6 +11,7 @@ import { bind } from '../http/bind.ts';
 import { FailureCounts } from '../http/failure-counts.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import { createTrustedProxies, getClientAddress } from '../http/trusted-proxies.ts';
+import type { SignerResult } from '../message/dkim-verification.ts';
 import type { Publish } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
 import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
@@ -121,18 +122,14 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     return formatHostPort(boundAddress);
   }
 
-  async function createLoopSearch(): Promise<(message: Buffer) => Promise<string | null>> {
+  async function createLoopSearch(): Promise<(message: Buffer) => Promise<SignerResult>> {
     const domains = new Set(settings.feedbackLoops);
-    if (domains.size === 0) return async () => null;
+    if (domains.size === 0) return async () => ({ kind: 'unsigned' });
     const [{ createResolver }, { findSigner }] = await Promise.all([
       import('../domains/dns.ts'),
       import('../message/dkim-verification.ts'),
     ]);
-    const resolver = createResolver(settings.dns);
-    const lookUpTxt = async (name: string) => {
-      const lookup = await resolver.lookUpTxt(name);
-      return lookup.kind === 'found' ? lookup.values : [];
-    };
+    const { lookUpTxt } = createResolver(settings.dns);
     return (message) => findSigner(message, { domains, lookUpTxt, now: clock.now() });
   }
 

@@ -83,6 +83,18 @@ test('waiting reports are bounded in number and bytes, and a read above these li
   expect(await otherReader.read(BOUNCE)).toMatchObject({ kind: 'read' });
 });
 
+test('a report is refused if its thread cannot be started, and the next one is read', async () => {
+  let isBroken = true;
+  const prepareThread = () => {
+    if (isBroken) throw new Error('no thread');
+  };
+  const reader = createReportReader({ clock: systemClock, prepareThread, onError: () => undefined });
+  onTestFinished(() => reader.close());
+  await expect(reader.read(BOUNCE)).rejects.toThrow('no thread');
+  isBroken = false;
+  expect(await reader.read(BOUNCE)).toMatchObject({ kind: 'read', events: [{ kind: 'bounce' }] });
+});
+
 test('the default thread reads a report', async () => {
   const reader = createReportReader({ clock: systemClock, prepareThread: () => undefined, onError: () => undefined });
   onTestFinished(() => reader.close());

@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import {
   createPeerLimits,
+  NETWORK_STORED_MESSAGE_RATE,
   PEER_MESSAGE_RATE,
   PEER_ROLE_MESSAGE_RATE,
   RETURN_PATH_MESSAGE_RATE,
-  TOTAL_ROLE_MESSAGE_RATE,
+  STORED_MESSAGE_RATE,
 } from '../../../src/feedback/smtp-limits.ts';
 import { toPeerNetwork } from '../../../src/model/address.ts';
 
@@ -58,18 +59,29 @@ test('an IPv6 /64 network has the limits of one address', () => {
   );
 });
 
-test('role mailboxes have a limit per peer and in total, without effect on return paths', () => {
+test('role mailboxes have a limit per peer, which the messages of other peers do not lower', () => {
   const limits = createPeerLimits();
   const countAccepted = (address: string, now: number) =>
-    Array.from({ length: 1_000 }, () => limits.consumeMessageTokens(address, ROLE, now)).filter(Boolean).length;
-  expect(countAccepted('192.0.2.1', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
-  expect(countAccepted('192.0.2.2', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
-  let acceptedTotal = 2 * PEER_ROLE_MESSAGE_RATE.burst;
-  for (let n = 3; n < 20; n += 1) acceptedTotal += countAccepted(`192.0.2.${n}`, 0);
-  expect(acceptedTotal).toBe(TOTAL_ROLE_MESSAGE_RATE.burst);
-  expect(limits.consumeMessageTokens('192.0.2.99', createReturnPath(), 0)).toBe(true);
-  expect(limits.allowsMessage('192.0.2.99', ROLE, 0)).toBe(false);
-  expect(limits.allowsMessage('192.0.2.99', ROLE, 1_000)).toBe(true);
+    Array.from({ length: 100 }, () => limits.consumeMessageTokens(address, ROLE, now)).filter(Boolean).length;
+  for (let n = 1; n < 20; n += 1) expect(countAccepted(`192.0.2.${n}`, 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
+  expect(limits.consumeMessageTokens('192.0.2.1', createReturnPath(), 0)).toBe(true);
+  expect(limits.allowsMessage('192.0.2.1', ROLE, 0)).toBe(false);
+  expect(limits.allowsMessage('192.0.2.1', ROLE, 1_000)).toBe(true);
+});
+
+test('what is stored is limited in total, a network that sent little is never refused, and reports about a message are not counted', () => {
+  const limits = createPeerLimits();
+  const countStored = (createAddress: (n: number) => string, now = 0) =>
+    Array.from({ length: 1_000 }, (_, n) => limits.consumeReportToken(createAddress(n), null, now)).filter(Boolean)
+      .length;
+  const networkBurst = NETWORK_STORED_MESSAGE_RATE.burst;
+  expect(countStored((n) => `192.0.2.${n % 256}`)).toBe(STORED_MESSAGE_RATE.burst + networkBurst);
+  expect(countStored((n) => `2001:db8:1:${n.toString(16)}::1`)).toBe(networkBurst);
+  expect(countStored(() => '198.51.100.1')).toBe(networkBurst);
+  expect(countStored(() => '198.51.100.1', 1_000)).toBe(STORED_MESSAGE_RATE.perSecond);
+  expect(limits.consumeReportToken('192.0.2.1', 'a', 0)).toBe(true);
+  for (let n = 0; n < RETURN_PATH_MESSAGE_RATE.burst; n += 1) limits.consumeReportToken(`203.0.113.${n}`, 'a', 0);
+  expect(limits.consumeReportToken('192.0.2.1', 'a', 0)).toBe(false);
 });
 
 test('a return path has a limit for all peers together, without effect on other return paths', () => {

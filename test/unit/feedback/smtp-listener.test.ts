@@ -13,6 +13,7 @@ import {
   MAX_ENVELOPE_COMMANDS,
   MAX_MESSAGE_BYTES,
   PROXY_HEADER_TIMEOUT_MS,
+  type SmtpListenerParts,
 } from '../../../src/feedback/smtp-listener.ts';
 import { bind } from '../../../src/http/bind.ts';
 import type { CapacityLimits } from '../../../src/http/capacity.ts';
@@ -61,7 +62,7 @@ async function startRig(
     reader: givenReader,
     onRefusal = () => undefined,
     trustedProxy = null,
-    findFeedbackLoop = async () => null,
+    findFeedbackLoop = async () => ({ kind: 'unsigned' }),
     capacity = {},
   }: {
     readonly clock?: MonotonicClock;
@@ -69,7 +70,7 @@ async function startRig(
     /** Runs before the listener sends the reply to a refused peer. */
     readonly onRefusal?: () => void;
     readonly trustedProxy?: string | null;
-    readonly findFeedbackLoop?: (message: Buffer) => Promise<string | null>;
+    readonly findFeedbackLoop?: SmtpListenerParts['findFeedbackLoop'];
     readonly capacity?: Partial<CapacityLimits>;
   } = {},
 ): Promise<Rig> {
@@ -168,7 +169,7 @@ describe('accepted recipients', () => {
     const checkedMessages: string[] = [];
     const findFeedbackLoop = async (message: Buffer) => {
       checkedMessages.push(message.toString());
-      return 'fbl.example';
+      return { kind: 'signed', domain: 'fbl.example' } as const;
     };
     const { openClient, reports } = await startRig(undefined, null, { findFeedbackLoop });
     const peer = await openClient();
@@ -185,6 +186,15 @@ describe('accepted recipients', () => {
     ]);
     expect(checkedMessages).toEqual([expect.stringContaining('feedback-report')]);
     expect(checkedMessages[0]?.startsWith(ownComplaint.slice(0, 40))).toBe(true);
+  });
+
+  test('a complaint comes again if the key of its signature cannot be looked up now', async () => {
+    const findFeedbackLoop = async () => ({ kind: 'lookup-failed' }) as const;
+    const { openClient, reports, refusals } = await startRig(undefined, null, { findFeedbackLoop });
+    const peer = await openClient();
+    const report = readCase('26-arf-abuse').replace('<shop@example.org>', `<${createToken()}>`);
+    expect(await peer.send('feedback@isp.example', `abuse@${DOMAIN}`, report)).toMatch(/^451 /);
+    expect([reports, refusals]).toEqual([[], ['dkim-lookup']]);
   });
 
   test('a session with too many refused recipients ends', async () => {

@@ -2,6 +2,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { expect, test } from 'vitest';
+import type { Lookup } from '../../../src/domains/dns.ts';
 import { formatPublicKey } from '../../../src/domains/keys.ts';
 import { findSigner } from '../../../src/message/dkim-verification.ts';
 
@@ -55,14 +56,14 @@ async function sign(
 }
 
 /** Returns the result and the names that were looked up. */
-async function search(message: string, record = RSA_RECORD, now = NOW) {
+async function search(message: string, record: string | Lookup = RSA_RECORD, now = NOW) {
   const names: string[] = [];
-  const lookUpTxt = async (name: string) => {
+  const lookUpTxt = async (name: string): Promise<Lookup> => {
     names.push(name);
-    return [record];
+    return typeof record === 'string' ? { kind: 'found', values: [record] } : record;
   };
-  const signer = await findSigner(Buffer.from(message, 'latin1'), { domains: new Set([DOMAIN]), lookUpTxt, now });
-  return { signer, names };
+  const result = await findSigner(Buffer.from(message, 'latin1'), { domains: new Set([DOMAIN]), lookUpTxt, now });
+  return { signer: result.kind === 'signed' ? result.domain : result.kind === 'unsigned' ? null : result.kind, names };
 }
 
 test.each(
@@ -119,6 +120,14 @@ test.each<[string, () => Promise<string>, string?, number?]>([
   ['with a damaged record', () => sign(RSA.privateKey), 'p=!!!; p=x'],
 ])('a signature %s is invalid', async (_, createMessage, record = RSA_RECORD, now = NOW) => {
   expect((await search(await createMessage(), record, now)).signer).toBeNull();
+});
+
+test.each<[string, Lookup, string | null]>([
+  ['a key beside other records', { kind: 'found', values: ['v=spf1 -all', 'x', RSA_RECORD] }, DOMAIN],
+  ['no record', { kind: 'none' }, null],
+  ['a lookup that failed', { kind: 'failed', reason: 'timeout' }, 'lookup-failed'],
+])('%s decides about a signature', async (_, lookup, signer) => {
+  expect((await search(await sign(RSA.privateKey), lookup)).signer).toBe(signer);
 });
 
 test('at most three signatures are tried, and only those of the given domains are looked up', async () => {
