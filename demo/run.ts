@@ -7,9 +7,8 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { StatusLine } from '../src/cli/progress.ts';
 import { waitForStopSignal } from '../src/cli/serve.ts';
-import { applyStyle, formatPairs } from '../src/cli/text.ts';
+import { applyStyle, formatPairs, StatusLine } from '../src/cli/terminal.ts';
 import { systemClock } from '../src/clock.ts';
 import { describeError } from '../src/printing/error-line.ts';
 import { formatCount } from '../src/printing/text.ts';

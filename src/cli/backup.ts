@@ -10,10 +10,9 @@ import { getSecretPath } from '../domains/setup.ts';
 import { backupDatabase, countUnsentMessages } from '../store/sqlite/backup.ts';
 import { DATABASE_FILE_SUFFIXES } from '../store/sqlite/files.ts';
 import { restoreDatabase } from '../store/sqlite/restore.ts';
-import type { Context } from './context.ts';
-import { CommandFailure } from './failure.ts';
+import { CommandFailure, type Context } from './context.ts';
 import { writeNewFile } from './new-file.ts';
-import { type ProgressStream, StatusLine } from './progress.ts';
+import { type ProgressStream, StatusLine } from './terminal.ts';
 
 /** Adds `backup` and `restore` to `program`. `terminal` shows the progress. */
 export function addBackupCommands(program: Command, context: Context, terminal: ProgressStream = process.stderr): void {

@@ -1,20 +1,35 @@
-/**
- * Defines the context of every command: settings, store, output, clock. The settings are read and the store is opened
- * only when a command uses them, so that `config` and `openapi` open no database.
- */
-import { randomBytes } from 'node:crypto';
+/** The context of a command: settings, store, input, output and clock; and its failure. */
+import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
-import { type MonotonicClock, systemClock } from '../clock.ts';
+import { type Clock, type MonotonicClock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
-import type { OperationContext } from '../operations/context.ts';
+import { parseAddress } from '../model/address.ts';
+import type { MailboxProvider } from '../model/mailbox-provider.ts';
+import type { OperationContext } from '../operations/operation.ts';
 import { replaceCommandName } from '../printing/command-line.ts';
 import { escapeJson, toPrintableLines } from '../printing/escape.ts';
-import type { OperatorStore, Store } from '../store/contract.ts';
-import { withCommandFigures } from './command-figures.ts';
-import { readInputLine } from './input-line.ts';
+import type { OperatorStore, Store, TrafficStore } from '../store/contract.ts';
+import type { DeliverabilityStore } from '../store/deliverability-store.ts';
+
+/**
+ * The exit code of `serve` if a setting is invalid (EX_CONFIG of sysexits.h). A supervisor must not restart the service,
+ * because the next start fails too.
+ */
+export const EXIT_INVALID_SETTINGS = 78;
+
+type FailureExitCode = 1 | 2 | typeof EXIT_INVALID_SETTINGS;
+
+export class CommandFailure extends Error {
+  override readonly name = 'CommandFailure';
+  readonly exitCode: FailureExitCode;
+  constructor(message: string, exitCode: FailureExitCode = 1) {
+    super(message);
+    this.exitCode = exitCode;
+  }
+}
 
 /** The part of the store that commands use. */
 export type CommandStore = OperatorStore & DoctorStore;
@@ -147,4 +162,89 @@ export function readDotEnvFile(): string | null {
     if (code === 'ENOENT') return null;
     throw new SettingsError(`.env cannot be read (${code}); make it readable, or remove it`);
   }
+}
+
+const MAX_LINE_BYTES = 8_192;
+
+/**
+ * Reads the first line without its line end. `name` stands for the value in error messages, such as `the key` or
+ * `--key -`.
+ */
+export async function readInputLine(name: string, input: AsyncIterable<Buffer | string>): Promise<string> {
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of input) {
+    const bytes = Buffer.from(chunk);
+    const lineEnd = bytes.indexOf(0x0a);
+    chunks.push(lineEnd === -1 ? bytes : bytes.subarray(0, lineEnd));
+    sizeBytes += bytes.length;
+    if (lineEnd !== -1 || sizeBytes > MAX_LINE_BYTES) break;
+  }
+  const line = Buffer.concat(chunks).toString('utf8').trim();
+  if (line === '') throw new CommandFailure(`${name}: standard input has no line; write the value to it`, 2);
+  if (line.length > MAX_LINE_BYTES)
+    throw new CommandFailure(`${name}: the line on standard input is longer than ${MAX_LINE_BYTES} bytes`, 2);
+  return line;
+}
+
+type PublishEvent = OperationContext['publish'];
+type CommandEvent = Parameters<PublishEvent>[0];
+
+export interface CommandFiguresParts {
+  readonly clock: Clock;
+  readonly store: Pick<TrafficStore, 'writeTraffic'> &
+    Pick<DeliverabilityStore, 'writeDeliverability' | 'findMailboxProviders'>;
+  /** Receives the error of a failed write of the figures. The changes of the command are stored nevertheless. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Runs `work`, and then writes the figures of the events that `work` has published, even if `work` rejects. */
+export async function withCommandFigures<T>(
+  parts: CommandFiguresParts,
+  work: (publish: PublishEvent) => Promise<T>,
+): Promise<T> {
+  const events: CommandEvent[] = [];
+  try {
+    return await work((event) => void events.push(event));
+  } finally {
+    if (events.length > 0) await writeFigures(events, parts).catch(parts.onError);
+  }
+}
+
+async function writeFigures(
+  publishedEvents: readonly CommandEvent[],
+  { clock, store, onError }: CommandFiguresParts,
+): Promise<void> {
+  // The modules are loaded only by a command that changes messages, because most commands change no message.
+  const [{ createEvents }, traffic, deliverability] = await Promise.all([
+    import('../observability/events.ts'),
+    import('../observability/traffic.ts'),
+    import('../observability/deliverability.ts'),
+  ]);
+  // The node name is unique, because the rows of a node replace the earlier rows of the same node.
+  const parts = { node: `command-${randomUUID()}`, clock, onWriteError: onError };
+  const trafficCounter = traffic.startTrafficCounter({ ...parts, writeRows: store.writeTraffic });
+  const providers = await readMailboxProviders(publishedEvents, store);
+  const deliverabilityCounter = deliverability.startDeliverabilityCounter({
+    ...parts,
+    writeRows: store.writeDeliverability,
+    findMailboxProvider: (domain) => providers.get(domain) ?? 'unknown',
+  });
+  const { publish, subscribe, endStartup } = createEvents(clock);
+  subscribe(traffic.createTrafficHandlers(trafficCounter));
+  subscribe(deliverability.createDeliverabilityHandlers(deliverabilityCounter));
+  endStartup();
+  for (const event of publishedEvents) publish(event);
+  await trafficCounter.stop();
+  await deliverabilityCounter.stop();
+}
+
+/** Returns the stored mailbox providers of the recipients of the events, by domain. */
+async function readMailboxProviders(
+  events: readonly CommandEvent[],
+  store: CommandFiguresParts['store'],
+): Promise<ReadonlyMap<string, MailboxProvider>> {
+  const domains = events.flatMap((event) => ('from' in event ? [parseAddress(event.to)?.domain ?? ''] : []));
+  const entries = await store.findMailboxProviders([...new Set(domains)]);
+  return new Map(entries.map(({ domain, provider }) => [domain, provider]));
 }

@@ -3,21 +3,30 @@
  * `--details` prints all members.
  */
 import type { Command } from 'commander';
-import { rotateDomain } from '../operations/domain-keys.ts';
-import { verifyDomain } from '../operations/domain-verification.ts';
-import { addDomain, listDomains, removeDomain, setDomain, showDomain } from '../operations/domains.ts';
-import type { Context } from './context.ts';
+import { formatZone } from '../domains/zone-file.ts';
+import { getDkimRecordName } from '../model/domain.ts';
+import type {
+  DomainAlignment,
+  DomainDetails,
+  RemovedDomain,
+  RotatedDomain,
+  VerifiedDomain,
+} from '../operations/domain-details.ts';
 import {
-  formatCancelledRotation,
-  formatChangedDomain,
-  formatDomainTable,
-  formatRecords,
-  formatRemovedDomain,
-  formatVerification,
-  toDomainSummary,
-} from './domain-text.ts';
+  addDomain,
+  listDomains,
+  removeDomain,
+  rotateDomain,
+  setDomain,
+  showDomain,
+  verifyDomain,
+} from '../operations/domains.ts';
+import { formatCommandLine } from '../printing/command-line.ts';
+import { toPrintable } from '../printing/escape.ts';
+import { formatSpan, formatTime, formatTimeOr } from '../printing/text.ts';
+import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { applyStyle } from './text.ts';
+import { applyStyle, type Cell, formatTable, type Style } from './terminal.ts';
 
 const DETAILS_FLAG = {
   '--details': 'with --json: also print the account, the keys, the times and the observed value of each record',
@@ -84,4 +93,200 @@ export function addDomainCommands(program: Command, context: Context): void {
     shorthands: { '--no-return-path': { member: 'returnPath', value: 'none' } },
     formatResult: formatChangedDomain,
   });
+}
+
+/** Returns the members that `--json` prints and the documentation lists. */
+export function toDomainSummary({
+  domain,
+  status,
+  records,
+}: Pick<DomainDetails | RemovedDomain, 'domain' | 'status' | 'records'>): object {
+  return {
+    domain,
+    status,
+    records: records.map(({ purpose, type, name, value, found }) => ({ purpose, type, name, value, found })),
+  };
+}
+
+/**
+ * Returns the records to publish as lines of a zone file, each with a comment about its purpose. `publishedSelector` is
+ * the selector of a key whose record is already published.
+ */
+export function formatRecords(
+  { domain, status, returnPath, records }: DomainDetails,
+  publishedSelector: string | null = null,
+): string {
+  const publishedName = publishedSelector === null ? null : getDkimRecordName(domain, publishedSelector.toLowerCase());
+  const formatLines = (list: DomainDetails['records']) =>
+    list.map((record) => `${applyStyle('dimmed', `; ${record.about}`)}\n${formatZone([record])}`).join('\n');
+  const publishedRecords = records.filter(({ name }) => name === publishedName);
+  return [
+    `Records to publish (status: ${status}):\n\n`,
+    formatLines(records.filter(({ name }) => name !== publishedName)),
+    publishedRecords.length === 0
+      ? ''
+      : `\nKeep this record, which is already published:\n\n${formatLines(publishedRecords)}`,
+    returnPath === null ? '' : `\n${returnPath.detail}\n`,
+    `\nAfter publishing them, run \`${formatCommandLine(['domain', 'verify', domain])}\`\n`,
+  ].join('');
+}
+
+/** Returns the text that a command prints after it changed a domain: one line for each changed member. */
+export function formatChangedDomain(
+  details: DomainDetails,
+  { subdomains, returnPath }: Readonly<Record<string, unknown>>,
+): string {
+  const { domain } = details;
+  return [
+    ...(subdomains === undefined
+      ? []
+      : [`subdomains of ${domain} ${details.subdomains ? 'may send' : 'may not send'}\n`]),
+    ...(returnPath === undefined ? [] : [formatChangedReturnPath(details)]),
+  ].join('\n');
+}
+
+function formatChangedReturnPath({ domain, returnPath, records }: DomainDetails): string {
+  if (returnPath === null)
+    return `${domain} has no return path of its own; keep the MX record of an earlier return path for 45 days, because late bounces arrive there\n`;
+  const returnPathRecords = records.filter(({ name }) => name === returnPath.name);
+  if (returnPathRecords.length === 0) return `the return path of ${domain} is ${returnPath.name}\n`;
+  return [
+    `the return path of ${domain} is ${returnPath.name}; ${returnPath.detail}\n\nRecords to publish:\n\n`,
+    formatZone(returnPathRecords),
+    `\nAfter publishing them, run \`${formatCommandLine(['domain', 'verify', domain])}\`\n`,
+  ].join('');
+}
+
+type CheckedRecord = DomainDetails['records'][number];
+
+const FOUND_STYLES: Readonly<{ [found in CheckedRecord['found']]: Style }> = {
+  found: 'success',
+  missing: 'error',
+  wrong: 'error',
+  unknown: 'warning',
+};
+
+const STATUS_STYLES: Readonly<{ [status in DomainDetails['status']]: Style }> = {
+  pending: 'warning',
+  authenticated: 'success',
+  failing: 'error',
+};
+
+/**
+ * Returns a table with one row for each record. The observed and the expected value of each missing or wrong record
+ * follow, and then the alignment.
+ */
+export function formatVerification(domain: VerifiedDomain, now: number): string {
+  const rows = domain.records.map(({ found, purpose, type, name, detail }): Cell[] => [
+    { text: found, style: FOUND_STYLES[found] },
+    purpose,
+    type,
+    name,
+    detail ?? '',
+  ]);
+  const faultTexts = domain.records
+    .filter(({ found }) => found === 'missing' || found === 'wrong')
+    .map(formatRecordFault);
+  return [
+    `${domain.domain}: ${applyStyle(STATUS_STYLES[domain.status], domain.status)}${formatStatusChange(domain, now)}\n\n`,
+    formatTable(['RESULT', 'FOR', 'TYPE', 'NAME', 'DETAIL'], rows, { truncatedHeadings: ['NAME', 'DETAIL'] }),
+    ...faultTexts.map((text) => `\n${text}`),
+    '\n',
+    formatAlignment(domain.alignment),
+    domain.returnPath === null ? '' : `\n${domain.returnPath.detail}\n`,
+  ].join('');
+}
+
+const ALIGNMENT_STYLES: Readonly<{ [state in DomainAlignment['state']]: Style }> = {
+  pass: 'success',
+  warning: 'warning',
+  fail: 'error',
+  unknown: 'warning',
+  'not-needed': 'dimmed',
+};
+
+/** Returns a table with one row each for DKIM, SPF and DMARC. */
+function formatAlignment(alignment: readonly DomainAlignment[]): string {
+  const rows = alignment.map(({ method, state, found, expected }): Cell[] => [
+    method,
+    { text: state, style: ALIGNMENT_STYLES[state] },
+    found,
+    expected,
+  ]);
+  return formatTable(['ALIGNMENT', 'STATE', 'FOUND', 'EXPECTED'], rows, { truncatedHeadings: ['FOUND', 'EXPECTED'] });
+}
+
+function formatStatusChange({ graceEnds, sends, change }: VerifiedDomain, now: number): string {
+  if (graceEnds !== null) {
+    const remainingMs = Date.parse(graceEnds) - now;
+    if (remainingMs > 0) return ` (messages from this domain are refused in ${formatSpan(remainingMs)})`;
+    return sends
+      ? ' (messages from this domain are refused when the next check fails)'
+      : ' (messages from this domain are refused)';
+  }
+  return change === 'authenticated' ? ' (new)' : change === 'recovered' ? ' (recovered)' : '';
+}
+
+function formatRecordFault(record: CheckedRecord): string {
+  const observedValues = record.observed.length === 0 ? ['nothing'] : record.observed.map(toPrintable);
+  const lines = observedValues.map((text, index) => `  ${index === 0 ? 'observed:' : '         '} ${text}\n`);
+  const expectedText = record.type === 'SES' ? `${record.value}\n` : formatZone([record]);
+  return `${applyStyle('heading', record.name)}\n${lines.join('')}  expected: ${expectedText}`;
+}
+
+/** Returns a table with one row for each domain. */
+export function formatDomainTable(domains: readonly DomainDetails[]): string {
+  const rows = domains.map((domain): Cell[] => [
+    domain.unicode === domain.domain ? domain.domain : `${domain.domain} (${domain.unicode})`,
+    domain.account,
+    { text: domain.status, style: STATUS_STYLES[domain.status] },
+    domain.subdomains ? 'yes' : 'no',
+    formatKeyCounts(domain),
+    formatTimeOr(domain.checked === null ? null : Date.parse(domain.checked), 'never'),
+  ]);
+  const headings = ['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'];
+  if (domains.every(({ returnPath }) => returnPath === null))
+    return formatTable(headings, rows, { truncatedHeadings: ['KEYS'] });
+  const rowsWithPath = rows.map((row, index): Cell[] => [...row, formatReturnPath(domains[index]?.returnPath ?? null)]);
+  return formatTable([...headings, 'RETURN PATH'], rowsWithPath, { truncatedHeadings: ['KEYS'] });
+}
+
+function formatReturnPath(returnPath: DomainDetails['returnPath']): Cell {
+  if (returnPath === null) return 'default';
+  const { name, state } = returnPath;
+  return state === 'used' ? name : { text: `${name} (${state})`, style: 'warning' };
+}
+
+function formatKeyCounts({ keys }: DomainDetails): string {
+  const counts = (['active', 'staged', 'retiring'] as const)
+    .map((state) => [keys.filter((key) => key.state === state).length, state] as const)
+    .filter(([count]) => count > 0);
+  return counts.map(([count, state]) => `${count} ${state}`).join(', ');
+}
+
+/** Returns the text that a command prints after it cancelled a rotation. */
+export function formatCancelledRotation({ domain, removedRecords }: RotatedDomain): string {
+  return `removed the staged keys of ${domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${indentLines(removedRecords)}`;
+}
+
+/** Returns the text that a command prints after it removed a domain. */
+export function formatRemovedDomain({
+  domain,
+  removedRecords,
+  keepRecordsUntil,
+  remainingIdentity,
+}: RemovedDomain): string {
+  const removalTimeText =
+    keepRecordsUntil === null
+      ? 'after 3 days, when no message signed with them is in transit'
+      : `after ${formatTime(Date.parse(keepRecordsUntil))}`;
+  const remainingIdentityText =
+    remainingIdentity === null
+      ? ''
+      : `\nAmazon SES still has the identity ${remainingIdentity}; delete the identity at Amazon SES if no other program uses it.\n`;
+  return `removed ${domain}; messages from this domain are now refused\n\nYou can remove these records from DNS ${removalTimeText}:\n${indentLines(removedRecords)}${remainingIdentityText}`;
+}
+
+function indentLines(names: readonly string[]): string {
+  return names.map((name) => `  ${name}\n`).join('');
 }

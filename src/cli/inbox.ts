@@ -1,22 +1,18 @@
-/**
- * `postrider inbox …`: lists and shows captured messages with the findings of their checks, and manages the rules that
- * answer delivery attempts instead of the transport `capture:`.
- */
+/** `postrider inbox …` and `postrider feedback …`: captured messages, rules of the inbox, and feedback reports. */
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { getDataFolder } from '../domains/setup.ts';
 import { readEntity } from '../feedback/read/entity.ts';
-import type { InboxContext } from '../operations/context.ts';
-import type { InboxRuleEntry } from '../operations/inbox/rule-schemas.ts';
-import type { CapturedMessage, Check } from '../operations/inbox/schemas.ts';
-import { listInbox, showInbox } from '../operations/inbox.ts';
-import { addInboxRule, listInboxRules, removeInboxRule } from '../operations/inbox-rules.ts';
+import { listFeedback, type ReportDetails, type ReportSummary, showFeedback } from '../operations/feedback.ts';
+import { type CapturedMessage, type Check, listInbox, showInbox } from '../operations/inbox.ts';
+import { addInboxRule, type InboxRuleEntry, listInboxRules, removeInboxRule } from '../operations/inbox-rules.ts';
+import type { InboxContext } from '../operations/operation.ts';
 import { toPrintable } from '../printing/escape.ts';
-import { formatCount } from '../printing/text.ts';
+import { formatCount, formatTime } from '../printing/text.ts';
 import { createCaptureInbox } from '../transports/capture/inbox.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand, type CommandContext } from './operation-command.ts';
-import { applyStyle, formatIsoTime, formatPairs, formatTable } from './text.ts';
+import { applyStyle, formatIsoTime, formatPairs, formatTable } from './terminal.ts';
 
 /** Adds `inbox` and its subcommands to `program`. */
 export function addInboxCommands(program: Command, context: Context): void {
@@ -114,4 +110,35 @@ function createRuleRow(rule: InboxRuleEntry): readonly string[] {
 
 function formatEffect({ effect: { outcome, category, suppresses } }: InboxRuleEntry): string {
   return [outcome, category, suppresses ? 'suppresses' : null].filter((part) => part !== null).join(', ');
+}
+
+/** Adds `feedback` and its subcommands to `program`. */
+export function addFeedbackCommands(program: Command, context: Context): void {
+  const group = program.command('feedback').description('feedback reports that were not understood').helpCommand(false);
+  addOperationCommand(group, context, 'list', listFeedback, {
+    formatResult: (reports) =>
+      reports.length === 0
+        ? 'there are no stored reports: every report was understood\n'
+        : formatTable(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(createReportRow), {
+            truncatedHeadings: ['REPORT', 'REASON'],
+          }),
+  });
+  addOperationCommand(group, context, 'show <id>', showFeedback, {
+    formatResult: (report) =>
+      `${formatReportHeading(report)}\n${report.raw.split(/\r?\n/).map(toPrintable).join('\n')}\n`,
+  });
+}
+
+function createReportRow({ id, at, source, summary, reason }: ReportSummary): readonly string[] {
+  return [String(id), formatTime(Date.parse(at)), source, summary, reason];
+}
+
+function formatReportHeading({ id, at, source, message, reason, summary }: ReportDetails): string {
+  return formatPairs([
+    ['report', String(id)],
+    ['received', `${formatTime(Date.parse(at))} over ${source}`],
+    ['message', message ?? 'unknown'],
+    ['reason', { text: reason, style: 'warning' }],
+    ['summary', summary],
+  ]);
 }

@@ -3,12 +3,11 @@
  * that creates the key.
  */
 import type { Command } from 'commander';
-import type { KeyEntry } from '../operations/keys/schemas.ts';
-import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
+import { createKey, importKey, type KeyEntry, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
 import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { type Cell, formatIsoTime, formatTable } from './text.ts';
+import { type Cell, formatIsoTime, formatTable } from './terminal.ts';
 
 /** Adds `key` and its subcommands to `program`. */
 export function addKeyCommands(program: Command, context: Context): void {

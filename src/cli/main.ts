@@ -6,8 +6,7 @@ import { Command, CommanderError } from 'commander';
 import { replaceCommandName } from '../printing/command-line.ts';
 import { describeError, joinLines } from '../printing/error-line.ts';
 import { readVersion } from '../version.ts';
-import { type CommandHost, type Context, createContext } from './context.ts';
-import { CommandFailure } from './failure.ts';
+import { CommandFailure, type CommandHost, type Context, createContext } from './context.ts';
 
 /** Runs one command and sets the exit code of this process. `args` are the arguments after the name of the program. */
 export async function main(args: readonly string[]): Promise<void> {
@@ -82,7 +81,7 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
   { names: ['serve'], load: async () => (await import('./serve.ts')).addServeCommand },
   { names: ['send'], load: async () => (await import('./send.ts')).addSendCommand },
   { names: ['overview'], load: async () => (await import('./overview.ts')).addOverviewCommand },
-  { names: ['setup'], load: async () => (await import('./setup.ts')).addSetupCommand },
+  { names: ['setup'], load: async () => (await import('./installation.ts')).addSetupCommand },
   { names: ['account'], load: async () => (await import('./account.ts')).addAccountCommands },
   { names: ['key'], load: async () => (await import('./key.ts')).addKeyCommands },
   { names: ['domain'], load: async () => (await import('./domain.ts')).addDomainCommands },
@@ -90,15 +89,15 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
   { names: ['message'], load: async () => (await import('./message.ts')).addMessageCommands },
   { names: ['inbox'], load: async () => (await import('./inbox.ts')).addInboxCommands },
   { names: ['webhook'], load: async () => (await import('./webhook.ts')).addWebhookCommands },
-  { names: ['feedback'], load: async () => (await import('./feedback.ts')).addFeedbackCommands },
-  { names: ['provider'], load: async () => (await import('./provider.ts')).addProviderCommands },
+  { names: ['feedback'], load: async () => (await import('./inbox.ts')).addFeedbackCommands },
+  { names: ['provider'], load: async () => (await import('./installation.ts')).addProviderCommands },
   { names: ['token', 'audit'], load: async () => (await import('./operator.ts')).addOperatorCommands },
   { names: ['backup', 'restore'], load: async () => (await import('./backup.ts')).addBackupCommands },
   { names: ['migrate-store'], load: async () => (await import('./migrate-store.ts')).addMigrateStoreCommand },
-  { names: ['doctor'], load: async () => (await import('./doctor.ts')).addDoctorCommand },
-  { names: ['config'], load: async () => (await import('./config.ts')).addConfigCommand },
+  { names: ['doctor'], load: async () => (await import('./installation.ts')).addDoctorCommand },
+  { names: ['config'], load: async () => (await import('./installation.ts')).addConfigCommand },
   { names: ['completion'], load: async () => (await import('./completion.ts')).addCompletionCommand },
-  { names: ['openapi'], load: async () => (await import('./openapi.ts')).addOpenApiCommand },
+  { names: ['openapi'], load: async () => (await import('./completion.ts')).addOpenApiCommand },
 ];
 
 /**

@@ -1,23 +1,19 @@
 /** `postrider message …`: finds, exports, shows, explains, retries, cancels and resends messages. */
 import type { Command } from 'commander';
 import { formatFailure } from '../model/failure.ts';
-import { performDownload } from '../operations/file-operation.ts';
 import { getInputMembers } from '../operations/input.ts';
-import { changeMessages, countMessages } from '../operations/message-bulk.ts';
-import { exportMessages } from '../operations/message-export.ts';
-import { resendMessage } from '../operations/message-resend.ts';
-import { searchMessages } from '../operations/message-search.ts';
-import { showMessageSource } from '../operations/message-source.ts';
-import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/messages/explain.ts';
-import type { EventDetails, FoundMessage, MessageDetails } from '../operations/messages/schemas.ts';
-import type { MessageSource } from '../operations/messages/source-schema.ts';
+import { changeMessages, countMessages, resendMessage } from '../operations/message-changes.ts';
+import type { EventDetails, FoundMessage, MessageDetails } from '../operations/message-details.ts';
+import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/message-explanation.ts';
+import { exportMessages, searchMessages } from '../operations/message-search.ts';
+import { type MessageSource, showMessageSource } from '../operations/message-source.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
-import { perform } from '../operations/operation.ts';
+import { perform, performDownload } from '../operations/operation.ts';
 import { escapeJson, toPrintable } from '../printing/escape.ts';
 import { formatCount, formatDuration } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand, declareOperations, toKebabCase, unwrapResult } from './operation-command.ts';
-import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable } from './text.ts';
+import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable } from './terminal.ts';
 
 /** Adds `message` and its subcommands to `program`. */
 export function addMessageCommands(program: Command, context: Context): void {

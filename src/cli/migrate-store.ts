@@ -9,11 +9,15 @@ import { parseDatabase } from '../config/table.ts';
 import { formatCount } from '../printing/text.ts';
 import { openPostgresTarget } from '../store/postgres/transfer.ts';
 import { openSqliteSource } from '../store/sqlite/transfer.ts';
-import type { TransferredMessage, TransferredRow, TransferSource, TransferTarget } from '../store/transfer.ts';
-import { TRANSFER_TABLES } from '../store/transfer.ts';
-import type { Context } from './context.ts';
-import { CommandFailure } from './failure.ts';
-import { type ProgressStream, StatusLine } from './progress.ts';
+import {
+  TRANSFER_TABLES,
+  type TransferredMessage,
+  type TransferredRow,
+  type TransferSource,
+  type TransferTarget,
+} from '../store/transfer.ts';
+import { CommandFailure, type Context } from './context.ts';
+import { type ProgressStream, StatusLine } from './terminal.ts';
 
 const PAGE_ROWS = 1_000;
 const BAR_WIDTH = 24;

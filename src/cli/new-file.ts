@@ -10,7 +10,7 @@
 import { constants, rmSync } from 'node:fs';
 import { copyFile, link, lstat, mkdtemp, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { CommandFailure } from './failure.ts';
+import { CommandFailure } from './context.ts';
 
 /** Error codes of `link` on file systems without hard links. */
 const NO_LINK_ERROR_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);

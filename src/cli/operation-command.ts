@@ -4,16 +4,16 @@
  * to standard output, with `--json` as one JSON value. The exit code is 2 if the input is invalid, and 1 for every
  * other failure.
  */
-import { type Command, Option } from 'commander';
+
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { type Argument, type Command, Option } from 'commander';
 import type { Static, TObject, TSchema } from 'typebox';
 import { quote } from '../config/units.ts';
 import { getInputMembers, isRequired } from '../operations/input.ts';
 import { type Operation, type OperationResult, perform } from '../operations/operation.ts';
 import { toPrintable } from '../printing/escape.ts';
-import { declareChoices } from './choices.ts';
-import type { Context } from './context.ts';
-import { CommandFailure } from './failure.ts';
-import { readInputFile } from './input-file.ts';
+import { CommandFailure, type Context } from './context.ts';
 
 /** The output of a command, and the context of its operation. */
 export interface CommandContext<C extends object>
@@ -189,4 +189,72 @@ export function toKebabCase(memberName: string): string {
 /** Returns the text with its first character in lower case, because help texts begin in lower case. */
 export function toLowerFirstCharacter(text: string): string {
   return text.slice(0, 1).toLowerCase() + text.slice(1);
+}
+
+const CHOICES_BY_PARAMETER = new WeakMap<Option | Argument, readonly string[]>();
+
+/**
+ * Declares the values of an option and returns the option. Commander's own `choices` would also print the values in the
+ * help, where the description already lists them.
+ */
+export function declareChoices(option: Option, choices: readonly string[]): Option {
+  CHOICES_BY_PARAMETER.set(option, choices);
+  return option;
+}
+
+/**
+ * Returns the declared values, or an empty list if every value is accepted. The placeholder of a flag can also declare
+ * values: `--subdomains <yes|no>`.
+ */
+export function getChoices(target: Option | Argument): readonly string[] {
+  const declaredChoices = CHOICES_BY_PARAMETER.get(target) ?? target.argChoices;
+  if (declaredChoices !== undefined) return declaredChoices;
+  const placeholder = 'flags' in target ? /<([a-z]+(?:\|[a-z]+)+)>$/.exec(target.flags)?.[1] : undefined;
+  return placeholder?.split('|') ?? [];
+}
+
+/** The maximum size of the file. */
+const MAX_FILE_BYTES = 16_384;
+
+/**
+ * Returns the text of the file. `flag` is the name of the flag in error messages. Calls `warn` if other users of the
+ * machine can access the file. @throws CommandFailure
+ */
+export async function readInputFile(flag: string, file: string, warn: (message: string) => void): Promise<string> {
+  let handle: FileHandle;
+  try {
+    // Without O_NONBLOCK, opening a named pipe would wait for a writer.
+    handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+    throw new CommandFailure(
+      code === 'ENOENT'
+        ? `${flag}: there is no file ${quote(file)}; give the name of a file`
+        : `${flag}: ${quote(file)} cannot be read (${code}); make it readable for this user`,
+      2,
+    );
+  }
+  try {
+    const status = await handle.stat();
+    if (!status.isFile())
+      throw new CommandFailure(`${flag}: ${quote(file)} is not a regular file; give a regular file`, 2);
+    const content = Buffer.alloc(MAX_FILE_BYTES + 1);
+    const { bytesRead } = await handle.read(content, 0, content.length, 0);
+    if (bytesRead > MAX_FILE_BYTES)
+      throw new CommandFailure(
+        `${flag}: ${quote(file)} has more than ${MAX_FILE_BYTES} bytes; give the file of one key`,
+        2,
+      );
+    if (bytesRead === 0) throw new CommandFailure(`${flag}: ${quote(file)} is empty; give the file of a key`, 2);
+    const permissions = status.mode & 0o777;
+    if ((permissions & 0o077) !== 0) {
+      const modeText = permissions.toString(8).padStart(4, '0');
+      warn(`other users can access the file ${quote(file)} (mode ${modeText}); run: chmod 600 ${file}`);
+    }
+    const text = content.toString('utf8', 0, bytesRead);
+    content.fill(0);
+    return text;
+  } finally {
+    await handle.close();
+  }
 }

@@ -1,14 +1,12 @@
 /** `postrider token …` and `postrider audit`: manage the tokens of the operator API, and show the audit log. */
 import type { Command } from 'commander';
 import { listDifferences } from '../model/audit.ts';
-import type { AuditRecord } from '../operations/audit/schemas.ts';
-import { listAudit } from '../operations/audit.ts';
-import type { TokenEntry } from '../operations/tokens/schemas.ts';
-import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
+import { type AuditRecord, listAudit } from '../operations/audit.ts';
+import { createToken, listTokens, revokeToken, type TokenEntry } from '../operations/tokens.ts';
 import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { type Cell, formatIsoTime, formatTable } from './text.ts';
+import { type Cell, formatIsoTime, formatTable } from './terminal.ts';
 
 /** Adds `token`, its subcommands and `audit` to `program`. */
 export function addOperatorCommands(program: Command, context: Context): void {

@@ -17,8 +17,7 @@ import { generateApiKey } from '../model/credentials.ts';
 import { formatHostPort, formatListen, isUnixSocket, type UnixSocket } from '../model/listen-address.ts';
 import { request } from '../node-http.ts';
 import { toPrintable } from '../printing/escape.ts';
-import type { Context } from './context.ts';
-import { CommandFailure } from './failure.ts';
+import { CommandFailure, type Context } from './context.ts';
 
 const SEND_MAIL_PATH = '/api/v1/send-mail';
 const TIMEOUT_MS = 60_000;

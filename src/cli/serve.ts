@@ -5,6 +5,7 @@
  * invalid, the process exits with code 78, so that a supervisor does not restart it.
  */
 
+import { execFile } from 'node:child_process';
 import type { Command } from 'commander';
 import { readSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
@@ -13,10 +14,8 @@ import { FIRST_SENDER, getFirstRecipient } from '../model/first-message.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import { readVersion } from '../version.ts';
-import type { Context } from './context.ts';
-import { CommandFailure, EXIT_INVALID_SETTINGS } from './failure.ts';
-import { notifyReady } from './systemd.ts';
-import { applyStyle, formatPairs } from './text.ts';
+import { CommandFailure, type Context, EXIT_INVALID_SETTINGS } from './context.ts';
+import { applyStyle, formatPairs } from './terminal.ts';
 
 /**
  * Signals within this time count as one signal, because npm repeats Ctrl-C within milliseconds. A second Ctrl-C of a
@@ -173,4 +172,24 @@ function formatFirstSteps(key: string, publicUrl: string | null, { transport, ro
 function getSenderWarning(settings: Settings): string | null {
   if (!requiresAuthenticatedSender(settings) || !settings.roles.has('api')) return null;
   return 'The domain of a sender must be authenticated: run `postrider domain add ACCOUNT DOMAIN`, publish its records, then run `postrider domain verify DOMAIN`.';
+}
+
+const MAX_WAIT_MS = 10_000;
+
+/**
+ * Runs `systemd-notify --ready` once. Resolves when systemd has received the notification. A failure causes only a
+ * warning: the service runs until systemd ends it after `TimeoutStartSec`.
+ */
+export function notifyReady(warn: (line: string) => void): Promise<void> {
+  return new Promise((resolve) => {
+    // The environment variable NOTIFY_SOCKET of this process contains the path of the socket.
+    execFile('systemd-notify', ['--ready', `--pid=${process.pid}`], { timeout: MAX_WAIT_MS }, (error) => {
+      if (error !== null) {
+        warn(
+          `systemd was not notified (${error.message.trim()}); install systemd-notify, or use Type=exec in the unit`,
+        );
+      }
+      resolve();
+    });
+  });
 }

@@ -2,33 +2,38 @@
  * `postrider suppression …`: manages the suppression lists, one for each account and `*` for the whole service. Lists
  * of any length are read and written in pages (operations/suppression-files.ts).
  */
-import { createWriteStream } from 'node:fs';
-import { stat, writeFile } from 'node:fs/promises';
+import { constants, createWriteStream } from 'node:fs';
+import { open, stat, writeFile } from 'node:fs/promises';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
 import { quote } from '../config/units.ts';
 import { SUPPRESSION_REASONS } from '../model/suppression.ts';
-import { performDownload } from '../operations/file-operation.ts';
-import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
-import type { Exclusion } from '../operations/suppressions/export-formats.ts';
-import type { ImportResult, RemovedSuppression, SuppressionEntry } from '../operations/suppressions/schemas.ts';
+import { type OpenedFile, performDownload, performUpload } from '../operations/operation.ts';
+import { readFileBytes } from '../operations/rereadable-content.ts';
+import {
+  createImportScheduler,
+  exportSuppressions,
+  formatLines,
+  importSuppressions,
+} from '../operations/suppression-files.ts';
+import type { Exclusion } from '../operations/suppression-formats.ts';
 import {
   addSuppression,
   formatListLabel,
+  type ImportResult,
   listSuppressions,
+  type RemovedSuppression,
   removeSuppression,
+  type SuppressionEntry,
   showSuppression,
 } from '../operations/suppressions.ts';
 import { escapeJson, toPrintable } from '../printing/escape.ts';
 import { formatCount } from '../printing/text.ts';
-import { declareChoices } from './choices.ts';
-import type { Context } from './context.ts';
-import { CommandFailure } from './failure.ts';
+import { CommandFailure, type Context } from './context.ts';
 import { writeNewFile } from './new-file.ts';
-import { addOperationCommand, declareOperations, unwrapResult } from './operation-command.ts';
-import { type ProgressStream, RowProgress, StatusLine } from './progress.ts';
-import { applyStyle, formatIsoTime, formatPairs } from './text.ts';
+import { addOperationCommand, declareChoices, declareOperations, unwrapResult } from './operation-command.ts';
+import { applyStyle, formatIsoTime, formatPairs, type ProgressStream, RowProgress, StatusLine } from './terminal.ts';
 
 type EntryPages = AsyncIterable<readonly SuppressionEntry[]>;
 
@@ -100,7 +105,6 @@ export function addSuppressionCommands(
     .option('--json', 'print JSON: {"read","added","known","skipped","format","excluded","reasons","dryRun"}');
   declareOperations(importCommand, [importSuppressions]);
   importCommand.action(async (account: string, file: string, { json, ...flags }: ImportFlags) => {
-    const { importFile } = await import('./suppression-import.ts');
     const result = await importFile(context, { account, ...flags }, file, terminal);
     if (json) context.writeJson(toImportSummary(result));
     else context.writeText(formatImport(account, result));
@@ -308,4 +312,84 @@ async function writeToFile(file: string, text: AsyncIterable<string>): Promise<v
     return pipeline(text, createWriteStream(file));
   }
   await writeNewFile(file, (draft) => writeFile(draft, text));
+}
+
+/** Imports the rows of the file, or only counts them with `dryRun`. `file` is a path, or `-` for standard input. */
+export function importFile(
+  { withOperationContext, clock, warn }: Pick<Context, 'withOperationContext' | 'clock' | 'warn'>,
+  input: { readonly account: string; readonly reason?: string | undefined; readonly dryRun?: boolean | undefined },
+  file: string,
+  terminal: ProgressStream,
+): Promise<ImportResult> {
+  const name = file === '-' ? 'standard input' : quote(file);
+  const line = new StatusLine(terminal);
+  let progress: RowProgress | null = null;
+  return withOperationContext(async (operationContext) => {
+    const context = { ...operationContext, imports: createImportScheduler(operationContext.store, clock) };
+    const operationResult = await performUpload(
+      importSuppressions,
+      input,
+      { name, open: () => openInput(file, name) },
+      context,
+      {
+        onRowsRead: (rows) => line.show(`reading ${name}: ${formatCount(rows)} rows`),
+        onProgress({ read, bytes, total }) {
+          progress ??= new RowProgress(line, clock.now);
+          progress.update(read, total === 0 ? null : bytes / total);
+        },
+      },
+    ).finally(() => line.clear());
+    // The exit code is 1, because the fault is in the file and not in the command line.
+    if (!operationResult.ok && operationResult.error.code === 'invalid' && operationResult.error.field === null) {
+      throw new CommandFailure(toPrintable(operationResult.error.message));
+    }
+    const result = unwrapResult({ warn }, operationResult, (member) =>
+      member === 'account' ? 'ACCOUNT' : member === 'dryRun' ? '--dry-run' : `--${member}`,
+    );
+    printSkipped(result, line);
+    return result;
+    // The store runs in its own thread, so that this thread reads rows while earlier rows are written.
+  }, false);
+}
+
+function printSkipped({ skipped, skippedCount, excluded }: ImportResult, line: StatusLine): void {
+  for (const skippedRow of skipped)
+    line.writeLine(toPrintable(`${formatLines(skippedRow)}: ${skippedRow.reason}; skipped`));
+  const excludedCount = excluded.reduce((sum, { count }) => sum + count, 0);
+  const unlistedCount = skippedCount - excludedCount - skipped.length;
+  if (unlistedCount > 0)
+    line.writeLine(`and ${formatCount(unlistedCount)} more invalid ${unlistedCount === 1 ? 'row' : 'rows'}, skipped`);
+}
+
+/**
+ * Opens the file at a path, or standard input for `-`. `name` is the name of the input in error messages. @throws
+ * CommandFailure
+ */
+async function openInput(file: string, name: string): Promise<OpenedFile> {
+  if (file === '-') {
+    if (process.stdin.isTTY) {
+      throw new CommandFailure('standard input is a terminal; pipe a file into it, or give the name of a file', 2);
+    }
+    return { bytes: process.stdin, reread: null, close: () => Promise.resolve() };
+  }
+  try {
+    const handle = await open(file, constants.O_RDONLY);
+    const status = await handle.stat();
+    if (status.isDirectory()) {
+      await handle.close();
+      throw new CommandFailure(`${name} is a folder; give the name of a file`);
+    }
+    const close = () => handle.close();
+    // A named pipe, such as `<(…)` in a shell, can be read only once.
+    if (!status.isFile()) return { bytes: handle.createReadStream({ autoClose: false }), reread: null, close };
+    return { bytes: readFileBytes(handle), reread: (size) => readFileBytes(handle, size), close };
+  } catch (error) {
+    if (error instanceof CommandFailure) throw error;
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
+    throw new CommandFailure(
+      code === 'ENOENT'
+        ? `there is no file ${name}; give the name of a file, or - for standard input`
+        : `${name} cannot be read (${code}); make it readable for this user`,
+    );
+  }
 }

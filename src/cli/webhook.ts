@@ -4,15 +4,9 @@
  */
 import type { Command } from 'commander';
 import { listDeliveries, replayWebhook, testWebhook } from '../operations/webhook-deliveries.ts';
-import type {
-  DeliveryEntry,
-  WebhookEntry,
-  WebhookFigures,
-  WebhookRotation,
-  WebhookSecret,
-} from '../operations/webhooks/schemas.ts';
 import {
   createWebhook,
+  type DeliveryEntry,
   deleteWebhook,
   disableWebhook,
   enableWebhook,
@@ -21,11 +15,15 @@ import {
   showWebhook,
   showWebhookStatistics,
   updateWebhook,
+  type WebhookEntry,
+  type WebhookFigures,
+  type WebhookRotation,
+  type WebhookSecret,
 } from '../operations/webhooks.ts';
 import { formatCount } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { type Cell, formatIsoTime, formatPairs, formatTable } from './text.ts';
+import { type Cell, formatIsoTime, formatPairs, formatTable } from './terminal.ts';
 
 /** Adds `webhook` and its subcommands to `program`. */
 export function addWebhookCommands(program: Command, context: Context): void {

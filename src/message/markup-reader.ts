@@ -1,6 +1,6 @@
 /**
  * Reads HTML in one pass and reports its text, start tags and end tags to a subclass. html-text.ts derives the text
- * part of a message with it, and the checks of captured messages (operations/inbox/checks.ts) use it too.
+ * part of a message with it, and the checks of captured messages (operations/inbox-checks.ts) use it too.
  *
  * Guarantees: the reader has no recursion and builds no tree, so the time is linear for any page. It never throws. As
  * in browsers, a tag or comment that is not closed extends to the end of the page.

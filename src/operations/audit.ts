@@ -1,16 +1,23 @@
-/**
- * The operation that lists the audit log: the actor, the action, the target, and the values before and after each
- * change.
- */
-
+/** The operation that lists the audit log. */
+import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
 import type { AuditEntry } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
-import { AuditRecord } from './audit/schemas.ts';
 import { ok } from './errors.ts';
-import { createOptionalText, readMatches, splitList } from './filter-values.ts';
+import { createOptionalText, readMatches, splitList } from './input.ts';
 import { defineOperation } from './operation.ts';
-import { createPageSizeMember } from './schemas.ts';
+import { createPageSizeMember, Time } from './schemas.ts';
+
+export const AuditRecord = Type.Object({
+  id: Type.Integer(),
+  at: Time,
+  actor: Type.String({ description: '`cli:NAME` for a command, `page` for the dashboard, `token:NAME` for a token.' }),
+  action: Type.String({ description: 'The operation, such as `account.lock`.' }),
+  target: Type.String({ description: 'The changed object: an account, a key, a domain, an address.' }),
+  before: Type.Unknown({ description: 'The state before the change; null for a new object.' }),
+  after: Type.Unknown({ description: 'The state after the change; null for a removed object.' }),
+});
+export type AuditRecord = Static<typeof AuditRecord>;
 
 /**
  * Lists one page of the audit log, newest entry first. With a filter, the operation examines the newest 20,000 entries

@@ -1,9 +1,21 @@
 /** The operation on the settings of the installation. */
+import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
-import { EffectiveSettings } from './config/schemas.ts';
-import type { ConfigContext } from './context.ts';
 import { ok } from './errors.ts';
-import type { Operation } from './operation.ts';
+import type { ConfigContext, Operation } from './operation.ts';
+import { createNullable, createStringEnum } from './schemas.ts';
+
+export const EffectiveSettings = Type.Array(
+  Type.Object({
+    name: Type.String({ description: 'The name of the setting, such as `POSTRIDER_LISTEN`.' }),
+    value: createNullable(
+      Type.String({ description: 'The value, with secrets masked; null if the setting has no value.' }),
+    ),
+    source: createStringEnum(['default', '.env', 'environment', 'file'], { description: 'The source of the value.' }),
+    meaning: Type.String({ description: 'The meaning of the setting, as in docs/configuration.md.' }),
+  }),
+);
+export type EffectiveSettings = Static<typeof EffectiveSettings>;
 
 const NO_INPUT = Type.Object({});
 /** Lists the effective settings in the order of the documentation. */

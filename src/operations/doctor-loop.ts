@@ -17,10 +17,9 @@ import { Type } from '../model/schema.ts';
 import { createMessageIdGenerator } from '../model/submission.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { AcceptStore } from '../store/contract.ts';
-import type { DoctorContext } from './context.ts';
 import { Findings } from './doctor/schemas.ts';
 import { createAccountNotFound, createInvalid, ok, toMemberResult } from './errors.ts';
-import type { Operation } from './operation.ts';
+import type { DoctorContext, Operation } from './operation.ts';
 
 const CHECK_NAME = 'loop';
 const POLL_INTERVAL_MS = 250;

@@ -50,12 +50,11 @@ import type { ListedSuppression } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import type { RelayProbe, RelaySession } from '../transports/smtp/probe.ts';
-import type { DoctorContext } from './context.ts';
 import { Findings } from './doctor/schemas.ts';
 import { ok } from './errors.ts';
-import type { Operation } from './operation.ts';
+import type { DoctorContext, Operation } from './operation.ts';
 import { getNotificationSenderDomain } from './overview/input.ts';
-import { checkEvents, hasEventSettings } from './providers/events.ts';
+import { checkEvents, hasEventSettings } from './providers.ts';
 
 const CHECK_LIMITS = {
   /** The time limit of each check. */

@@ -1,13 +1,17 @@
-/**
- * Builds the details of a sending domain for commands, pages and the API: account, keys, records to publish, and
- * results of the last check.
- */
+/** Finds sending domains, and builds their details and the errors of the operations on them. */
+
 import { domainToUnicode } from 'node:url';
+import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
 import { describeAlignment } from '../domains/alignment.ts';
+import { parseDomainName } from '../domains/name.ts';
+import type { ProviderStatus } from '../domains/provider-identity.ts';
 import type { SendingSetup } from '../domains/records.ts';
 import { NEUTRAL_SPF } from '../domains/relays.ts';
 import { describeReturnPath } from '../domains/return-path.ts';
+import { getSendingSetup } from '../domains/setup.ts';
+import type { Account, ChangeResult } from '../model/account.ts';
+import { parseHost } from '../model/address.ts';
 import {
   type DnsRecord,
   GRACE_PERIOD_MS,
@@ -16,8 +20,152 @@ import {
   type RecordCheck,
   type SendingDomain,
 } from '../model/domain.ts';
+import { Type } from '../model/schema.ts';
 import { formatTimeOr } from '../printing/text.ts';
-import type { DomainDetails, RemovedDomain } from './domains/schemas.ts';
+import type { OperatorStore } from '../store/contract.ts';
+import { createConflict, createInvalidTemplate, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
+import type { OperationContext } from './operation.ts';
+import { createNullable, createStringEnum, Time } from './schemas.ts';
+
+const KeyState = createStringEnum(['staged', 'active', 'retiring']);
+
+/** A DNS record with the result of the last check. */
+const RECORD_MEMBERS = {
+  purpose: createStringEnum(['dkim', 'spf', 'dmarc', 'return-path', 'provider']),
+  type: createStringEnum(['TXT', 'CNAME', 'MX', 'SES'], {
+    description: '`SES` is not a DNS record; it is the state of the identity at Amazon SES.',
+  }),
+  name: Type.String({ description: 'Fully qualified, without a trailing dot.' }),
+  value: Type.String(),
+  found: createStringEnum(['found', 'missing', 'wrong', 'unknown'], {
+    description: 'The result of the last check that DNS answered; `unknown` before the first such check.',
+  }),
+};
+
+/** A record to publish, with its purpose and the details of the last check. */
+export const DomainRecord = Type.Object({
+  ...RECORD_MEMBERS,
+  observed: Type.Array(Type.String(), {
+    description: 'The values of the existing records at this name that have the same purpose.',
+  }),
+  detail: createNullable(
+    Type.String({ description: 'The observed value, the expected value and the remedy, in one line.' }),
+  ),
+  about: Type.String({ description: 'The purpose of the record in words.' }),
+  key: createNullable(KeyState),
+});
+export type DomainRecord = Static<typeof DomainRecord>;
+
+/** The DMARC alignment of messages of the domain by one method: DKIM, SPF, or DMARC as a whole. */
+export const DomainAlignment = Type.Object({
+  method: createStringEnum(['dkim', 'spf', 'dmarc']),
+  state: createStringEnum(['pass', 'warning', 'fail', 'unknown', 'not-needed'], {
+    description:
+      '`pass`: aligned; `dmarc`: a policy is published, and DKIM or SPF aligns. `warning`: as `pass`, with a consequence that `found` names. `unknown`: not checked. `not-needed`: not aligned, and DKIM is sufficient.',
+  }),
+  found: Type.String({ description: 'The result of the last check. SPF records are not evaluated.' }),
+  expected: Type.String({ description: 'What alignment requires.' }),
+});
+export type DomainAlignment = Static<typeof DomainAlignment>;
+
+const DETAIL_MEMBERS = {
+  domain: Type.String({ description: 'The domain name in A-labels.' }),
+  unicode: Type.String({ description: 'The domain name in U-labels.' }),
+  account: Type.String({ description: 'The account that may send from the domain.' }),
+  status: createStringEnum(['pending', 'authenticated', 'failing']),
+  subdomains: Type.Boolean({ description: 'Subdomains of the domain may send too.' }),
+  returnPath: createNullable(
+    Type.Object(
+      {
+        name: Type.String({ description: 'The name in A-labels.' }),
+        state: createStringEnum(['used', 'unverified', 'replaced', 'no-listener'], {
+          description:
+            '`used`: messages use the return path. `unverified`: its records have not been found. `replaced`: the provider replaces the envelope sender. `no-listener`: POSTRIDER_RETURN_PATH_DOMAIN is not set. In every state but `used`, messages do not use it.',
+        }),
+        detail: Type.String({ description: 'The state in one line.' }),
+      },
+      { description: 'The return path of the domain; null if its messages use POSTRIDER_RETURN_PATH_DOMAIN.' },
+    ),
+  ),
+  created: Time,
+  checked: createNullable(Time),
+  authenticated: createNullable(Time),
+  failingSince: createNullable(Time),
+  graceEnds: createNullable(
+    Type.String({
+      format: 'date-time',
+      description: 'The time until which messages are accepted although the DKIM record is missing.',
+    }),
+  ),
+  sends: Type.Boolean({ description: 'True if messages from the domain are accepted now.' }),
+  keys: Type.Array(
+    Type.Object({
+      selector: Type.String(),
+      algorithm: createStringEnum(['rsa', 'ed25519']),
+      state: KeyState,
+      retires: createNullable(Time),
+    }),
+  ),
+  records: Type.Array(DomainRecord),
+  alignment: Type.Array(DomainAlignment, {
+    description: 'DKIM, SPF and DMARC, in this order (RFC 7489 section 3.1).',
+  }),
+};
+
+export const DomainDetails = Type.Object(DETAIL_MEMBERS);
+export type DomainDetails = Static<typeof DomainDetails>;
+
+/** A domain after a check, with the change of the status and the reason why the check fails. */
+export const VerifiedDomain = Type.Object({
+  ...DETAIL_MEMBERS,
+  change: createNullable(
+    createStringEnum(['authenticated', 'lost', 'blocked', 'recovered'], {
+      description: 'The change of the status by this check; null if the status did not change.',
+    }),
+  ),
+  returnPathChange: createNullable(
+    createStringEnum(['verified', 'lost'], {
+      description: 'The change of the return path by this check; null if it did not change.',
+    }),
+  ),
+  fault: createNullable(
+    Type.String({
+      description:
+        'The reason why the domain is not authenticated or the provider does not accept it; null if the check passes.',
+    }),
+  ),
+});
+export type VerifiedDomain = Static<typeof VerifiedDomain>;
+
+/** A domain after a rotation began or was cancelled. */
+export const RotatedDomain = Type.Object({
+  ...DETAIL_MEMBERS,
+  removedRecords: Type.Array(Type.String(), {
+    description: 'Names of the records of the removed keys; they may be deleted from DNS.',
+  }),
+});
+export type RotatedDomain = Static<typeof RotatedDomain>;
+
+/** A domain that was removed. */
+export const RemovedDomain = Type.Object({
+  domain: Type.String(),
+  status: createStringEnum(['removed']),
+  records: Type.Array(Type.Object(RECORD_MEMBERS)),
+  removedRecords: Type.Array(Type.String(), {
+    description: 'Names of the DKIM records; they may be deleted from DNS.',
+  }),
+  keepRecordsUntil: createNullable(
+    Type.String({
+      format: 'date-time',
+      description:
+        'The time from which the DKIM records may be deleted from DNS; if null, keep them for 3 days after the last message.',
+    }),
+  ),
+  remainingIdentity: createNullable(
+    Type.String({ description: 'The identity that remains at Amazon SES; null if no identity remains.' }),
+  ),
+});
+export type RemovedDomain = Static<typeof RemovedDomain>;
 
 /**
  * Builds the details of a domain. `found` of a record is its result in `checks`, or `unknown` if `checks` does not
@@ -149,4 +297,96 @@ function describeDkimKey(domain: SendingDomain, name: string): string {
     case 'retiring':
       return `previous ${keyText}: keep the record until ${formatTimeOr(key.retireAt, 'the next key signs')}`;
   }
+}
+
+export const DomainName = Type.String({ minLength: 0, description: 'The name of the domain.' });
+
+/** Builds the details of a domain, with the name of its account. */
+export async function readDomainDetails(
+  { store, settings }: OperationContext,
+  domain: SendingDomain,
+  records: readonly DnsRecord[],
+  checks: readonly RecordCheck[],
+): Promise<DomainDetails> {
+  const account = findAccountName(await store.listAccounts(), domain.accountId);
+  return toDomainDetails(domain, records, checks, account, getSendingSetup(settings));
+}
+
+/** Returns the name of the account, or its number if the account is missing. */
+export function findAccountName(accounts: readonly Account[], accountId: number): string {
+  return accounts.find(({ id }) => id === accountId)?.name ?? `number ${accountId}`;
+}
+
+/** Finds a domain by its name. Fails with `not-found`, or with `invalid` if the text is not a domain name. */
+export async function findDomain(store: OperatorStore, domainText: string): Promise<Result<SendingDomain>> {
+  const name = parseLookupName(domainText);
+  if (!name.ok) return name;
+  const domain = await store.findDomain(name.value);
+  return domain === null ? createDomainNotFound(name.value) : ok(domain);
+}
+
+/**
+ * Parses the name of an existing domain. The name is accepted even if the current list of public suffixes no longer
+ * permits it.
+ */
+export function parseLookupName(domainText: string): Result<string> {
+  const nameResult = parseDomainName(domainText);
+  if (nameResult.ok) return ok(nameResult.name);
+  const name = parseHost(domainText.endsWith('.') ? domainText.slice(0, -1) : domainText, 0);
+  return name === null ? createInvalidTemplate('domain', () => nameResult.fault) : ok(name);
+}
+
+function createDomainNotFound(name: string): ErrorResult {
+  return createNotFound('domain', `there is no domain ${name}; \`postrider domain list\` lists domains`);
+}
+
+/**
+ * Returns the error for a domain that already exists. The error names the account, because an operator may list all
+ * domains with their accounts.
+ */
+export async function createExistingDomainConflict(store: OperatorStore, name: string): Promise<ErrorResult> {
+  const existingDomain = await store.findDomain(name);
+  const account = (await store.listAccounts()).find(({ id }) => id === existingDomain?.accountId);
+  const owner = account === undefined ? '' : ` to account ${account.name}`;
+  return createConflict('domain', `domain ${name} has already been added${owner}; a domain belongs to one account`);
+}
+
+/** Returns the error for a name that the domain `by` uses, as its name or as its return path. */
+export function createUsedNameConflict(member: string, name: string, by: string): ErrorResult {
+  return createConflict(
+    member,
+    name === by
+      ? `${name} is a sending domain; give a name that no domain uses`
+      : `${name} is the return path of domain ${by}; give a name that no domain uses`,
+  );
+}
+
+/** Returns the changed domain, or an error if the domain does not exist. */
+export function requireFound(name: string, result: ChangeResult<SendingDomain>): Result<SendingDomain> {
+  return result.kind === 'done' ? ok(result.value) : createDomainNotFound(name);
+}
+
+/** Returns the changed domain, or a conflict if another request has changed the domain since it was read. */
+export function requireChanged(
+  name: string,
+  updateResult: ChangeResult<SendingDomain> | { readonly kind: 'stale' },
+): Result<SendingDomain> {
+  return updateResult.kind === 'stale'
+    ? createConflict('domain', `domain ${name} was changed by another request; repeat the request`)
+    : requireFound(name, updateResult);
+}
+
+/**
+ * Makes a commit, which confirms all earlier commits, and then reads the domain. A domain that was read before the
+ * commit may be lost in a failover, and must not be reported as existing.
+ */
+export async function findConfirmedDomain(store: OperatorStore, name: string): Promise<SendingDomain | null> {
+  if ((await store.findDomain(name)) === null) return null;
+  await store.probe();
+  return store.findDomain(name);
+}
+
+/** Returns the results of the checks at the provider, or an empty list if the provider has no identities. */
+export function listProviderChecks(provider: ProviderStatus | null): readonly RecordCheck[] {
+  return provider?.checks ?? [];
 }

@@ -1,36 +1,244 @@
-/**
- * The operations that add, list, show, change and remove sending domains, with the DNS records to publish.
- * domain-keys.ts rotates the keys, and domain-verification.ts queries DNS. No result contains a private key. An
- * operation that fails changes nothing.
- */
+/** The operations on sending domains. No result and no error contains a private key. */
 
-import { MAX_KEY_CHARACTERS } from '../domains/imported-key.ts';
+import { createResolver } from '../domains/dns.ts';
+import { MAX_KEY_CHARACTERS, parsePrivateKey, parseSelector } from '../domains/imported-key.ts';
+import { createKeys, type KeyPair, sealImportedKey } from '../domains/keys.ts';
 import { parseDomainName } from '../domains/name.ts';
 import { checkProviderIdentity, ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
 import { createRecords } from '../domains/records.ts';
-import { checkSecret, getSecretWarning, getSendingSetup, SECRET_REMEDY } from '../domains/setup.ts';
-import type { SendingDomain } from '../model/domain.ts';
+import { describeReturnPath, parseReturnPath } from '../domains/return-path.ts';
+import {
+  checkSecret,
+  evaluateDomainChecks,
+  getSecretWarning,
+  getSendingSetup,
+  loadSealingKey,
+  SECRET_REMEDY,
+} from '../domains/setup.ts';
+import { checkRecords } from '../domains/verify.ts';
+import {
+  beginRotation,
+  cancelRotation,
+  findReturnPathChange,
+  getDkimRecordName,
+  type RecordCheck,
+  type SendingDomain,
+} from '../model/domain.ts';
 import { Type } from '../model/schema.ts';
-import type { OperationContext } from './context.ts';
-import { toDomainDetails, toRemovedDomain } from './domain-details.ts';
-import { createDomainKeys, parseImportedKey, warnAboutImportedKeys } from './domain-keys.ts';
+import type { OperatorStore } from '../store/contract.ts';
 import {
   createExistingDomainConflict,
   createUsedNameConflict,
+  DomainDetails,
   DomainName,
   findAccountName,
   findConfirmedDomain,
   findDomain,
   listProviderChecks,
   parseLookupName,
+  RemovedDomain,
+  RotatedDomain,
   readDomainDetails,
+  requireChanged,
   requireFound,
-} from './domain-lookup.ts';
-import { parseNewReturnPath } from './domain-return-path.ts';
-import { DomainDetails, RemovedDomain } from './domains/schemas.ts';
-import { createAccountNotFound, createInvalid, createInvalidTemplate, ok } from './errors.ts';
-import { defineOperation } from './operation.ts';
+  toDomainDetails,
+  toRemovedDomain,
+  VerifiedDomain,
+} from './domain-details.ts';
+import {
+  createAccountNotFound,
+  createConflict,
+  createInvalid,
+  createInvalidTemplate,
+  ok,
+  type Result,
+} from './errors.ts';
+import { defineOperation, type OperationContext } from './operation.ts';
 import { AccountName } from './schemas.ts';
+
+const ALGORITHMS = ['rsa', 'ed25519'] as const;
+
+export interface ImportedKeyInput {
+  readonly keyPair: KeyPair;
+  readonly selector: string;
+  /** A warning about the key, or null. */
+  readonly warning: string | null;
+}
+
+/**
+ * Returns a list with the imported key, or an empty list if the input contains no key. No error contains a part of the
+ * key.
+ */
+export function parseImportedKey(
+  dkimKey: string | undefined,
+  selector: string | undefined,
+  domain: string,
+  ed25519: boolean,
+): Result<readonly ImportedKeyInput[]> {
+  if (dkimKey === undefined && selector === undefined) return ok([]);
+  if (dkimKey === undefined) {
+    return createInvalidTemplate(
+      'dkimKey',
+      (getMemberName) => `${getMemberName('selector')} requires ${getMemberName('dkimKey')}; give both or neither`,
+    );
+  }
+  if (selector === undefined) {
+    return createInvalidTemplate(
+      'selector',
+      (getMemberName) => `${getMemberName('dkimKey')} requires ${getMemberName('selector')}; give both or neither`,
+    );
+  }
+  const parsedSelector = parseSelector(selector, domain);
+  if (!parsedSelector.ok) return createInvalid('selector', parsedSelector.fault);
+  const parsedKey = parsePrivateKey(dkimKey);
+  if (!parsedKey.ok) return createInvalid('dkimKey', parsedKey.fault);
+  const { keyPair, warning } = parsedKey;
+  if (keyPair.algorithm === 'ed25519' && !ed25519) {
+    return createInvalid('ed25519', 'the imported key is an Ed25519 key; omit this option, or give an RSA key');
+  }
+  return ok([{ keyPair, selector: parsedSelector.selector, warning }]);
+}
+
+/**
+ * Creates the keys of a new domain, one of each algorithm. An imported key replaces the new key of its algorithm. The
+ * private keys are encrypted.
+ */
+export async function createDomainKeys(
+  domain: string,
+  importedInputs: readonly ImportedKeyInput[],
+  { ed25519, now }: { readonly ed25519: boolean; readonly now: number },
+  context: OperationContext,
+): Promise<SendingDomain['keys']> {
+  const sealingKey = loadSealingKey(context.settings);
+  const importedKeys = importedInputs.map(({ keyPair, selector }) =>
+    sealImportedKey(keyPair, { domain, selector, sealingKey, now }),
+  );
+  const newKeys = await createKeys({
+    domain,
+    algorithms: (ed25519 ? ALGORITHMS : (['rsa'] as const)).filter((algorithm) =>
+      importedKeys.every((key) => key.algorithm !== algorithm),
+    ),
+    state: 'active',
+    usedSelectors: importedKeys.map((key) => key.selector),
+    sealingKey,
+    now,
+    random: createRandomFraction(context),
+  });
+  return ALGORITHMS.flatMap((algorithm) => [...importedKeys, ...newKeys].filter((key) => key.algorithm === algorithm));
+}
+
+/** Adds the warnings about imported keys. */
+export function warnAboutImportedKeys(
+  importedInputs: readonly ImportedKeyInput[],
+  { warn }: Pick<OperationContext, 'warn'>,
+): void {
+  for (const { keyPair, warning } of importedInputs) {
+    if (warning !== null) warn('short-key', warning);
+    if (keyPair.algorithm === 'ed25519') {
+      warn('rsa-record', 'an Ed25519 key alone does not authenticate a domain; publish the record of the new RSA key');
+    }
+  }
+}
+
+/** Stages new keys, which sign after their records are found. With `cancel`, removes the staged keys. */
+export const rotateDomain = defineOperation({
+  name: 'domain.rotate',
+  id: 'rotateDomain',
+  summary: 'Stage new keys, which sign after their records are found',
+  makesChange: true,
+  role: 'operator',
+  readsContent: false,
+  input: Type.Object({
+    domain: DomainName,
+    cancel: Type.Boolean({ default: false, description: 'Remove the staged keys instead.' }),
+  }),
+  result: RotatedDomain,
+  errors: ['not-found', 'conflict'],
+  async run({ domain: domainText, cancel }, context) {
+    const { store, settings } = context;
+    const domainResult = await findDomain(store, domainText);
+    if (!domainResult.ok) return domainResult;
+    const rotationResult = cancel
+      ? await removeStagedKeys(domainResult.value, context)
+      : await stageKeys(domainResult.value, context);
+    if (!rotationResult.ok) return rotationResult;
+    const { domain, checks } = rotationResult.value;
+    const records = createRecords(domain, getSendingSetup(settings));
+    const remainingSelectors = domain.keys.map(({ selector }) => selector);
+    const removedKeys = domainResult.value.keys.filter(
+      ({ selector }) => cancel && !remainingSelectors.includes(selector),
+    );
+    return ok({
+      ...(await readDomainDetails(context, domain, records, checks)),
+      removedRecords: removedKeys.map(({ selector }) => getDkimRecordName(domain.name, selector)),
+    });
+  },
+});
+
+interface RotationResult {
+  readonly domain: SendingDomain;
+  readonly checks: readonly RecordCheck[];
+}
+
+async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<RotationResult>> {
+  const { store, settings, clock } = context;
+  // Fails if the domain already has staged keys. The domain is checked before the new keys are created, and its latest
+  // version is checked again afterwards.
+  if (beginRotation(domain, []).kind !== 'staged') {
+    const rotationCheck = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
+    if (!rotationCheck.ok) return rotationCheck;
+  }
+  await checkSecret(settings, store);
+  const stagedKeys = await createKeys({
+    domain: domain.name,
+    // A domain without an Ed25519 key receives no new Ed25519 key.
+    algorithms: ALGORITHMS.filter((candidate) => domain.keys.some(({ algorithm }) => algorithm === candidate)),
+    state: 'staged',
+    usedSelectors: domain.keys.map((key) => key.selector),
+    sealingKey: loadSealingKey(settings),
+    now: clock.now(),
+    random: createRandomFraction(context),
+  });
+  const latestResult = await findDomain(store, domain.name);
+  if (!latestResult.ok) return latestResult;
+  const keys = addStagedKeys(latestResult.value, stagedKeys);
+  return keys.ok ? writeKeys(store, latestResult.value, keys.value) : keys;
+}
+
+async function removeStagedKeys(domain: SendingDomain, { store }: OperationContext): Promise<Result<RotationResult>> {
+  const keys = cancelRotation(domain);
+  if (keys !== null) return writeKeys(store, domain, keys);
+  return createConflict(null, `domain ${domain.name} has no staged keys; there is nothing to cancel`);
+}
+
+async function writeKeys(
+  store: OperatorStore,
+  { id, revision, name, status, checkedAt, authenticatedAt, failingSince }: SendingDomain,
+  keys: SendingDomain['keys'],
+): Promise<Result<RotationResult>> {
+  const checks = await store.findDomainChecks(name);
+  const domainUpdate = { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys };
+  const updateResult = requireChanged(name, await store.updateDomain(domainUpdate));
+  return updateResult.ok ? ok({ domain: updateResult.value, checks }) : updateResult;
+}
+
+/** Adds the staged keys to the keys of the domain. Fails with a conflict if the domain already has staged keys. */
+function addStagedKeys(domain: SendingDomain, stagedKeys: SendingDomain['keys']): Result<SendingDomain['keys']> {
+  const rotation = beginRotation(domain, stagedKeys);
+  if (rotation.kind === 'staged') return ok(rotation.keys);
+  const stagedSelectors = rotation.selectors.join(', ');
+  return createConflict(
+    null,
+    `domain ${domain.name} already has staged keys (${stagedSelectors}); publish their records and run \`postrider domain verify ${domain.name}\`, or remove them with \`postrider domain rotate ${domain.name} --cancel\``,
+  );
+}
+
+/**
+ * Returns a generator of random numbers in [0, 1) for selectors. Selectors are public, so they only need to be unique.
+ */
+function createRandomFraction({ random }: OperationContext): () => number {
+  return () => random(4).readUInt32BE() / 2 ** 32;
+}
 
 /**
  * Adds a domain with new keys, or with a key that is already published and a new key of the other algorithm. The domain
@@ -234,4 +442,111 @@ function warnAboutProvider(
       `Amazon SES already has an identity ${name} that signs with a key that Amazon SES did not create; the identity is unchanged`,
     );
   }
+}
+
+/** The value of `returnPath` that removes a return path. */
+const NO_RETURN_PATH = 'none';
+
+/**
+ * Returns the return path, or null for `none`. Fails if no listener could receive the bounces. Adds a warning if the
+ * return path has no effect, or if only another node can receive the bounces.
+ */
+export function parseNewReturnPath(
+  domain: string,
+  text: string,
+  { settings, warn }: OperationContext,
+): Result<string | null> {
+  if (text === NO_RETURN_PATH) return ok(null);
+  const parsed = parseReturnPath(domain, text);
+  if (!parsed.ok) return createInvalid('returnPath', parsed.fault);
+  const { name } = parsed;
+  const setup = getSendingSetup(settings);
+  if (setup.replacedBy !== null) {
+    warn('return-path-replaced', describeReturnPath({ name, isVerified: false }, setup).detail);
+    return ok(name);
+  }
+  const remedy = 'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN first (docs/feedback.md)';
+  if (settings.returnPathDomain === null)
+    return createConflict(
+      'returnPath',
+      `the feedback listener has no public name, so bounces to ${name} would be lost; ${remedy}`,
+    );
+  if (settings.feedbackListen !== null) return ok(name);
+  // The embedded store has one node, so no other node can have the listener.
+  if (settings.database.kind === 'sqlite')
+    return createConflict(
+      'returnPath',
+      `POSTRIDER_FEEDBACK_LISTEN is not set, so bounces to ${name} would be lost; ${remedy}`,
+    );
+  warn(
+    'feedback-listener',
+    `POSTRIDER_FEEDBACK_LISTEN is not set on this node; bounces to ${name} are lost unless another node sets it`,
+  );
+  return ok(name);
+}
+
+/**
+ * Queries the records and stores the result. The status is updated only if DNS answered. A staged key becomes active if
+ * its record is found.
+ */
+export const verifyDomain = defineOperation({
+  name: 'domain.verify',
+  id: 'verifyDomain',
+  summary: 'Query the records of a domain in DNS and update its status',
+  makesChange: true,
+  role: 'operator',
+  readsContent: false,
+  input: Type.Object({ domain: DomainName }),
+  result: VerifiedDomain,
+  errors: ['not-found', 'conflict'],
+  async run({ domain: domainText }, context) {
+    const { store, settings, clock } = context;
+    const initialResult = await findDomain(store, domainText);
+    if (!initialResult.ok) return initialResult;
+    const resolver = createResolver(settings.dns);
+    const checks = await checkRecords(createRecords(initialResult.value, getSendingSetup(settings)), resolver);
+    // The domain is read again, because a rotation may have begun during the DNS queries.
+    const latestResult = await findDomain(store, initialResult.value.name);
+    if (!latestResult.ok) return latestResult;
+    const { update, event } = evaluateDomainChecks(latestResult.value, checks, clock.now(), settings.maxAgeMs);
+    const isAnswered = checks.some((check) => check.found !== 'unknown');
+    const updateResult = isAnswered
+      ? requireChanged(latestResult.value.name, await store.updateDomain(update))
+      : latestResult;
+    if (!updateResult.ok) return updateResult;
+    const domain = updateResult.value;
+    const provider = await ensureProviderIdentity(settings, domain, 'own');
+    const providerRecords = (provider?.records ?? []).filter(({ type }) => type !== 'SES');
+    const allChecks = [...checks, ...(await checkRecords(providerRecords, resolver)), ...listProviderChecks(provider)];
+    return ok({
+      ...(await readDomainDetails(context, domain, allChecks, allChecks)),
+      change: event,
+      returnPathChange: findReturnPathChange(latestResult.value, domain, checks),
+      fault: findVerificationFault(domain, checks, provider),
+    });
+  },
+});
+
+/**
+ * Returns the reason why the check fails, or null if the check passes. Faults of the records take precedence over
+ * faults at the provider.
+ */
+function findVerificationFault(
+  domain: SendingDomain,
+  checks: readonly RecordCheck[],
+  provider: ProviderStatus | null,
+): string | null {
+  if (domain.status !== 'authenticated') return describeMissingAuthentication(domain, checks);
+  const identityCheck = provider?.identityCheck;
+  const isRefused = identityCheck?.found === 'wrong' || identityCheck?.found === 'missing';
+  return isRefused ? `${domain.name}: ${identityCheck.detail}` : null;
+}
+
+function describeMissingAuthentication({ name, status }: SendingDomain, checks: readonly RecordCheck[]): string {
+  const countRecords = (kind: RecordCheck['found']) => checks.filter((check) => check.found === kind).length;
+  const counts = (['missing', 'wrong', 'unknown'] as const)
+    .filter((kind) => countRecords(kind) > 0)
+    .map((kind) => `${countRecords(kind)} ${kind}`);
+  const faults = counts.length === 0 ? 'all records were found' : `${counts.join(', ')} of ${checks.length} records`;
+  return `${name} is not authenticated (${status}): ${faults}; \`postrider domain records ${name}\` prints what to publish`;
 }

@@ -1,11 +1,28 @@
 /** The operations on stored feedback reports: those that were not understood and those that name no known message. */
+import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';
 import { Type } from '../model/schema.ts';
 import { createNotFound, ok } from './errors.ts';
-import { ReportDetails, ReportSummary } from './feedback/schemas.ts';
 import { defineOperation } from './operation.ts';
-import { createPageSizeMember, createRowNumber } from './schemas.ts';
+import { createNullable, createPageSizeMember, createRowNumber, Time } from './schemas.ts';
+
+const reportMembers = {
+  id: Type.Integer(),
+  at: Time,
+  source: Type.String({ description: 'The source of the report: `smtp`, `sns`, `sqs` or the name of a provider.' }),
+  message: createNullable(Type.String({ format: 'uuid', description: 'The id of the message that the report names.' })),
+  reason: Type.String({ description: 'The reason why the report was stored.' }),
+  summary: Type.String(),
+};
+export const ReportSummary = Type.Object(reportMembers);
+export type ReportSummary = Static<typeof ReportSummary>;
+
+export const ReportDetails = Type.Object({
+  ...reportMembers,
+  raw: Type.String({ description: 'The report, decoded as UTF-8. Untrusted.' }),
+});
+export type ReportDetails = Static<typeof ReportDetails>;
 
 const MAX_PAGE_SIZE = 10_000;
 const INVALID_ID_FAULT = 'is not the number of a report; `postrider feedback list` lists reports';

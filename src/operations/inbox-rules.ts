@@ -1,11 +1,10 @@
-/**
- * The operations on the rules of the inbox. A rule answers delivery attempts in place of the transport `capture:`.
- * Rules exist for tests of error handling, so a rule can be added only if the transport is `capture:`.
- */
+/** The operations on the rules that answer delivery attempts in place of the transport `capture:`. */
+import type { Static } from 'typebox';
 import { classify } from '../classify/classify.ts';
 import { classifyOutcome } from '../classify/failure.ts';
 import { formatIsoTime, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import { parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import {
   formatInboxAnswer,
   getInboxRuleStatus,
@@ -19,10 +18,53 @@ import type { Outcome } from '../model/outcome.ts';
 import { Type } from '../model/schema.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { createConflict, createInvalid, createNotFound, ok, type Result, toMemberResult } from './errors.ts';
-import { InboxRuleEntry, RemovedInboxRule } from './inbox/rule-schemas.ts';
-import { parseVisibleText } from './labels.ts';
+import { parseVisibleText } from './input.ts';
 import { defineOperation } from './operation.ts';
-import { createRowNumber, createStringEnum } from './schemas.ts';
+import { createNullable, createRowNumber, createStringEnum, Time } from './schemas.ts';
+
+export const RULE_OUTCOMES = ['delivered', 'deferred', 'bounced', 'unanswered'] as const;
+
+export const InboxRuleEntry = Type.Object({
+  id: Type.Integer({ description: 'The number of the rule.' }),
+  match: Type.String({ description: 'The address, or the domain, whose delivery attempts the rule answers.' }),
+  answer: Type.Object({
+    kind: createStringEnum(INBOX_ANSWER_KINDS),
+    summary: Type.String({ description: 'The answer on one line, such as `451 4.3.0 Try again later`.' }),
+    code: createNullable(Type.Integer({ description: 'The SMTP reply code; null without a reply.' })),
+    enhanced: createNullable(Type.String({ description: 'The enhanced status code; null if the reply has none.' })),
+    text: createNullable(Type.String({ description: 'The text of the reply; null without a reply.' })),
+    delayMs: createNullable(Type.Integer({ description: 'The delay in milliseconds; null without a delay.' })),
+  }),
+  effect: Type.Object(
+    {
+      outcome: createStringEnum(RULE_OUTCOMES, { description: 'The outcome of the attempt.' }),
+      class: createNullable(createStringEnum(FAILURE_CLASSES)),
+      category: createNullable(createStringEnum(FAILURE_CATEGORIES)),
+      suppresses: Type.Boolean({ description: 'True if the outcome adds the recipient to the suppression list.' }),
+    },
+    { description: 'The outcome of an attempt that receives this answer, by the classification of replies.' },
+  ),
+  status: createStringEnum(['active', 'used', 'expired'], {
+    description: '`used`: the rule has answered all its attempts.',
+  }),
+  times: Type.Integer({ description: 'The number of delivery attempts that the rule answers.' }),
+  used: Type.Integer({ description: 'The number of delivery attempts that the rule has answered.' }),
+  created: Time,
+  expires: Time,
+  lastUse: createNullable(
+    Type.Object({
+      message: Type.String({ format: 'uuid' }),
+      recipient: Type.String({ description: 'The canonical address of the recipient.' }),
+      at: Time,
+      suppressed: Type.Array(Type.String(), {
+        description: 'The accounts on whose suppression list the recipient is now; `*` for the whole service.',
+      }),
+    }),
+  ),
+});
+export type InboxRuleEntry = Static<typeof InboxRuleEntry>;
+
+export const RemovedInboxRule = Type.Object({ id: Type.Integer(), match: Type.String() });
 
 const MAX_TIMES = 1_000;
 const DAY_MS = 86_400_000;

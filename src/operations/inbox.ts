@@ -1,18 +1,135 @@
 /** The operations on captured messages, which `capture:` stored instead of sending them. */
-
+import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
+import type { Entity } from '../feedback/read/entity.ts';
+import { decodeEncodedWords } from '../message/headers.ts';
 import type { InboxEntry } from '../model/inbox.ts';
 import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
-import type { InboxContext } from './context.ts';
 import { createInvalid, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
-import { parseCapturedMessage } from './inbox/captured-message.ts';
-import { getCheckText } from './inbox/check-texts.ts';
-import { checkMessage } from './inbox/checks.ts';
-import type { CheckFinding } from './inbox/findings.ts';
-import { type CapturedEntry, CapturedMessage, type Check, InboxPage } from './inbox/schemas.ts';
-import type { Operation } from './operation.ts';
-import { createPageSizeMember, MessageId } from './schemas.ts';
+import { CHECK_CODES, CHECK_LEVELS, type CheckFinding, checkMessage, getCheckText } from './inbox-checks.ts';
+import type { InboxContext, Operation, ReadEntity } from './operation.ts';
+import { createNullable, createPageSizeMember, createStringEnum, MessageId, Time } from './schemas.ts';
+
+const entryMembers = {
+  id: Type.String({ format: 'uuid' }),
+  at: Time,
+  to: Type.String({ description: 'The recipient of the envelope.' }),
+  from: Type.String({ description: 'The From header field, which the recipient sees.' }),
+  returnPath: Type.String({ description: 'The sender of the envelope, which receives bounces.' }),
+  subject: Type.String({ description: 'The subject; empty if the message has no subject.' }),
+};
+export const CapturedEntry = Type.Object(entryMembers);
+export type CapturedEntry = Static<typeof CapturedEntry>;
+
+export const InboxPage = Type.Object({
+  messages: Type.Array(CapturedEntry),
+  next: createNullable(
+    Type.String({ format: 'uuid', description: '`before` of the next page; null on the last page.' }),
+  ),
+});
+export type InboxPage = Static<typeof InboxPage>;
+
+export const Check = Type.Object({
+  code: createStringEnum(CHECK_CODES, { description: 'The code of the check.' }),
+  level: createStringEnum(CHECK_LEVELS, {
+    description:
+      '`error`: a recipient sees a broken message. `warning`: the message has a disadvantage for some recipients, mail clients or filters.',
+  }),
+  title: Type.String(),
+  reason: Type.String(),
+  remedy: Type.String(),
+  count: Type.Integer({ minimum: 1, description: 'The number of occurrences.' }),
+  places: Type.Array(
+    Type.Object({
+      part: createStringEnum(['subject', 'text', 'html']),
+      line: createNullable(
+        Type.Integer({ description: 'The line in the decoded part, from 1; null for the subject.' }),
+      ),
+      excerpt: Type.String({ description: 'The source at this place. Untrusted.' }),
+    }),
+    { description: 'The first ten occurrences; empty if the finding concerns the whole message.' },
+  ),
+});
+export type Check = Static<typeof Check>;
+
+export const CapturedMessage = Type.Object({
+  ...entryMembers,
+  headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() }), {
+    description: 'The header fields in the order of the message, decoded. Untrusted.',
+  }),
+  text: createNullable(
+    Type.String({ description: 'The plain text; null if the message has no plain text. Untrusted.' }),
+  ),
+  html: Type.Boolean({
+    description: 'True if the message has HTML, which `/inbox/{id}/html` returns for display in a frame.',
+  }),
+  bytes: Type.Integer({ minimum: 0, description: 'The size of the message in bytes.' }),
+  htmlBytes: createNullable(
+    Type.Integer({ minimum: 0, description: 'The size of the decoded HTML in bytes of UTF-8; null without HTML.' }),
+  ),
+  checks: Type.Array(Check, {
+    description: 'The findings of the checks, errors first. Nothing is fetched for a check.',
+  }),
+});
+export type CapturedMessage = Static<typeof CapturedMessage>;
+
+/** The limits of the header. Postrider writes headers of at most twelve fields and 4 KiB, including signatures. */
+const MAX_HEADER_BYTES = 131_072;
+const MAX_FIELDS = 1_000;
+
+export interface HeaderField {
+  /** The name of the field in its original case. */
+  readonly name: string;
+  /** The unfolded value (RFC 5322 section 2.2.3). Encoded words (RFC 2047) are decoded. */
+  readonly value: string;
+}
+
+export interface ParsedCapturedMessage {
+  readonly headers: readonly HeaderField[];
+  /** The plain text. Null if the message has no plain-text part. */
+  readonly text: string | null;
+  readonly html: string | null;
+}
+
+export function parseCapturedMessage(source: Uint8Array, readEntity: ReadEntity): ParsedCapturedMessage {
+  const bodyParts = [...iterateLeaves(readEntity(source, source.length))].filter(
+    ({ fields }) => !fields.some(({ name, value }) => name === 'content-disposition' && isAttachment(value)),
+  );
+  const findFirstText = (type: string) => bodyParts.find((leaf) => leaf.type === type)?.decodeText() ?? null;
+  return { headers: parseHeaderFields(source), text: findFirstText('text/plain'), html: findFirstText('text/html') };
+}
+
+/** Yields the leaves of the tree whose root is `entity`. The MIME parser limits the depth of this tree. */
+function* iterateLeaves(entity: Entity): Generator<Entity> {
+  if (entity.parts.length === 0) yield entity;
+  for (const child of entity.parts) yield* iterateLeaves(child);
+}
+
+function isAttachment(disposition: string): boolean {
+  return disposition.trimStart().slice(0, 'attachment'.length).toLowerCase() === 'attachment';
+}
+
+function parseHeaderFields(source: Uint8Array): readonly HeaderField[] {
+  const lines = Buffer.from(source.subarray(0, MAX_HEADER_BYTES)).toString('utf8').split('\n', MAX_HEADER_BYTES);
+  const fields: { name: string; valueLines: string[] }[] = [];
+  for (const rawLine of lines) {
+    const line = rawLine.endsWith('\r') ? rawLine.slice(0, -1) : rawLine;
+    if (line === '') break;
+    if (line.startsWith(' ') || line.startsWith('\t')) {
+      fields.at(-1)?.valueLines.push(line);
+      continue;
+    }
+    if (fields.length >= MAX_FIELDS) break;
+    const colonIndex = line.indexOf(':');
+    // A line without a colon is invalid. The line is returned as a field, so that the fault is visible.
+    fields.push({ name: line.slice(0, Math.max(0, colonIndex)), valueLines: [line.slice(colonIndex + 1)] });
+  }
+  return fields.map(({ name, valueLines }) => ({
+    name: name.trimEnd(),
+    value: decodeEncodedWords(valueLines.join('').trim()),
+  }));
+}
 
 const MAX_PAGE_SIZE = 200;
 const MAX_SEARCH_LENGTH = 200;

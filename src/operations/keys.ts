@@ -1,5 +1,5 @@
-/** The operations on API keys of clients. Only the operation that creates a key returns the key. */
-
+/** The operations on API keys. Only the operation that creates a key returns the key. */
+import type { Static } from 'typebox';
 import { formatIsoTime, formatIsoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
 import { generateApiKey, parseApiKey } from '../model/credentials.ts';
@@ -14,10 +14,38 @@ import {
   type Result,
   toMemberResult,
 } from './errors.ts';
-import { CreatedKey, ImportedKey, KeyEntry, KeyId, RotatedKey } from './keys/schemas.ts';
-import { parseVisibleText } from './labels.ts';
+import { parseVisibleText } from './input.ts';
 import { defineOperation } from './operation.ts';
-import { AccountName, Time } from './schemas.ts';
+import { AccountName, createNullable, createStringEnum, Time } from './schemas.ts';
+
+export const KeyId = Type.String({ description: 'The id of the key, such as `key_12`.' });
+const NewKey = Type.String({ description: 'The key. It is not shown again.' });
+
+const KeyPrefix = Type.String({ description: 'The first characters of the key.' });
+
+export const KeyEntry = Type.Object({
+  id: KeyId,
+  account: Type.String(),
+  name: Type.String(),
+  prefix: KeyPrefix,
+  state: createStringEnum(['active', 'expired', 'revoked']),
+  created: Time,
+  expires: createNullable(Time),
+  revoked: createNullable(Time),
+  lastUsed: createNullable(Time),
+});
+export type KeyEntry = Static<typeof KeyEntry>;
+
+/** A new key. */
+export const CreatedKey = Type.Object({ id: KeyId, key: NewKey, expires: createNullable(Time) });
+export type CreatedKey = Static<typeof CreatedKey>;
+
+/** An imported key. */
+export const ImportedKey = Type.Object({ id: KeyId, prefix: KeyPrefix, expires: createNullable(Time) });
+
+/** A new key that replaces another key. The replaced key remains valid until `until`. */
+export const RotatedKey = Type.Object({ id: KeyId, key: NewKey, replaces: KeyId, until: Time });
+export type RotatedKey = Static<typeof RotatedKey>;
 
 const KeyName = Type.String({ default: 'default', description: 'A label of the key; the default is `default`.' });
 const KeyExpiry = Type.Optional(

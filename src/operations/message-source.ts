@@ -1,12 +1,5 @@
-/**
- * Composes the raw source of a message again: the bytes that an attempt transmits, with the current settings and keys.
- *
- * The service does not store these bytes. Composition and signatures depend only on the stored message, the settings
- * and the keys of the domain: the Date field is the time of acceptance, and every attempt has the same Message-ID. The
- * source therefore equals the bytes of a past attempt if the version of Postrider, the settings and the keys have not
- * changed since that attempt. `signature` reports a change of the keys. A provider may replace header fields after the
- * transmission.
- */
+/** The schema of the raw source of a message. */
+import type { Static } from 'typebox';
 import { checkSecret, createSourceParts, listReplacedFields } from '../domains/setup.ts';
 import { createPrepare, DomainCache } from '../domains/signing.ts';
 import type { Account } from '../model/account.ts';
@@ -14,12 +7,30 @@ import { parseAddress } from '../model/address.ts';
 import { findSendingDomain, getSigningKeys, type SendingDomain } from '../model/domain.ts';
 import type { LeasedMessage, StoredMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
-import type { OperationContext } from './context.ts';
 import { createNotFound, ok } from './errors.ts';
-import { MessageSource } from './messages/source-schema.ts';
 import { createMessageNotFound, parseMessageId } from './messages.ts';
-import { defineOperation } from './operation.ts';
-import { MessageId } from './schemas.ts';
+import { defineOperation, type OperationContext } from './operation.ts';
+import { createStringEnum, MessageId } from './schemas.ts';
+
+const SIGNATURES = ['none', 'same-keys', 'other-keys'] as const;
+
+export const MessageSource = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  source: Type.String({
+    description: 'The message with its header fields, or only the header fields, with CRLF line ends.',
+  }),
+  bytes: Type.Integer({ minimum: 0, description: 'The size of the whole message in bytes.' }),
+  signature: createStringEnum(SIGNATURES, {
+    description:
+      'The DKIM signatures of the source. `none`: the source is not signed, because no key signs for the domain of the sender now. `same-keys`: no key was activated after the last attempt. `other-keys`: a key was activated after the last attempt, so the signatures differ from the transmitted ones.',
+  }),
+  replacedFields: Type.Array(Type.String(), {
+    description:
+      'The header fields, in lower case, that the provider of the transport replaces after the transmission.',
+  }),
+});
+
+export type MessageSource = Static<typeof MessageSource>;
 
 /** Composes the raw source of a message. Fails with `not-found` after the erasure of its body. */
 export const showMessageSource = defineOperation({

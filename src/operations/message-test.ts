@@ -1,19 +1,35 @@
 /**
- * Sends a test message through the public listener of this node and returns the request and the response, as a client
- * of the account sees them. Every check of the public interface applies: lock, throttle, fields, sender domain, volume
- * and rate limit. A refused request is a result, not an error.
- *
- * The operation creates a temporary key of the account and revokes the key afterwards. Both changes have an audit log
- * entry. If the revocation fails, the key expires after five minutes.
+ * The schemas of the operation that sends a test message. The file imports no module of Node, because the dashboard
+ * imports the types.
  */
+import type { Static } from 'typebox';
 import { generateApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { describeError } from '../printing/error-line.ts';
-import type { OperationContext, PublicListenerContext } from './context.ts';
 import { createAccountNotFound, createConflict, createInvalid, createUnavailable, ok } from './errors.ts';
-import { TestOutcome } from './messages/test-schemas.ts';
-import type { Operation } from './operation.ts';
-import { AccountName } from './schemas.ts';
+import type { Operation, OperationContext, PublicListenerContext } from './operation.ts';
+import { AccountName, createNullable } from './schemas.ts';
+
+const Headers = Type.Array(Type.Object({ name: Type.String(), value: Type.String() }));
+
+export const TestOutcome = Type.Object({
+  id: createNullable(
+    Type.String({ format: 'uuid', description: 'The id of the accepted message; null if the request was refused.' }),
+  ),
+  request: Type.Object({
+    method: Type.String(),
+    url: Type.String({ description: 'The URL of the public listener of this node; `unix:/PATH` for a unix socket.' }),
+    headers: Headers,
+    body: Type.String({ description: 'The body of the request, as sent.' }),
+  }),
+  response: Type.Object({
+    status: Type.Integer(),
+    headers: Headers,
+    body: Type.String({ description: 'The body of the response, as received.' }),
+    durationMs: Type.Integer({ description: 'The time from the request to the complete response.' }),
+  }),
+});
+export type TestOutcome = Static<typeof TestOutcome>;
 
 /** The name of the temporary key. */
 const KEY_NAME = 'test message';

@@ -10,10 +10,9 @@ import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { foldText } from '../store/search/query.ts';
 import { createConflict, createInvalid, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
-import { buildExplanation } from './messages/explain.ts';
-import { attributeMembers, readFilter } from './messages/filter.ts';
-import { readMatches } from './messages/read-matches.ts';
-import { Explanation, FoundMessage, MessageDetails, toFoundMessage, toMessageDetails } from './messages/schemas.ts';
+import { Explanation, FoundMessage, MessageDetails, toFoundMessage, toMessageDetails } from './message-details.ts';
+import { buildExplanation } from './message-explanation.ts';
+import { attributeMembers, readFilter, readMatches } from './message-filter.ts';
 import { defineOperation } from './operation.ts';
 import { createPageSizeMember, createStringEnum, MessageId } from './schemas.ts';
 

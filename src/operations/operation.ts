@@ -6,12 +6,20 @@
  * `perform` returns an error if the input or a setting is invalid, the store does not answer, or the secret of the
  * installation is missing or wrong. An exception is a bug.
  */
-import type { Static, TObject, TSchema } from 'typebox';
-import type { AccessRule } from '../model/access.ts';
+import type { Static, TArray, TObject, TSchema } from 'typebox';
+import type { Clock, MonotonicClock } from '../clock.ts';
+import type { DescribedSetting } from '../config/load.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Installation } from '../doctor/installation.ts';
+import type { Entity } from '../feedback/read/entity.ts';
+import type { ListenerClient } from '../http/listener-client.ts';
+import type { AccessRule, Scope } from '../model/access.ts';
+import type { PublishOf } from '../model/events.ts';
+import type { Inbox } from '../model/inbox.ts';
+import type { RuntimeStatus } from '../model/node.ts';
 import { describeError } from '../printing/error-line.ts';
-import type { OperationContext } from './context.ts';
-import type { ErrorCode, Result } from './errors.ts';
-import { createConflict, createUnavailable } from './errors.ts';
+import type { OperatorStore } from '../store/contract.ts';
+import { createConflict, createUnavailable, type ErrorCode, type Result } from './errors.ts';
 import { readInput } from './input.ts';
 
 /** A warning to the operator about an operation that succeeded. */
@@ -96,4 +104,178 @@ export async function performWith<I extends TObject, T>(
         throw error;
     }
   }
+}
+
+export interface OperationContext {
+  /** The actor in the audit log: `cli:NAME`, `page` or `token:NAME`. */
+  readonly actor: string;
+  /** The scope of the actor. It determines which members of a result are left out. */
+  readonly scope: Scope;
+  readonly clock: Clock;
+  /** The store, which writes an audit log entry with each change. */
+  readonly store: OperatorStore;
+  readonly settings: Settings;
+  /** Returns cryptographically secure random bytes, for keys and tokens. */
+  readonly random: (bytes: number) => Buffer;
+  /** The runtime status of this process. Null for a command. */
+  readonly status: (() => RuntimeStatus) | null;
+  /** Publishes an event after the commit. In a command, no subscriber receives the event. */
+  readonly publish: PublishOf<'message.accepted' | 'message.suppressed' | 'message.cancelled' | 'message.retried'>;
+  /** Adds a warning to the result. `code` is stable; `message` is one sentence. */
+  warn(code: string, message: string): void;
+}
+
+/** The imports of this process. Their batches run one at a time. */
+export interface ImportScheduler {
+  /** Returns the maximum number of rows of the next batch. */
+  getMaxBatchRows(): number;
+  /**
+   * Runs one batch after the batches that were requested earlier. While messages are accepted, a pause follows the
+   * batch. `stop` ends the pause.
+   */
+  runBatch<T>(add: () => Promise<T>): Promise<T>;
+  /** Returns true after `stop` was called. No import and no batch may begin after that call. */
+  isStopping(): boolean;
+  /** Runs an import. `stop` waits for the end of the import. */
+  runImport<T>(work: () => Promise<T>): Promise<T>;
+  /** Ends each import after its current batch. Resolves when all imports have ended. */
+  stop(): Promise<void>;
+}
+
+/** The context of an import. */
+export interface ImportContext extends OperationContext {
+  /** Schedules the imports of this process. */
+  readonly imports: ImportScheduler;
+}
+
+/** The context of `doctor`. The installation may be faulty, so no resource is opened in advance. */
+export interface DoctorContext {
+  /** The clock of this machine. Nodes of a shared database use the time of the database. */
+  readonly machineClock: MonotonicClock;
+  readonly settings: Settings;
+  readonly installation: Installation;
+  /** The runtime status of this process. Null for a command. */
+  readonly status: (() => RuntimeStatus) | null;
+  /** Shows the progress of a long operation in one line, which replaces the previous line. */
+  showProgress(line: string): void;
+}
+
+/** The context of `showConfig`. */
+export interface ConfigContext {
+  /** Returns the effective settings with secrets masked. @throws SettingsError */
+  describeSettings(): readonly DescribedSetting[];
+}
+
+/** Splits a message into its MIME entities. At most `maxBytes` bytes of a leaf are decoded. */
+export type ReadEntity = (raw: Uint8Array, maxBytes: number) => Entity;
+
+/** The context of the operations of the inbox. */
+export interface InboxContext {
+  /** The inbox. Null unless the transport is `capture:`. */
+  readonly inbox: Inbox | null;
+  readonly readEntity: ReadEntity;
+}
+
+/** The context of the operation that sends a test message. */
+export interface PublicListenerContext {
+  /** Sends requests to the public listener of this process. */
+  readonly publicListener: ListenerClient;
+}
+
+/** The context of every operation of the operator API. */
+export type ServiceContext = Omit<ImportContext, 'warn'> &
+  DoctorContext &
+  ConfigContext &
+  InboxContext &
+  PublicListenerContext;
+
+/** The file of an upload. */
+export interface FileContent {
+  /** The name in error messages: `the upload`, `"list.csv"`. */
+  readonly name: string;
+  /**
+   * Opens the content. An upload calls `open` once, after all other input was validated. `performUpload` does not catch
+   * an exception of `open`.
+   */
+  open(): Promise<OpenedFile>;
+}
+
+export interface OpenedFile {
+  /** The content of the whole file. This stream can be read only once. */
+  readonly bytes: AsyncIterable<Buffer>;
+  /** Reads the first `size` bytes of the file again. Null if the file can be read only once. */
+  readonly reread: ((size: number) => AsyncIterable<Buffer>) | null;
+  close(): Promise<void>;
+}
+
+/** The functions that observe an upload. */
+export interface UploadObserver<P> {
+  /** Receives the number of rows read while the file is validated, before any change. */
+  readonly onRowsRead: (rowCount: number) => void;
+  /** Receives the progress of the changes. At the first call, the file has been read to its end and is valid. */
+  readonly onProgress: (progress: P) => void;
+}
+
+/** An operation on an uploaded file. It reads the whole file before the first change. */
+export interface UploadOperation<I extends TObject = TObject, P extends TSchema = TSchema, R extends TSchema = TSchema>
+  extends OperationBase<I> {
+  /** The media type of the file. */
+  readonly uploadType: string;
+  readonly progress: P;
+  readonly result: R;
+  run(
+    input: Static<I>,
+    content: FileContent,
+    context: ImportContext,
+    observer: UploadObserver<Static<P>>,
+  ): Promise<Result<Static<R>>>;
+}
+
+/** An operation whose result is an array, returned page by page. */
+export interface DownloadOperation<I extends TObject = TObject, R extends TArray = TArray> extends OperationBase<I> {
+  /** The media type of the result as a file. */
+  readonly downloadType: string;
+  readonly result: R;
+  /** The file is `header` followed by `formatPage` of each page. */
+  readonly header: string;
+  formatPage(page: Static<R>): string;
+  /**
+   * Resolves after the first page has been read, so an error precedes all output. A later page may reject with a
+   * StoreError.
+   */
+  run(input: Static<I>, context: OperationContext): Promise<Result<AsyncIterable<Static<R>>>>;
+}
+
+/** Defines an upload. The types of `run` are inferred from the schemas. */
+export function defineUpload<I extends TObject, P extends TSchema, R extends TSchema>(
+  definition: UploadOperation<I, P, R>,
+): UploadOperation<I, P, R> {
+  return definition;
+}
+
+/** Defines a download. The types of `run` are inferred from the schemas. */
+export function defineDownload<I extends TObject, R extends TArray>(
+  definition: DownloadOperation<I, R>,
+): DownloadOperation<I, R> {
+  return definition;
+}
+
+/** Performs an upload; see `perform`. */
+export function performUpload<I extends TObject, P extends TSchema, R extends TSchema>(
+  { input, run }: UploadOperation<I, P, R>,
+  rawInput: Readonly<Record<string, unknown>>,
+  content: FileContent,
+  context: Omit<ImportContext, 'warn'>,
+  observer: UploadObserver<Static<P>>,
+): Promise<OperationResult<Static<R>>> {
+  return performWith(input, rawInput, (input, warn) => run(input, content, { ...context, warn }, observer));
+}
+
+/** Performs a download; see `perform`. */
+export function performDownload<I extends TObject, R extends TArray>(
+  { input, run }: DownloadOperation<I, R>,
+  rawInput: Readonly<Record<string, unknown>>,
+  context: Omit<OperationContext, 'warn'>,
+): Promise<OperationResult<AsyncIterable<Static<R>>>> {
+  return performWith(input, rawInput, (input, warn) => run(input, { ...context, warn }));
 }

@@ -10,10 +10,9 @@ import { FIRST_SENDER, getFirstRecipient } from '../model/first-message.ts';
 import { Type } from '../model/schema.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import type { OperationContext } from './context.ts';
 import { ok } from './errors.ts';
-import { defineOperation } from './operation.ts';
-import { checkEvents, findLastEventAt, hasEventSettings } from './providers/events.ts';
+import { defineOperation, type OperationContext } from './operation.ts';
+import { checkEvents, findLastEventAt, hasEventSettings } from './providers.ts';
 import { Setup } from './setup/schemas.ts';
 import { listSetupSteps, type SetupFacts } from './setup/steps.ts';
 

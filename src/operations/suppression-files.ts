@@ -5,13 +5,14 @@
  * remains `unfinished` if the process is killed. It is `stopped` if the store or a shutdown ends the import early.
  * Importing the file again adds the remaining addresses.
  */
+
+import type { Clock } from '../clock.ts';
 import type { ImportStep } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
 import { formatCount } from '../printing/text.ts';
-import type { SuppressionStore } from '../store/contract.ts';
-import type { ImportContext } from './context.ts';
+import type { OperatorStore, SuppressionStore } from '../store/contract.ts';
 import {
   createAccountNotFound,
   createConflict,
@@ -21,20 +22,27 @@ import {
   ok,
   type Result,
 } from './errors.ts';
-import { defineDownload, defineUpload, type UploadObserver } from './file-operation.ts';
-import { createStringEnum, ListName } from './schemas.ts';
-import { CSV_HEADER, formatCsvRow } from './suppressions/csv-writer.ts';
-import { EXCLUSIONS } from './suppressions/export-formats.ts';
-import type { ListHooks } from './suppressions/list-reader.ts';
-import type { ListRow } from './suppressions/list-row.ts';
 import {
-  ContentError,
-  openRereadableContent,
-  type RereadableContent,
-  SpoolError,
-} from './suppressions/rereadable-content.ts';
-import { ImportProgress, ImportResult, type SkippedRow, SuppressionEntry } from './suppressions/schemas.ts';
-import { toSuppressionEntry } from './suppressions.ts';
+  defineDownload,
+  defineUpload,
+  type ImportContext,
+  type ImportScheduler,
+  type UploadObserver,
+} from './operation.ts';
+import { ContentError, openRereadableContent, type RereadableContent, SpoolError } from './rereadable-content.ts';
+import { createStringEnum, ListName } from './schemas.ts';
+import { EXCLUSIONS } from './suppression-formats.ts';
+import type { ListHooks } from './suppression-reader.ts';
+import type { ListRow } from './suppression-rows.ts';
+import {
+  CSV_HEADER,
+  formatCsvRow,
+  ImportProgress,
+  ImportResult,
+  type SkippedRow,
+  SuppressionEntry,
+  toSuppressionEntry,
+} from './suppressions.ts';
 
 /** The number of entries per page of an export. */
 const PAGE_SIZE = 5_000;
@@ -119,7 +127,7 @@ export const importSuppressions = defineUpload({
     try {
       rereadableContent = await openRereadableContent(content);
       // The parser is loaded only for an import, so that other commands do not load it.
-      const { readSuppressionList } = await import('./suppressions/list-reader.ts');
+      const { readSuppressionList } = await import('./suppression-reader.ts');
       const validationBytes = rereadableContent.bytes;
       const readRows = (hooks: ListHooks) => readSuppressionList(validationBytes, name, options, hooks);
       const { total, counts, format } = await validateFile(readRows, name, observer);
@@ -346,4 +354,77 @@ function toImportError(error: unknown, name: string): ErrorResult {
 function formatAddedCount(count: number): string {
   const addressCountText = `${formatCount(count)} ${count === 1 ? 'address was' : 'addresses were'}`;
   return count === 0 ? '' : ` (${addressCountText} added before that; import the file again to add the rest)`;
+}
+
+/** The number of rows of one batch while no message is accepted. */
+const MAX_BATCH_ROWS = 5_000;
+/** The number of rows of one batch while messages are accepted. */
+const MIN_BATCH_ROWS = 500;
+/** If no message was accepted during this time, no message is expected during the next batch. */
+const IDLE_MS = 1_000;
+
+/** Creates the scheduler that runs the imports of this process into `store`. */
+export function createImportScheduler(
+  store: Pick<OperatorStore, 'findNewestId' | 'listNodes'>,
+  clock: Clock,
+): ImportScheduler {
+  const runningImports = new Set<Promise<unknown>>();
+  let nextBatchRows = MIN_BATCH_ROWS;
+  let newestId: string | null | undefined;
+  let newestChangedAt = 0;
+  let lastBatch: Promise<unknown> = Promise.resolve();
+  let isStopRequested = false;
+  let endPause: () => void = () => undefined;
+
+  async function addBatch<T>(add: () => Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    const result = await add();
+    const durationMs = performance.now() - startedAt;
+    nextBatchRows = (await isAccepting()) ? MIN_BATCH_ROWS : MAX_BATCH_ROWS;
+    if (nextBatchRows === MIN_BATCH_ROWS && !isStopRequested) await pause(durationMs);
+    return result;
+  }
+
+  /** Returns true if messages are accepted, or if that is unknown because the store does not answer. */
+  async function isAccepting(): Promise<boolean> {
+    const id = await store.findNewestId().catch(() => undefined);
+    const now = clock.now();
+    if (id === undefined || id !== newestId) newestChangedAt = now;
+    newestId = id;
+    if (now - newestChangedAt >= IDLE_MS) return false;
+    const nodes = await store.listNodes(now).catch(() => null);
+    return nodes === null || nodes.some(({ aliveUntil }) => aliveUntil > now);
+  }
+
+  function pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancelTimer = clock.after(Math.ceil(ms), resolve);
+      endPause = () => {
+        cancelTimer();
+        resolve();
+      };
+    });
+  }
+
+  return {
+    getMaxBatchRows: () => nextBatchRows,
+    runBatch(add) {
+      const batch = lastBatch.then(() => addBatch(add));
+      lastBatch = batch.catch(() => undefined);
+      return batch;
+    },
+    isStopping: () => isStopRequested,
+    async runImport(work) {
+      const importPromise = work();
+      const importEnd = importPromise.catch(() => undefined);
+      runningImports.add(importEnd);
+      void importEnd.then(() => runningImports.delete(importEnd));
+      return importPromise;
+    },
+    async stop() {
+      isStopRequested = true;
+      endPause();
+      await Promise.all(runningImports);
+    },
+  };
 }

@@ -1,17 +1,39 @@
-/**
- * The operations on the tokens that authenticate programs to the operator API. Only the operation that creates a token
- * returns the token.
- */
+/** The operations on the tokens of the operator API. Only the operation that creates a token returns the token. */
+import type { Static } from 'typebox';
 import { formatIsoTime, formatIsoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
 import { TOKEN_SCOPES } from '../model/access.ts';
 import type { OperatorToken } from '../model/account.ts';
 import { generateToken, getTokenScope } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { createConflict, createNotFound, ok, toMemberResult } from './errors.ts';
-import { parseVisibleText } from './labels.ts';
+import { parseVisibleText } from './input.ts';
 import { defineOperation } from './operation.ts';
-import { createRowNumber, createStringEnum } from './schemas.ts';
-import { CreatedToken, RevokedToken, TokenEntry } from './tokens/schemas.ts';
+import { createNullable, createRowNumber, createStringEnum, Time } from './schemas.ts';
+
+const TokenId = Type.Integer({ description: 'The number of the token.' });
+
+export const TokenEntry = Type.Object({
+  id: TokenId,
+  name: Type.String(),
+  prefix: Type.String({ description: 'The first characters of the token.' }),
+  status: createStringEnum(['works', 'revoked', 'expired']),
+  scope: createStringEnum(TOKEN_SCOPES),
+  created: Time,
+  expires: createNullable(Time),
+  lastUsed: createNullable(Time),
+});
+export type TokenEntry = Static<typeof TokenEntry>;
+
+/** A new token. */
+export const CreatedToken = Type.Object({
+  id: TokenId,
+  token: Type.String({ description: 'The token. It is not shown again.' }),
+  expires: createNullable(Time),
+});
+export type CreatedToken = Static<typeof CreatedToken>;
+
+export const RevokedToken = Type.Object({ id: TokenId, name: Type.String(), revoked: Time });
+export type RevokedToken = Static<typeof RevokedToken>;
 
 /**
  * Creates a token. The name of the token is the actor in the audit log, so the names of unrevoked tokens are unique.

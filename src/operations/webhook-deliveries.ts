@@ -4,7 +4,6 @@ import { Type } from '../model/schema.ts';
 import { createMessageIdGenerator } from '../model/submission.ts';
 import { isUuid } from '../model/uuid.ts';
 import { DELIVERY_STATUSES, formatWebhookId, type WebhookDelivery } from '../model/webhook.ts';
-import type { OperationContext } from './context.ts';
 import {
   createConflict,
   createInvalid,
@@ -15,10 +14,9 @@ import {
   type Result,
   toMemberResult,
 } from './errors.ts';
-import { defineOperation } from './operation.ts';
+import { defineOperation, type OperationContext } from './operation.ts';
 import { createNullable, createPageSizeMember, createStringEnum, Time } from './schemas.ts';
-import { createWebhookNotFound, parseId } from './webhooks/ids.ts';
-import { DeliveryEntry, WebhookId } from './webhooks/schemas.ts';
+import { createWebhookNotFound, DeliveryEntry, parseId, WebhookId } from './webhooks.ts';
 
 /** The maximum number of deliveries that one transaction changes. */
 const MAX_ROWS_PER_STEP = 500;

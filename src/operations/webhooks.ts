@@ -1,4 +1,5 @@
 /** The operations on the endpoints of webhooks. Only the operations that create a signing secret return it. */
+import type { Static } from 'typebox';
 import { formatSuggestion } from '../config/nearest.ts';
 import { formatIsoTime, formatIsoTimeOrNull, parseDuration, quote } from '../config/units.ts';
 import { createHostLookup } from '../domains/host-lookup.ts';
@@ -8,10 +9,14 @@ import { Type } from '../model/schema.ts';
 import {
   DEFAULT_WEBHOOK_EVENT_TYPES,
   DELIVERY_LEASE_MS,
+  DELIVERY_STATUSES,
+  DISABLED_REASONS,
   formatWebhookId,
   MAX_START_DELAY_MS,
   MAX_WEBHOOKS,
+  parseWebhookId,
   WEBHOOK_EVENT_TYPES,
+  WEBHOOK_TEST_TYPE,
   type Webhook,
   type WebhookEventType,
   type WebhookStatistics,
@@ -21,21 +26,107 @@ import { parseTargetUrl, resolveTarget } from '../model/webhook-target.ts';
 import { MASK } from '../printing/escape.ts';
 import { maskTargetPath, maskTargetUrl } from '../printing/masked-url.ts';
 import { openTargetUrl, sealSigningSecret, sealTargetUrl } from '../webhooks/sealing.ts';
-import type { OperationContext } from './context.ts';
 import {
   createAccountNotFound,
   createConflict,
   createInvalid,
   createInvalidTemplate,
+  createNotFound,
   createUnavailable,
+  type ErrorResult,
   ok,
   type Result,
   toMemberResult,
 } from './errors.ts';
-import { parseName } from './labels.ts';
-import { defineOperation } from './operation.ts';
-import { createWebhookNotFound, parseId } from './webhooks/ids.ts';
-import { WebhookEntry, WebhookFigures, WebhookId, WebhookRotation, WebhookSecret } from './webhooks/schemas.ts';
+import { parseName } from './input.ts';
+import { defineOperation, type OperationContext } from './operation.ts';
+import { createNullable, createStringEnum, Time } from './schemas.ts';
+
+export const WebhookId = Type.String({ description: 'The id of the endpoint, such as `wh_1`.' });
+const SigningSecret = Type.String({ description: 'The signing secret. It is not shown again.' });
+
+export const WebhookEntry = Type.Object({
+  id: WebhookId,
+  url: Type.String(),
+  account: createNullable(
+    Type.String({ description: 'The name of the account; null if the endpoint receives the events of every account.' }),
+  ),
+  name: createNullable(Type.String()),
+  events: Type.Array(createStringEnum(WEBHOOK_EVENT_TYPES)),
+  status: createStringEnum(['enabled', 'disabled']),
+  disabledReason: createNullable(
+    createStringEnum(DISABLED_REASONS, {
+      description:
+        '`operator`, `gone` (the endpoint responded with 410) or `failing` (no success for five days); null if enabled.',
+    }),
+  ),
+  disabledAt: createNullable(Time),
+  createdAt: Time,
+  previousSecretUntil: createNullable({
+    ...Time,
+    description:
+      'The time until which attempts are also signed with the previous secret; null if only the current secret is used.',
+  }),
+});
+export type WebhookEntry = Static<typeof WebhookEntry>;
+
+/** The figures of an endpoint. */
+export const WebhookFigures = Type.Object({
+  id: WebhookId,
+  pending: Type.Integer({ description: 'The number of pending deliveries.' }),
+  oldestPendingAt: createNullable(Time),
+  failed: Type.Integer({ description: 'The number of deliveries whose schedule ended without a success.' }),
+  lastSuccessAt: createNullable({
+    ...Time,
+    description: 'The time of the last success, which can be up to ten seconds too early; null if there was none.',
+  }),
+  failingSince: createNullable({
+    ...Time,
+    description:
+      'The time of the first failure of the endpoint since the last success; null if there was none. Faults of the installation do not count.',
+  }),
+});
+export type WebhookFigures = Static<typeof WebhookFigures>;
+
+/** A new signing secret. */
+export const WebhookSecret = Type.Object({ id: WebhookId, secret: SigningSecret });
+export type WebhookSecret = Static<typeof WebhookSecret>;
+
+/** The new signing secret of a rotation. */
+export const WebhookRotation = Type.Object({
+  ...WebhookSecret.properties,
+  previousSecretUntil: {
+    ...Time,
+    description: 'The time until which attempts are also signed with the previous secret.',
+  },
+});
+export type WebhookRotation = Static<typeof WebhookRotation>;
+
+export const DeliveryEntry = Type.Object({
+  id: Type.String({ format: 'uuid', description: 'The id of the delivery, which is the header `webhook-id`.' }),
+  webhookId: WebhookId,
+  type: createStringEnum([...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
+  message: createNullable(
+    Type.String({
+      format: 'uuid',
+      description: 'The id of the message; null for an event about an object other than a message.',
+    }),
+  ),
+  status: createStringEnum(DELIVERY_STATUSES),
+  attempts: Type.Array(
+    Type.Object({
+      at: Time,
+      durationMs: Type.Integer(),
+      status: createNullable(Type.Integer({ description: 'The HTTP status; null without a response.' })),
+      error: createNullable(Type.String({ description: 'The reason for the failure; null after a success.' })),
+      body: createNullable(
+        Type.String({ description: 'The first 512 bytes of the response body as text. Untrusted.' }),
+      ),
+    }),
+  ),
+  nextAttemptAt: createNullable(Time),
+});
+export type DeliveryEntry = Static<typeof DeliveryEntry>;
 
 /** The maximum number of deliveries that one transaction changes. */
 const MAX_ROWS_PER_STEP = 500;
@@ -386,4 +477,21 @@ function toFigures(
     lastSuccessAt: formatIsoTimeOrNull(lastSuccessAt),
     failingSince: formatIsoTimeOrNull(failingSince),
   };
+}
+
+/** Parses the number of an endpoint from `wh_12` or `12`. */
+export function parseId(text: string): Result<number> {
+  const id = parseWebhookId(text) ?? parseWebhookId(formatWebhookId(Number(text)));
+  if (id !== null) return ok(id);
+  return createInvalid(
+    'id',
+    `${quote(text)} is not the id of an endpoint such as wh_12; \`postrider webhook list\` lists endpoints`,
+  );
+}
+
+export function createWebhookNotFound(id: number): ErrorResult {
+  return createNotFound(
+    'id',
+    `there is no endpoint ${formatWebhookId(id)}; \`postrider webhook list\` lists endpoints`,
+  );
 }

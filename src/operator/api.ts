@@ -15,7 +15,7 @@ import type { AccessRule, Scope } from '../model/access.ts';
 import { hashToken } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
-import type { InboxContext, ServiceContext } from '../operations/context.ts';
+import type { InboxContext, ServiceContext } from '../operations/operation.ts';
 import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
 import { delayResponse } from './delay.ts';

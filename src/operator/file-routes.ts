@@ -1,8 +1,8 @@
 /** Defines the routes of operations on files: the descriptions of the routes and the locations of the parameters. */
 import type { TSchema } from 'typebox';
 import { ERROR_CODES } from '../operations/errors.ts';
-import type { DownloadOperation, UploadOperation } from '../operations/file-operation.ts';
-import { exportMessages } from '../operations/message-export.ts';
+import { exportMessages } from '../operations/message-search.ts';
+import type { DownloadOperation, UploadOperation } from '../operations/operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
 import { addWarningsToSchema, describeParameters, type RouteInput } from './operation-route.ts';
 import { AUTHENTICATION_ERRORS, BODY_ERRORS, type RouteDescription, type Success } from './route-description.ts';

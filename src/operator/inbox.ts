@@ -6,10 +6,9 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from '../model/schema.ts';
-import type { InboxContext } from '../operations/context.ts';
 import { createNotFound, type ErrorResult } from '../operations/errors.ts';
-import { parseCapturedMessage } from '../operations/inbox/captured-message.ts';
-import { readSource } from '../operations/inbox.ts';
+import { parseCapturedMessage, readSource } from '../operations/inbox.ts';
+import type { InboxContext } from '../operations/operation.ts';
 import { SOURCE_POLICY, sendFrameHtml } from './frame-html.ts';
 import { toErrorResponse } from './operation-route.ts';
 import { AUTHENTICATION_ERRORS, MESSAGE_PARAMETER, type RouteDescription } from './route-description.ts';

@@ -11,13 +11,17 @@ import type { Static, TArray, TObject } from 'typebox';
 import type { Clock } from '../clock.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { AccessRule, Scope } from '../model/access.ts';
-import type { ServiceContext } from '../operations/context.ts';
 import type { OperationError } from '../operations/errors.ts';
-import { type DownloadOperation, performDownload, performUpload } from '../operations/file-operation.ts';
-import { exportMessages } from '../operations/message-export.ts';
-import type { OperationResult } from '../operations/operation.ts';
+import { exportMessages } from '../operations/message-search.ts';
+import {
+  type DownloadOperation,
+  type OperationResult,
+  performDownload,
+  performUpload,
+  type ServiceContext,
+} from '../operations/operation.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
-import type { ImportProgress, ImportResult } from '../operations/suppressions/schemas.ts';
+import type { ImportProgress, ImportResult } from '../operations/suppressions.ts';
 import { escapeJson } from '../printing/escape.ts';
 import { readStream } from './bodies.ts';
 import { EXPORT_ROUTE, IMPORT_ROUTE, MESSAGE_EXPORT_ROUTE } from './file-routes.ts';

@@ -4,10 +4,9 @@
  * not parse the text of an error message.
  */
 import type { TObject, TSchema } from 'typebox';
-import type { ServiceContext } from '../operations/context.ts';
 import { ERROR_CODES, type ErrorCode, type OperationError } from '../operations/errors.ts';
 import { getInputMembers, isRequired } from '../operations/input.ts';
-import { type Operation, type OperationResult, perform } from '../operations/operation.ts';
+import { type Operation, type OperationResult, perform, type ServiceContext } from '../operations/operation.ts';
 import { findControlCharacterFault } from './control-characters.ts';
 import { AUTHENTICATION_ERRORS, BODY_ERRORS, type Parameter, type RouteDescription } from './route-description.ts';
 import type { ErrorBody } from './schemas.ts';

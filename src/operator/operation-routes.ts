@@ -16,15 +16,20 @@ import { showConfig } from '../operations/config.ts';
 import { showDeliverability } from '../operations/deliverability.ts';
 import { runDoctor } from '../operations/doctor.ts';
 import { testFeedbackLoop } from '../operations/doctor-loop.ts';
-import { rotateDomain } from '../operations/domain-keys.ts';
-import { verifyDomain } from '../operations/domain-verification.ts';
-import { addDomain, listDomains, removeDomain, setDomain, showDomain } from '../operations/domains.ts';
+import {
+  addDomain,
+  listDomains,
+  removeDomain,
+  rotateDomain,
+  setDomain,
+  showDomain,
+  verifyDomain,
+} from '../operations/domains.ts';
 import { listFeedback, showFeedback } from '../operations/feedback.ts';
 import { listInbox, showInbox } from '../operations/inbox.ts';
 import { addInboxRule, listInboxRules, removeInboxRule } from '../operations/inbox-rules.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
-import { changeMessages, countMessages } from '../operations/message-bulk.ts';
-import { resendMessage } from '../operations/message-resend.ts';
+import { changeMessages, countMessages, resendMessage } from '../operations/message-changes.ts';
 import { searchMessages } from '../operations/message-search.ts';
 import { showMessageSource } from '../operations/message-source.ts';
 import { sendTestMessage } from '../operations/message-test.ts';

@@ -4,7 +4,7 @@ import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { HttpServerParts } from '../http/server.ts';
 import type { ListenAddress } from '../model/listen-address.ts';
-import type { InboxContext } from '../operations/context.ts';
+import type { InboxContext } from '../operations/operation.ts';
 import type { ApiParts } from './api.ts';
 import type { TokenAuthenticatorParts } from './token-authenticator.ts';
 

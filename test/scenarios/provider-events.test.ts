@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { RETURN_PATH_MESSAGE_RATE } from '../../src/feedback/smtp-limits.ts';
-import type { MessageDetails } from '../../src/operations/messages/schemas.ts';
+import type { MessageDetails } from '../../src/operations/message-details.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { MAX_REPORTS } from '../../src/store/rules/feedback.ts';
 import { composeDeliveryStatus } from '../rig/bouncing-relay.ts';

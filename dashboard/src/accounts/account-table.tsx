@@ -3,7 +3,7 @@ import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { ThresholdUsage } from '../../../src/model/account.ts';
-import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
+import type { AccountDetails } from '../../../src/operations/accounts.ts';
 import { path } from '../api/client';
 import { ListHead, ListRow } from '../parts/list-row';
 import { formatNumber, formatPercent } from '../parts/number';

@@ -2,7 +2,7 @@
 import { TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
-import type { AccountEntry } from '../../../src/operations/accounts/schemas.ts';
+import type { AccountEntry } from '../../../src/operations/accounts.ts';
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';

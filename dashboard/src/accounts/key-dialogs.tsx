@@ -1,7 +1,7 @@
 /** Dialogs that create and rotate a key. `onCreated` receives the new key, which can be shown only once. */
 import { NativeSelect, Text } from '@mantine/core';
 import { useState } from 'react';
-import type { CreatedKey, KeyEntry, RotatedKey } from '../../../src/operations/keys/schemas.ts';
+import type { CreatedKey, KeyEntry, RotatedKey } from '../../../src/operations/keys.ts';
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import {

@@ -1,7 +1,7 @@
 /** The keys of an account, with buttons to create, rotate and revoke keys. */
 import { Button, Group, Stack, Title } from '@mantine/core';
 import { useState } from 'react';
-import type { CreatedKey, KeyEntry, RotatedKey } from '../../../src/operations/keys/schemas.ts';
+import type { CreatedKey, KeyEntry, RotatedKey } from '../../../src/operations/keys.ts';
 import { path } from '../api/client';
 import { CredentialList } from '../credentials/credential-list';
 import { RevokeDialog } from '../credentials/revoke-dialog';

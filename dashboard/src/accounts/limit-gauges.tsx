@@ -2,7 +2,7 @@
  * The limits of an account with their usage, and its bounces and complaints with the thresholds that lock the account.
  */
 import type { ThresholdUsage } from '../../../src/model/account.ts';
-import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
+import type { AccountDetails } from '../../../src/operations/accounts.ts';
 import { Card } from '../parts/card';
 import { Gauge } from '../parts/gauge';
 import { formatCount, formatNumber, formatPercent } from '../parts/number';

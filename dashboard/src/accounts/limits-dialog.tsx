@@ -4,7 +4,7 @@
  */
 import { Button, Group, Text } from '@mantine/core';
 import { useState } from 'react';
-import type { AccountDetails, AccountEntry } from '../../../src/operations/accounts/schemas.ts';
+import type { AccountDetails, AccountEntry } from '../../../src/operations/accounts.ts';
 import { ApiError, get, patch, path } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';

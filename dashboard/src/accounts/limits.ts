@@ -2,7 +2,7 @@
  * Converts limits to the texts of form fields, and determines which fields were changed. The form sends only these
  * fields, so that it does not overwrite a concurrent change of another field.
  */
-import type { AccountDetails, limitMembers, thresholdMembers } from '../../../src/operations/accounts/schemas.ts';
+import type { AccountDetails, limitMembers, thresholdMembers } from '../../../src/operations/accounts.ts';
 
 /** The text of each field. */
 export type LimitTexts = Readonly<Record<keyof typeof limitMembers | keyof typeof thresholdMembers, string>>;

@@ -1,7 +1,7 @@
 /** Locks an account with a reason, or unlocks it. A dialog states the consequences and asks for confirmation. */
 import { Button, List, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
+import type { AccountDetails } from '../../../src/operations/accounts.ts';
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { ConfirmDialog } from '../parts/confirm-dialog';

@@ -1,6 +1,6 @@
 /** Shows a new key, which cannot be shown again. */
 import { Text } from '@mantine/core';
-import type { CreatedKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
+import type { CreatedKey, RotatedKey } from '../../../src/operations/keys.ts';
 import { SecretDialog } from '../parts/secret-dialog';
 import { formatTime } from '../parts/time';
 

@@ -1,7 +1,7 @@
 /** Queries for accounts and keys. */
 import { useQuery } from '@tanstack/react-query';
-import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
-import type { KeyEntry } from '../../../src/operations/keys/schemas.ts';
+import type { AccountDetails } from '../../../src/operations/accounts.ts';
+import type { KeyEntry } from '../../../src/operations/keys.ts';
 import { get, path } from '../api/client';
 
 export function useAccounts() {

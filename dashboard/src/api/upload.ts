@@ -3,7 +3,7 @@
  * as NDJSON. Uses XMLHttpRequest, because fetch does not report the bytes sent. Fails with an ApiError.
  */
 
-import type { ImportProgress, ImportResult } from '../../../src/operations/suppressions/schemas.ts';
+import type { ImportProgress, ImportResult } from '../../../src/operations/suppressions.ts';
 import { ApiError, buildApiUrl, toApiError } from './client';
 import { getSessionHeader } from './session-secret';
 

@@ -2,7 +2,7 @@
 import { Anchor, Stack, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import { type DifferenceFormat, type DifferenceLine, listDifferences } from '../../../src/model/audit.ts';
-import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
+import type { AuditRecord } from '../../../src/operations/audit.ts';
 import { path } from '../api/client';
 import { buildSuppressionUrl } from '../message/suppression-links';
 import { ListRow } from '../parts/list-row';

@@ -2,7 +2,7 @@
 import { Checkbox, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
-import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
+import type { DomainDetails } from '../../../src/operations/domain-details.ts';
 import { AccountSelect } from '../accounts/account-select';
 import { useAccounts } from '../accounts/queries';
 import { path, post } from '../api/client';

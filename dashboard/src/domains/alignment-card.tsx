@@ -1,5 +1,5 @@
 /** Shows whether messages of the domain pass DMARC, with the found and the expected value of DKIM, SPF and DMARC. */
-import type { DomainAlignment } from '../../../src/operations/domains/schemas.ts';
+import type { DomainAlignment } from '../../../src/operations/domain-details.ts';
 import { Card } from '../parts/card';
 
 const METHOD_NAMES: Readonly<Record<DomainAlignment['method'], string>> = { dkim: 'DKIM', spf: 'SPF', dmarc: 'DMARC' };

@@ -2,7 +2,7 @@
 import { Button, Group } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { DomainDetails, RotatedDomain, VerifiedDomain } from '../../../src/operations/domains/schemas.ts';
+import type { DomainDetails, RotatedDomain, VerifiedDomain } from '../../../src/operations/domain-details.ts';
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { ConfirmDialog } from '../parts/confirm-dialog';

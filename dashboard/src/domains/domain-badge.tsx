@@ -1,5 +1,5 @@
 /** Badges for the states of domains, DNS records and keys, and names for the purposes of records. */
-import type { DomainDetails, DomainRecord } from '../../../src/operations/domains/schemas.ts';
+import type { DomainDetails, DomainRecord } from '../../../src/operations/domain-details.ts';
 import { StatusBadge, type Tone } from '../parts/status-badge';
 
 type KeyState = DomainDetails['keys'][number]['state'];

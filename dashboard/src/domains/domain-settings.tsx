@@ -3,7 +3,7 @@ import { Button, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
-import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
+import type { DomainDetails } from '../../../src/operations/domain-details.ts';
 import { patch, path, remove } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { Card } from '../parts/card';

@@ -1,6 +1,6 @@
 /** A list of domains: state, found and missing records, time of the last check. */
 import { Link, useLocation } from 'wouter';
-import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
+import type { DomainDetails } from '../../../src/operations/domain-details.ts';
 import { path } from '../api/client';
 import { ListHead, ListRow } from '../parts/list-row';
 import { RelativeTime } from '../parts/relative-time';

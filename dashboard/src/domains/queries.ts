@@ -1,6 +1,6 @@
 /** Queries for sending domains. */
 import { useQuery } from '@tanstack/react-query';
-import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
+import type { DomainDetails } from '../../../src/operations/domain-details.ts';
 import { get, path } from '../api/client';
 
 export function useDomains({ enabled = true } = {}) {

@@ -2,7 +2,7 @@
 import { Button, Code, CopyButton } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import { formatZone, formatZoneFile } from '../../../src/domains/zone-file';
-import type { DomainDetails, DomainRecord } from '../../../src/operations/domains/schemas.ts';
+import type { DomainDetails, DomainRecord } from '../../../src/operations/domain-details.ts';
 import { Card } from '../parts/card';
 import { CopyIcon } from '../parts/copyable';
 import { saveFile } from '../parts/download';

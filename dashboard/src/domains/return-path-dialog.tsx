@@ -1,7 +1,7 @@
 /** Sets the return path of a domain. An empty field removes the return path. */
 import { TextInput } from '@mantine/core';
 import { useState } from 'react';
-import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
+import type { DomainDetails } from '../../../src/operations/domain-details.ts';
 import { patch, path } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';

@@ -1,6 +1,6 @@
 /** Queries for feedback reports that were not understood. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import type { ReportDetails, ReportSummary } from '../../../src/operations/feedback/schemas.ts';
+import type { ReportDetails, ReportSummary } from '../../../src/operations/feedback.ts';
 import { get, path } from '../api/client';
 
 /**

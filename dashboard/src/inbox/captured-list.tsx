@@ -4,7 +4,7 @@
  */
 import { Button } from '@mantine/core';
 import { Link, useLocation, useSearch } from 'wouter';
-import type { CapturedEntry } from '../../../src/operations/inbox/schemas.ts';
+import type { CapturedEntry } from '../../../src/operations/inbox.ts';
 import { RelativeTime } from '../parts/relative-time';
 import { useRowKeys } from '../parts/use-row-keys';
 

@@ -4,7 +4,7 @@ import { useMediaQuery } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { Link, useSearchParams } from 'wouter';
-import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
+import type { CapturedMessage } from '../../../src/operations/inbox.ts';
 import { get, path } from '../api/client';
 import { DownloadLink } from '../parts/download';
 import { ErrorAlert, Loading } from '../parts/page-states';

@@ -2,7 +2,7 @@
  * The findings of the HTML and link checks of a captured message, errors first. Excerpts are untrusted and are shown as
  * text.
  */
-import type { CapturedMessage, Check } from '../../../src/operations/inbox/schemas.ts';
+import type { CapturedMessage, Check } from '../../../src/operations/inbox.ts';
 import { formatCount, formatNumber } from '../parts/number';
 import { EmptyState } from '../parts/page-states';
 import { StatusBadge } from '../parts/status-badge';

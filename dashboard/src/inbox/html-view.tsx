@@ -1,6 +1,6 @@
 /** The HTML of a captured message in a sandboxed frame. The operator can set the frame to the width of a phone. */
 import { Group, SegmentedControl, Text } from '@mantine/core';
-import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
+import type { CapturedMessage } from '../../../src/operations/inbox.ts';
 import { path } from '../api/client';
 import { HtmlFrame } from '../parts/html-frame';
 import { EmptyState } from '../parts/page-states';

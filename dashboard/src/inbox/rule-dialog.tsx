@@ -3,7 +3,7 @@
  */
 import { Group, NativeSelect, NumberInput, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import type { InboxRuleEntry } from '../../../src/operations/inbox/rule-schemas.ts';
+import type { InboxRuleEntry } from '../../../src/operations/inbox-rules.ts';
 import { post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { findFieldError } from '../parts/field-error';

@@ -6,7 +6,7 @@ import { Anchor, Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { InboxRuleEntry } from '../../../src/operations/inbox/rule-schemas.ts';
+import type { InboxRuleEntry } from '../../../src/operations/inbox-rules.ts';
 import { get, path, remove } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
 import { useApiMutation } from '../api/mutation';

@@ -4,7 +4,7 @@
  */
 import { Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
+import type { CapturedMessage } from '../../../src/operations/inbox.ts';
 import { getText, path } from '../api/client';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 

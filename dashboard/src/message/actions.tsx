@@ -7,7 +7,7 @@ import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
-import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
+import type { MessageDetails } from '../../../src/operations/message-details.ts';
 import { path, post } from '../api/client';
 import { ConfirmDialog } from '../parts/confirm-dialog';
 import { FormDialog } from '../parts/form-dialog';

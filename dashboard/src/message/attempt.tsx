@@ -1,5 +1,5 @@
 /** One delivery attempt: next hop, stage, TLS version, duration, and the SMTP transcript with the time of each line. */
-import type { AttemptDetails as Attempt } from '../../../src/operations/messages/schemas.ts';
+import type { AttemptDetails as Attempt } from '../../../src/operations/message-details.ts';
 import { formatCount } from '../parts/number';
 import { formatDuration } from '../parts/time';
 

@@ -6,7 +6,7 @@ import { Button, SegmentedControl, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { isHtml } from '../../../src/message/html-detection.ts';
-import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
+import type { MessageDetails } from '../../../src/operations/message-details.ts';
 import { path } from '../api/client';
 import { Card } from '../parts/card';
 import { HtmlFrame } from '../parts/html-frame';

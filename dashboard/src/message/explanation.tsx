@@ -5,7 +5,7 @@
 import { Anchor, Code, Group, Skeleton, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import type { Explanation as Explained, MessageDetails } from '../../../src/operations/messages/schemas.ts';
+import type { Explanation as Explained, MessageDetails } from '../../../src/operations/message-details.ts';
 import { get, path } from '../api/client';
 import { Card } from '../parts/card';
 import { ErrorAlert } from '../parts/page-states';

@@ -4,7 +4,7 @@
  */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
-import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
+import type { MessageDetails } from '../../../src/operations/message-details.ts';
 import { formatLabel } from '../messages/labels';
 import { formatCount } from '../parts/number';
 import { findStateStyle } from '../parts/state-badge';

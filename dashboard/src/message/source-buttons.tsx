@@ -5,8 +5,8 @@
 import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation } from '@tanstack/react-query';
-import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
-import type { MessageSource } from '../../../src/operations/messages/source-schema.ts';
+import type { MessageDetails } from '../../../src/operations/message-details.ts';
+import type { MessageSource } from '../../../src/operations/message-source.ts';
 import { get, path } from '../api/client';
 import { saveFile } from '../parts/download';
 

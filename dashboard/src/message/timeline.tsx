@@ -6,7 +6,7 @@ import type {
   AttemptDetails as Attempt,
   EventDetails,
   MessageDetails,
-} from '../../../src/operations/messages/schemas.ts';
+} from '../../../src/operations/message-details.ts';
 import { toPrintable } from '../../../src/printing/escape.ts';
 import { formatLabel } from '../messages/labels';
 import { Card } from '../parts/card';

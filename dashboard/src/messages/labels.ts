@@ -1,5 +1,5 @@
 /** Formats the states and the failure categories of the operator API as labels. */
-import type { FoundMessage } from '../../../src/operations/messages/schemas.ts';
+import type { FoundMessage } from '../../../src/operations/message-details.ts';
 
 /** Returns `Mailbox unknown` for `mailbox-unknown`. */
 export function formatLabel(value: string): string {

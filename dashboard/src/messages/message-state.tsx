@@ -1,5 +1,5 @@
 /** The state of a message in a list, or `changed` if the message no longer matches the search. */
-import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
+import type { MessageDetails } from '../../../src/operations/message-details.ts';
 import { StateBadge } from '../parts/state-badge';
 import { ChangedBadge } from '../parts/status-badge';
 import type { ShownMessage } from './use-search';

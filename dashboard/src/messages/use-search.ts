@@ -9,7 +9,7 @@
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useState } from 'react';
 import type { StateFilter } from '../../../src/model/message.ts';
-import type { FoundMessage, MessagePage } from '../../../src/operations/messages/schemas.ts';
+import type { FoundMessage, MessagePage } from '../../../src/operations/message-details.ts';
 import { get } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
 import type { Filters } from './filters';

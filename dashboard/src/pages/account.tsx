@@ -2,7 +2,7 @@
 import { Anchor, Button, Tabs } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
+import type { AccountDetails } from '../../../src/operations/accounts.ts';
 import { AccountBadge } from '../accounts/account-table';
 import { Keys } from '../accounts/keys';
 import { LimitGauges } from '../accounts/limit-gauges';

@@ -1,7 +1,7 @@
 /** The list of accounts with their limits and rates. */
 import { Button } from '@mantine/core';
 import { useState } from 'react';
-import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
+import type { AccountDetails } from '../../../src/operations/accounts.ts';
 import { AccountTable } from '../accounts/account-table';
 import { CreateAccountDialog } from '../accounts/create-dialog';
 import { useAccounts } from '../accounts/queries';

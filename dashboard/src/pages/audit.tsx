@@ -3,7 +3,7 @@ import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useLocation } from 'wouter';
 import { AUDITED_NOUNS } from '../../../src/model/audit.ts';
-import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
+import type { AuditRecord } from '../../../src/operations/audit.ts';
 import { get } from '../api/client';
 import { useUrlState } from '../api/url-state';
 import { EntryRow, findTargetPage } from '../audit/entry';

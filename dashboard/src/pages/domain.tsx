@@ -2,7 +2,7 @@
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import { formatZone } from '../../../src/domains/zone-file';
-import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
+import type { DomainDetails } from '../../../src/operations/domain-details.ts';
 import { path } from '../api/client';
 import { AlignmentCard } from '../domains/alignment-card';
 import { DomainActions } from '../domains/domain-actions';

@@ -1,6 +1,6 @@
 /** The list of feedback reports that were not understood, newest first. */
 import { Link, useLocation } from 'wouter';
-import type { ReportSummary } from '../../../src/operations/feedback/schemas.ts';
+import type { ReportSummary } from '../../../src/operations/feedback.ts';
 import { path } from '../api/client';
 import { useUrlState } from '../api/url-state';
 import { REPORT_PAGE_SIZE, useReports } from '../feedback/queries';

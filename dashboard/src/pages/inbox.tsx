@@ -6,14 +6,13 @@ import { Button, Tabs, Text, VisuallyHidden } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { Link, useLocation } from 'wouter';
-import type { InboxPage as Page } from '../../../src/operations/inbox/schemas.ts';
+import type { InboxPage as Page } from '../../../src/operations/inbox.ts';
 import { get } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
 import { useUrlState } from '../api/url-state';
 import { CapturedList } from '../inbox/captured-list';
 import { CapturedReader } from '../inbox/captured-reader';
 import { Rules, useInboxRules } from '../inbox/rules';
-import '../inbox/inbox.css';
 import { Callout } from '../parts/callout';
 import { Card } from '../parts/card';
 import { KeyHint } from '../parts/key-hint';
@@ -25,6 +24,7 @@ import { useSteadyRows } from '../parts/steady-rows';
 import { TextFilter } from '../parts/text-filter';
 import { TestMessage } from '../setup/test-message';
 import type { PageProps } from './index';
+import '../inbox/inbox.css';
 
 export function InboxPage({ parameters: { id }, session }: PageProps) {
   const [urlState, setUrlState] = useUrlState();

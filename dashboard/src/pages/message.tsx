@@ -2,7 +2,7 @@
 import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
+import type { MessageDetails } from '../../../src/operations/message-details.ts';
 import { ApiError, get, path } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
 import { MessageActions } from '../message/actions';

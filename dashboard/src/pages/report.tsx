@@ -1,7 +1,7 @@
 /** One feedback report that was not understood, as it was received. */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
-import type { ReportDetails } from '../../../src/operations/feedback/schemas.ts';
+import type { ReportDetails } from '../../../src/operations/feedback.ts';
 import { path } from '../api/client';
 import { useReport } from '../feedback/queries';
 import { Callout } from '../parts/callout';

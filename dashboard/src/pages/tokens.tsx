@@ -2,7 +2,7 @@
 import { Button, Code, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { CreatedToken, TokenEntry } from '../../../src/operations/tokens/schemas.ts';
+import type { CreatedToken, TokenEntry } from '../../../src/operations/tokens.ts';
 import { get, path } from '../api/client';
 import { type Credential, CredentialList } from '../credentials/credential-list';
 import { RevokeDialog } from '../credentials/revoke-dialog';

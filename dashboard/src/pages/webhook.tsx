@@ -1,7 +1,7 @@
 /** The endpoint page: state, figures, actions on the endpoint, and deliveries. */
 import { Anchor, Space } from '@mantine/core';
 import { Link } from 'wouter';
-import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
+import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks.ts';
 import { path } from '../api/client';
 import { Card, Fact } from '../parts/card';
 import { LoadError } from '../parts/load-error';

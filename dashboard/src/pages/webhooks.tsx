@@ -2,7 +2,7 @@
 import { Button, Code } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
-import type { WebhookEntry, WebhookSecret } from '../../../src/operations/webhooks/schemas.ts';
+import type { WebhookEntry, WebhookSecret } from '../../../src/operations/webhooks.ts';
 import { path } from '../api/client';
 import { ListFilters, useListFilters } from '../parts/list-filters';
 import { PageHead } from '../parts/page-head';

@@ -7,7 +7,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { FIRST_SENDER, getFirstRecipient } from '../../../src/model/first-message.ts';
-import type { TestOutcome } from '../../../src/operations/messages/test-schemas.ts';
+import type { TestOutcome } from '../../../src/operations/message-test.ts';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { useAccounts } from '../accounts/queries';
 import { path, post } from '../api/client';

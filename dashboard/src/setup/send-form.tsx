@@ -2,7 +2,7 @@
 import { Button, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { getFirstRecipient } from '../../../src/model/first-message';
-import type { TestOutcome } from '../../../src/operations/messages/test-schemas.ts';
+import type { TestOutcome } from '../../../src/operations/message-test.ts';
 import { post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { findFieldError } from '../parts/field-error';

@@ -3,7 +3,7 @@ import { Anchor, Group, Loader, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { Link } from 'wouter';
-import type { FoundMessage, MessageDetails, MessagePage } from '../../../src/operations/messages/schemas.ts';
+import type { FoundMessage, MessageDetails, MessagePage } from '../../../src/operations/message-details.ts';
 import { get, path } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
 import { isDeferred } from '../messages/message-state';

@@ -8,8 +8,8 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import { createFirstCurlCommand } from '../../../src/http/curl';
 import { FIRST_SENDER, getFirstRecipient } from '../../../src/model/first-message';
-import type { EffectiveSettings } from '../../../src/operations/config/schemas.ts';
-import type { CreatedKey } from '../../../src/operations/keys/schemas.ts';
+import type { EffectiveSettings } from '../../../src/operations/config.ts';
+import type { CreatedKey } from '../../../src/operations/keys.ts';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { useAccounts } from '../accounts/queries';
 import { get, path, post } from '../api/client';
@@ -17,8 +17,8 @@ import { useDomains } from '../domains/queries';
 import { Copyable } from '../parts/copyable';
 import { ErrorAlert } from '../parts/page-states';
 import { SendForm } from './send-form';
-import './setup.css';
 import { FirstMessageStatus, SentMessageStatus } from './test-message-status';
+import './setup.css';
 
 /** The name of the account that the service creates on an empty database, together with the first API key. */
 const FIRST_ACCOUNT = 'default';

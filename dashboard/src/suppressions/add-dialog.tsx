@@ -1,7 +1,7 @@
 /** Adds one address to a suppression list. */
 import { NativeSelect, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import type { AddedSuppression } from '../../../src/operations/suppressions/schemas.ts';
+import type { AddedSuppression } from '../../../src/operations/suppressions.ts';
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';

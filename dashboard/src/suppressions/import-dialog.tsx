@@ -2,7 +2,7 @@
 import { Button, Checkbox, FileInput, Group, Modal, NativeSelect, Stack, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
-import type { ImportResult as Result } from '../../../src/operations/suppressions/schemas.ts';
+import type { ImportResult as Result } from '../../../src/operations/suppressions.ts';
 import { path } from '../api/client';
 import { type Upload, type UploadStep, uploadFile } from '../api/upload';
 import { Callout } from '../parts/callout';

@@ -1,6 +1,6 @@
 /** The result of an import: counts, and the first invalid rows. */
 import { Button, Group, ScrollArea, Stack, Table, Text } from '@mantine/core';
-import type { ImportResult as Result } from '../../../src/operations/suppressions/schemas.ts';
+import type { ImportResult as Result } from '../../../src/operations/suppressions.ts';
 import { formatCount, formatNumber } from '../parts/number';
 import { formatListOwner } from './list-owner';
 

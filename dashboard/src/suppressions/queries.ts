@@ -1,6 +1,6 @@
 /** Queries for suppression lists. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
-import type { SuppressedAddress, SuppressionPage } from '../../../src/operations/suppressions/schemas.ts';
+import type { SuppressedAddress, SuppressionPage } from '../../../src/operations/suppressions.ts';
 import { get, path } from '../api/client';
 import type { EntryFilters } from './filters';
 

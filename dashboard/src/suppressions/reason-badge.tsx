@@ -1,5 +1,5 @@
 /** A badge with the reason why an address is on a suppression list. */
-import type { SuppressionEntry } from '../../../src/operations/suppressions/schemas.ts';
+import type { SuppressionEntry } from '../../../src/operations/suppressions.ts';
 import { StatusBadge, type Tone } from '../parts/status-badge';
 
 const REASON_TONES: Readonly<Record<SuppressionEntry['reason'], Tone>> = {

@@ -4,7 +4,7 @@
  */
 import { Anchor, Button, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { Link } from 'wouter';
-import type { SuppressedAddress } from '../../../src/operations/suppressions/schemas.ts';
+import type { SuppressedAddress } from '../../../src/operations/suppressions.ts';
 import { path } from '../api/client';
 import { Callout } from '../parts/callout';
 import { ErrorAlert, Loading } from '../parts/page-states';

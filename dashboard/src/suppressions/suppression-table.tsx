@@ -1,5 +1,5 @@
 /** The addresses of a suppression list, each with its reason and the message that caused the entry. */
-import type { SuppressionEntry } from '../../../src/operations/suppressions/schemas.ts';
+import type { SuppressionEntry } from '../../../src/operations/suppressions.ts';
 import { ListHead, ListRow } from '../parts/list-row';
 import { MessageLink } from '../parts/message-link';
 import { RelativeTime } from '../parts/relative-time';

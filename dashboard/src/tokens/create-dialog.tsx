@@ -2,7 +2,7 @@
 import { Select } from '@mantine/core';
 import { useState } from 'react';
 import { TOKEN_SCOPES, type TokenScope } from '../../../src/model/access.ts';
-import type { CreatedToken } from '../../../src/operations/tokens/schemas.ts';
+import type { CreatedToken } from '../../../src/operations/tokens.ts';
 import { post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import {

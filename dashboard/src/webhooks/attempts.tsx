@@ -1,6 +1,6 @@
 /** The attempts of one delivery: time, status, duration, error and the beginning of the response. */
 import { Text } from '@mantine/core';
-import type { DeliveryEntry } from '../../../src/operations/webhooks/schemas.ts';
+import type { DeliveryEntry } from '../../../src/operations/webhooks.ts';
 import { StatusBadge } from '../parts/status-badge';
 import { formatDuration, formatTime } from '../parts/time';
 import { UntrustedBlock } from '../parts/untrusted-text';

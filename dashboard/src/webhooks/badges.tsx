@@ -1,6 +1,6 @@
 /** Badges for the states of endpoints and deliveries. */
 import type { DeliveryStatus } from '../../../src/model/webhook.ts';
-import type { WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
+import type { WebhookEntry } from '../../../src/operations/webhooks.ts';
 import { StatusBadge, type Tone } from '../parts/status-badge';
 
 const DELIVERY_TONES: Readonly<Record<DeliveryStatus, Tone>> = {

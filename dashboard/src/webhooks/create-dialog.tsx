@@ -2,7 +2,7 @@
 import { Select } from '@mantine/core';
 import { useState } from 'react';
 import { DEFAULT_WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';
-import type { WebhookSecret } from '../../../src/operations/webhooks/schemas.ts';
+import type { WebhookSecret } from '../../../src/operations/webhooks.ts';
 import { useAccounts } from '../accounts/queries';
 import { post } from '../api/client';
 import { useApiMutation } from '../api/mutation';

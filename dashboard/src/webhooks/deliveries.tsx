@@ -2,7 +2,7 @@
 import { Button, Group, SegmentedControl, Title } from '@mantine/core';
 import { useState } from 'react';
 import { DELIVERY_STATUSES, type DeliveryStatus } from '../../../src/model/webhook.ts';
-import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
+import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks.ts';
 import { useUrlState } from '../api/url-state';
 import { ListHead } from '../parts/list-row';
 import { NewRowsButton } from '../parts/new-rows-button';

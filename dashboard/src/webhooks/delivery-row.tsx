@@ -1,7 +1,7 @@
 /** One delivery of an endpoint. The operator can show the attempts of the delivery below the row. */
 import { Button, Collapse, Group, Text } from '@mantine/core';
 import { useDisclosure, useId } from '@mantine/hooks';
-import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
+import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks.ts';
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { MessageLink } from '../parts/message-link';

@@ -1,6 +1,6 @@
 /** Changes the URL, the name and the events of an endpoint. */
 import { useState } from 'react';
-import type { WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
+import type { WebhookEntry } from '../../../src/operations/webhooks.ts';
 import { patch, path } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { FormDialog } from '../parts/form-dialog';

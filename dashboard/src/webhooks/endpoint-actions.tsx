@@ -3,7 +3,7 @@ import { Button, Group, NativeSelect, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
-import type { WebhookEntry, WebhookFigures, WebhookSecret } from '../../../src/operations/webhooks/schemas.ts';
+import type { WebhookEntry, WebhookFigures, WebhookSecret } from '../../../src/operations/webhooks.ts';
 import { path, post, remove } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { ConfirmDialog } from '../parts/confirm-dialog';

@@ -1,7 +1,7 @@
 /** Queries for webhook endpoints and their deliveries. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { DeliveryStatus } from '../../../src/model/webhook.ts';
-import type { DeliveryEntry, WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
+import type { DeliveryEntry, WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks.ts';
 import { get, path } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
 

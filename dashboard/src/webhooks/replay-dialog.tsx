@@ -5,7 +5,7 @@
 import { NativeSelect, Switch, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
+import type { WebhookEntry } from '../../../src/operations/webhooks.ts';
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { findFieldError } from '../parts/field-error';

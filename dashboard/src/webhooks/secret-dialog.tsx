@@ -1,6 +1,6 @@
 /** Shows a new signing secret once. */
 import { Text } from '@mantine/core';
-import type { WebhookSecret } from '../../../src/operations/webhooks/schemas.ts';
+import type { WebhookSecret } from '../../../src/operations/webhooks.ts';
 import { SecretDialog } from '../parts/secret-dialog';
 
 interface SigningSecretDialogProps {

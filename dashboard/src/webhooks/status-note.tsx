@@ -1,6 +1,6 @@
 /** Shows why an endpoint is disabled or failing, and the consequences for its deliveries. */
 import { MAX_FAILING_MS } from '../../../src/model/webhook.ts';
-import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
+import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks.ts';
 import { Callout } from '../parts/callout';
 import { formatCount } from '../parts/number';
 import { formatTime } from '../parts/time';

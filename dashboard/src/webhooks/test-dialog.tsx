@@ -2,7 +2,7 @@
 import { Alert, Button, Group, Loader, Modal, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
-import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
+import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks.ts';
 import { path, post } from '../api/client';
 import { ErrorAlert } from '../parts/page-states';
 import { AttemptDetails } from './attempts';

@@ -2,7 +2,7 @@
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
-import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
+import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks.ts';
 import { path } from '../api/client';
 import { ListHead, ListRow } from '../parts/list-row';
 import { formatCount, formatNumber } from '../parts/number';

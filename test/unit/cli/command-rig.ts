@@ -2,9 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { withCommandFigures } from '../../../src/cli/command-figures.ts';
-import type { Context } from '../../../src/cli/context.ts';
-import { CommandFailure } from '../../../src/cli/failure.ts';
+import { CommandFailure, type Context, withCommandFigures } from '../../../src/cli/context.ts';
 import { runCommand } from '../../../src/cli/main.ts';
 import { systemClock } from '../../../src/clock.ts';
 import { loadSettings } from '../../../src/config/load.ts';

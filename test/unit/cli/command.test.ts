@@ -7,7 +7,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { EXIT_INVALID_SETTINGS } from '../../../src/cli/failure.ts';
+import { EXIT_INVALID_SETTINGS } from '../../../src/cli/context.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createMessage } from '../../rig/messages.ts';

@@ -1,9 +1,8 @@
 import { describe, expect, it, onTestFinished, test } from 'vitest';
-import { formatFindings } from '../../../src/cli/doctor.ts';
+import { formatFindings } from '../../../src/cli/installation.ts';
 import { systemClock } from '../../../src/clock.ts';
 import type { SmtpSetting } from '../../../src/transports/smtp/connection.ts';
-import type { RelayProbe } from '../../../src/transports/smtp/probe.ts';
-import { probeRelay } from '../../../src/transports/smtp/probe.ts';
+import { probeRelay, type RelayProbe } from '../../../src/transports/smtp/probe.ts';
 import { startDns } from '../../rig/dns.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
 import { createSmtpSetting } from '../../rig/smtp-message.ts';

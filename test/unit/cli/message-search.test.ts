@@ -1,6 +1,6 @@
 /** `message search`: filters, output, and the cursor of the next page. */
 import { expect, test } from 'vitest';
-import { decodeCursor, encodeCursor } from '../../../src/operations/messages/search-cursor.ts';
+import { decodeCursor, encodeCursor } from '../../../src/operations/message-filter.ts';
 import { createMessage, createMessageIdAt } from '../../rig/messages.ts';
 import { createCommandRig } from './command-rig.ts';
 

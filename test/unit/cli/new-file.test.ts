@@ -5,7 +5,7 @@ import { existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { CommandFailure } from '../../../src/cli/failure.ts';
+import { CommandFailure } from '../../../src/cli/context.ts';
 import { writeNewFile } from '../../../src/cli/new-file.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 

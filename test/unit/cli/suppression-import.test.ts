@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { importFile } from '../../../src/cli/suppression-import.ts';
+import { importFile } from '../../../src/cli/suppression.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createOperationRig } from '../operations/operation-rig.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { formatTable } from '../../../src/cli/text.ts';
+import { formatTable } from '../../../src/cli/terminal.ts';
 import { formatSpan, shortenText } from '../../../src/printing/text.ts';
 
 describe('output', () => {

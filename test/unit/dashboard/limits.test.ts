@@ -5,7 +5,7 @@ import {
   NO_LIMITS,
   toLimitTexts,
 } from '../../../dashboard/src/accounts/limits.ts';
-import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
+import type { AccountDetails } from '../../../src/operations/accounts.ts';
 
 const account = {
   volume: 100,

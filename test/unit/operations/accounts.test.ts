@@ -1,6 +1,6 @@
 /** Tests the operations on accounts, keys, tokens and the audit log: results, errors and audit log entries. */
 import { describe, expect, test } from 'vitest';
-import { formatAccount } from '../../../src/cli/account-text.ts';
+import { formatAccount } from '../../../src/cli/account.ts';
 import {
   createAccount,
   listAccounts,

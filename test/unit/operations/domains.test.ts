@@ -5,10 +5,16 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { rotateDomain } from '../../../src/operations/domain-keys.ts';
-import { verifyDomain } from '../../../src/operations/domain-verification.ts';
-import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
-import { addDomain, listDomains, removeDomain, setDomain, showDomain } from '../../../src/operations/domains.ts';
+import type { DomainDetails } from '../../../src/operations/domain-details.ts';
+import {
+  addDomain,
+  listDomains,
+  removeDomain,
+  rotateDomain,
+  setDomain,
+  showDomain,
+  verifyDomain,
+} from '../../../src/operations/domains.ts';
 import { perform } from '../../../src/operations/operation.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
 import { CREDENTIALS, startSesFake } from '../../rig/ses-fake.ts';

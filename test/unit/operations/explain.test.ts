@@ -4,7 +4,7 @@ import { type HistoryEntry, STATE_DESCRIPTIONS, STATES, type StoredMessage } fro
 import type { RuntimeStatus } from '../../../src/model/node.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
-import { buildExplanation, describeWaitReason } from '../../../src/operations/messages/explain.ts';
+import { buildExplanation, describeWaitReason } from '../../../src/operations/message-explanation.ts';
 import { createAccount } from '../http/rig.ts';
 
 const BASE_TIME = Date.UTC(2030, 0, 1, 12);

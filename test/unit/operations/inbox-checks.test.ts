@@ -1,6 +1,6 @@
 /** Tests the checks of captured messages: what each check finds, and limits for hostile content. */
 import { describe, expect, test } from 'vitest';
-import { checkMessage } from '../../../src/operations/inbox/checks.ts';
+import { checkMessage } from '../../../src/operations/inbox-checks.ts';
 import { measureProcessorMs } from '../../rig/processor-time.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 

@@ -2,8 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { Inbox, InboxEntry } from '../../../src/model/inbox.ts';
-import { parseCapturedMessage } from '../../../src/operations/inbox/captured-message.ts';
-import { listInbox, showInbox } from '../../../src/operations/inbox.ts';
+import { listInbox, parseCapturedMessage, showInbox } from '../../../src/operations/inbox.ts';
 import { perform } from '../../../src/operations/operation.ts';
 import { createCapturedSource } from '../../rig/captured-message.ts';
 

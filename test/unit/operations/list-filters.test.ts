@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { SuppressionReason } from '../../../src/model/suppression.ts';
 import { createAccount, lockAccount } from '../../../src/operations/accounts.ts';
 import { listAudit } from '../../../src/operations/audit.ts';
-import { MAX_EXAMINED_ROWS, readMatches } from '../../../src/operations/filter-values.ts';
+import { MAX_EXAMINED_ROWS, readMatches } from '../../../src/operations/input.ts';
 import { listSuppressions } from '../../../src/operations/suppressions.ts';
 import { createOperationRig } from './operation-rig.ts';
 

@@ -1,6 +1,6 @@
 /** Reads suppression lists from bytes that arrive in chunks. */
-import { readSuppressionList } from '../../../src/operations/suppressions/list-reader.ts';
-import type { ListRow } from '../../../src/operations/suppressions/list-row.ts';
+import { readSuppressionList } from '../../../src/operations/suppression-reader.ts';
+import type { ListRow } from '../../../src/operations/suppression-rows.ts';
 
 /** The time of rows without a time. */
 export const NOW = Date.UTC(2030, 0, 1);

@@ -1,6 +1,6 @@
 /** Tests of the changes of all messages that match a filter: batches, cursors, and the count before a change. */
 import { expect, test } from 'vitest';
-import { changeMessages, countMessages } from '../../../src/operations/message-bulk.ts';
+import { changeMessages, countMessages } from '../../../src/operations/message-changes.ts';
 import { createMessage } from '../../rig/messages.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 

@@ -1,7 +1,7 @@
 /** Tests of the export of messages as CSV: formulas, quotes, the limit, and reading page by page. */
 import { expect, test } from 'vitest';
-import { performDownload } from '../../../src/operations/file-operation.ts';
-import { exportMessages } from '../../../src/operations/message-export.ts';
+import { exportMessages } from '../../../src/operations/message-search.ts';
+import { performDownload } from '../../../src/operations/operation.ts';
 import { createMessage } from '../../rig/messages.ts';
 import { createOperationRig } from './operation-rig.ts';
 

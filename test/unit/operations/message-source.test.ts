@@ -2,10 +2,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createSigningParts } from '../../../src/domains/setup.ts';
 import { createPrepare, DomainCache } from '../../../src/domains/signing.ts';
-import { rotateDomain } from '../../../src/operations/domain-keys.ts';
-import { verifyDomain } from '../../../src/operations/domain-verification.ts';
-import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
-import { addDomain } from '../../../src/operations/domains.ts';
+import type { DomainDetails } from '../../../src/operations/domain-details.ts';
+import { addDomain, rotateDomain, verifyDomain } from '../../../src/operations/domains.ts';
 import { showMessageSource } from '../../../src/operations/message-source.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
 import { createAttempt, createMessage } from '../../rig/messages.ts';

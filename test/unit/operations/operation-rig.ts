@@ -11,15 +11,17 @@ import { systemClock } from '../../../src/clock.ts';
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { ServiceEvent } from '../../../src/model/events.ts';
-import type { ServiceContext } from '../../../src/operations/context.ts';
 import {
   type DownloadOperation,
+  type Operation,
+  type OperationResult,
+  perform,
   performDownload,
   performUpload,
+  type ServiceContext,
   type UploadOperation,
-} from '../../../src/operations/file-operation.ts';
-import { type Operation, type OperationResult, perform } from '../../../src/operations/operation.ts';
-import { createImportScheduler } from '../../../src/operations/suppressions/import-scheduler.ts';
+} from '../../../src/operations/operation.ts';
+import { createImportScheduler } from '../../../src/operations/suppression-files.ts';
 import { createAuditedStore } from '../../../src/operator/audited-store.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { createCaptureInbox } from '../../../src/transports/capture/inbox.ts';

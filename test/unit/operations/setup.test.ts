@@ -1,7 +1,6 @@
 /** Tests the setup checklist: each step has the state that follows from the settings and the store. */
 import { expect, onTestFinished, test } from 'vitest';
-import { verifyDomain } from '../../../src/operations/domain-verification.ts';
-import { addDomain } from '../../../src/operations/domains.ts';
+import { addDomain, verifyDomain } from '../../../src/operations/domains.ts';
 import type { Setup, SetupStep } from '../../../src/operations/setup/schemas.ts';
 import { showSetup } from '../../../src/operations/setup.ts';
 import { createWebhook, disableWebhook } from '../../../src/operations/webhooks.ts';

@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { formatCsvRow } from '../../../src/operations/suppressions/csv-writer.ts';
-import { readSuppressionList } from '../../../src/operations/suppressions/list-reader.ts';
-import { toSuppressionEntry } from '../../../src/operations/suppressions.ts';
+import { readSuppressionList } from '../../../src/operations/suppression-reader.ts';
+import { formatCsvRow, toSuppressionEntry } from '../../../src/operations/suppressions.ts';
 import { NOW, readList, toExpectedRow } from './list-rig.ts';
 
 const CORPUS_FOLDER = join(import.meta.dirname, '../../corpus/csv');

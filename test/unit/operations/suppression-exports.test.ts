@@ -2,8 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
-import { EXPORT_FORMATS } from '../../../src/operations/suppressions/export-formats.ts';
-import { parseRowTime } from '../../../src/operations/suppressions/row-time.ts';
+import { EXPORT_FORMATS } from '../../../src/operations/suppression-formats.ts';
+import { parseRowTime } from '../../../src/operations/suppression-rows.ts';
 import { NOW, readList, toExpectedRow } from './list-rig.ts';
 
 const CORPUS_FOLDER = join(import.meta.dirname, '../../corpus/exports');

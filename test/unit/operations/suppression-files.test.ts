@@ -4,10 +4,9 @@
  */
 import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
-import { type FileContent, performUpload, type UploadObserver } from '../../../src/operations/file-operation.ts';
-import { importSuppressions } from '../../../src/operations/suppression-files.ts';
-import { createImportScheduler } from '../../../src/operations/suppressions/import-scheduler.ts';
-import type { ImportProgress } from '../../../src/operations/suppressions/schemas.ts';
+import { type FileContent, performUpload, type UploadObserver } from '../../../src/operations/operation.ts';
+import { createImportScheduler, importSuppressions } from '../../../src/operations/suppression-files.ts';
+import type { ImportProgress } from '../../../src/operations/suppressions.ts';
 import type { OperatorStore } from '../../../src/store/contract.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';

@@ -1,8 +1,8 @@
 /** Tests that concurrent requests to a route share one run of its operation. */
 import { expect, test } from 'vitest';
 import { Type } from '../../../src/model/schema.ts';
-import type { ServiceContext } from '../../../src/operations/context.ts';
 import { ok } from '../../../src/operations/errors.ts';
+import type { ServiceContext } from '../../../src/operations/operation.ts';
 import { createOperationRoute, createPerformer } from '../../../src/operator/operation-route.ts';
 
 test('requests that arrive during a run get the result of that run, and a request after the run starts a new run', async () => {

@@ -6,7 +6,7 @@
  * The column names are those of the providers' documentation (`source`). Column names and values are compared
  * in normalized form (`normalizeName`, `normalizeValue`).
  */
-import type { SuppressionReason } from '../../model/suppression.ts';
+import type { SuppressionReason } from '../model/suppression.ts';
 
 /**
  * The reason why a valid row adds no address. `block`: a refusal because of content, policy or reputation.

@@ -1,27 +1,27 @@
-/**
- * The filter of messages that several operations share: list, search, count, export and changes of many messages. The
- * values of a list are separated by commas.
- */
+/** The filter of messages that several operations share, its matches, and the cursor of the next page. */
+
+import { createHash } from 'node:crypto';
 import type { Static } from 'typebox';
-import { quote } from '../../config/units.ts';
-import type { Account } from '../../model/account.ts';
-import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
-import { MAILBOX_PROVIDER_CODES } from '../../model/mailbox-provider.ts';
-import { STATES } from '../../model/message.ts';
-import { SIMULATOR_DOMAIN } from '../../model/outcome.ts';
-import { Type } from '../../model/schema.ts';
-import type { OperatorStore } from '../../store/contract.ts';
+import { quote } from '../config/units.ts';
+import type { Account } from '../model/account.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
+import { MAILBOX_PROVIDER_CODES } from '../model/mailbox-provider.ts';
+import { type FoundMessage, STATES } from '../model/message.ts';
+import { SIMULATOR_DOMAIN } from '../model/outcome.ts';
+import { Type } from '../model/schema.ts';
+import type { MessageStore, OperatorStore } from '../store/contract.ts';
 import {
   ALL_FIELDS,
   type Field,
   MAX_CRITERIA,
   type MessageSearch,
+  type MessageSearchResult,
   parseReplyWords,
   parseSearchText,
   type SearchCriterion,
-} from '../../store/search/query.ts';
-import { createAccountNotFound, createInvalid, createInvalidTemplate, ok, type Result } from '../errors.ts';
-import { createOptionalList, createOptionalText, parseList, parseTime, splitList } from '../filter-values.ts';
+} from '../store/search/query.ts';
+import { createAccountNotFound, createInvalid, createInvalidTemplate, ok, type Result } from './errors.ts';
+import { createOptionalList, createOptionalText, parseList, parseTime, splitList } from './input.ts';
 
 /** The states of the filter. `deferred` selects the queued messages whose last attempt was deferred. */
 export const STATE_FILTERS = [...STATES, 'deferred'] as const;
@@ -192,4 +192,54 @@ function parseReply({ reply = '', code = '' }: FilterInput): Result<ParsedFilter
   if (words.length > MAX_CRITERIA)
     return createInvalid('reply', `has ${words.length} words; the maximum is ${MAX_CRITERIA}`);
   return ok({ words, code: codeText === '' ? null : codeText });
+}
+
+/** The time limit of one store call. */
+const MAX_STORE_CALL_MS = 500;
+/** The maximum number of messages of one store call. */
+const MAX_STORE_CALL_MESSAGES = 1_000;
+
+/** Searches until `search.limit` messages are found or all messages are searched. */
+export async function readMatches(
+  store: Pick<MessageStore, 'searchMessages'>,
+  search: MessageSearch,
+): Promise<MessageSearchResult> {
+  const messages: FoundMessage[] = [];
+  let { before } = search;
+  for (;;) {
+    const limit = Math.min(search.limit - messages.length, MAX_STORE_CALL_MESSAGES);
+    const result = await store.searchMessages({ ...search, before, limit }, MAX_STORE_CALL_MS);
+    messages.push(...result.messages);
+    if (result.searchedTo === null || messages.length >= search.limit)
+      return { messages, searchedTo: result.searchedTo };
+    before = result.searchedTo;
+  }
+}
+
+const DIGEST_BYTES = 8;
+const ID_BYTES = 16;
+const UUID_PART_ENDS = [8, 12, 16, 20] as const;
+
+/** Creates a cursor. `filters` are the filters of the search as in the request. */
+export function encodeCursor(filters: readonly (string | undefined)[], beforeId: string): string {
+  const id = Buffer.from(beforeId.replaceAll('-', ''), 'hex');
+  return Buffer.concat([computeDigest(filters, id), id]).toString('base64url');
+}
+
+/**
+ * Returns the id in the cursor. The next page contains only messages with smaller ids. Returns null if the cursor is
+ * damaged or belongs to a search with different filters.
+ */
+export function decodeCursor(filters: readonly (string | undefined)[], cursor: string): string | null {
+  const bytes = Buffer.from(cursor, 'base64url');
+  if (bytes.length !== DIGEST_BYTES + ID_BYTES || bytes.toString('base64url') !== cursor) return null;
+  const id = bytes.subarray(DIGEST_BYTES);
+  if (!computeDigest(filters, id).equals(bytes.subarray(0, DIGEST_BYTES))) return null;
+  const hex = id.toString('hex');
+  return [0, ...UUID_PART_ENDS].map((start, index) => hex.slice(start, UUID_PART_ENDS[index])).join('-');
+}
+
+function computeDigest(filters: readonly (string | undefined)[], id: Buffer): Buffer {
+  const hash = createHash('sha256').update(JSON.stringify(filters.map((filter) => filter ?? null)));
+  return hash.update(id).digest().subarray(0, DIGEST_BYTES);
 }

@@ -8,8 +8,8 @@ import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describeError } from '../../printing/error-line.ts';
-import type { FileContent } from '../file-operation.ts';
+import { describeError } from '../printing/error-line.ts';
+import type { FileContent } from './operation.ts';
 
 /** The size of one read. */
 const CHUNK_BYTES = 262_144;

@@ -1,15 +1,11 @@
 /**
  * Explains the state of a message: what it waits for, or how it reached its terminal state. Each sentence states one
- * recorded fact.
- *
- * Guarantees: the functions are pure. Their only sources are the store and the runtime status of this process. Facts
- * that are not recorded are omitted and not assumed.
+ * recorded fact; facts that are not recorded are omitted. Pure.
  */
-
-import { classifyEntry } from '../../classify/failure.ts';
-import type { Account } from '../../model/account.ts';
-import type { Failure } from '../../model/failure.ts';
-import { FEEDBACK_PREFIX } from '../../model/feedback.ts';
+import { classifyEntry } from '../classify/failure.ts';
+import type { Account } from '../model/account.ts';
+import type { Failure } from '../model/failure.ts';
+import { FEEDBACK_PREFIX } from '../model/feedback.ts';
 import {
   type HistoryEntry,
   MAX_RETRY_DELAY_MS,
@@ -18,18 +14,13 @@ import {
   RESENT_VERB,
   STATE_DESCRIPTIONS,
   type StoredMessage,
-} from '../../model/message.ts';
-import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../../model/outcome.ts';
-import type { ListedSuppression, SuppressionReason } from '../../model/suppression.ts';
-import { formatCommandLine } from '../../printing/command-line.ts';
-import { formatDuration, formatSpan, formatTime, toSentence } from '../../printing/text.ts';
-import { PROVIDERS } from '../../providers/providers.ts';
-import {
-  type DeliveryStatus,
-  describeDueWaitReason,
-  explainDueMessage,
-  explainOpenBreaker,
-} from './explain-delivery.ts';
+} from '../model/message.ts';
+import type { RuntimeStatus } from '../model/node.ts';
+import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../model/outcome.ts';
+import type { ListedSuppression, SuppressionReason } from '../model/suppression.ts';
+import { formatCommandLine } from '../printing/command-line.ts';
+import { formatDuration, formatSpan, formatTime, toSentence } from '../printing/text.ts';
+import { PROVIDERS } from '../providers/providers.ts';
 import {
   type AttemptDetails,
   findConfirmation,
@@ -37,7 +28,7 @@ import {
   listFinishedAttempts,
   measureTimeSinceAcceptance,
   toAttemptDetails,
-} from './schemas.ts';
+} from './message-details.ts';
 
 const SERVICE_LIST = '*';
 const SUPPRESSION_CAUSES: Readonly<Record<SuppressionReason, string>> = {
@@ -480,4 +471,60 @@ function explainBodyRetention({ message, keepBodyMs }: ExplainInput): readonly s
 
 function formatAttemptCount(count: number): string {
   return count === 1 ? 'One delivery attempt was' : `${count} delivery attempts were`;
+}
+
+/** The delivery status of this process. Null for a command. */
+export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
+
+/** Returns the end of the sentence "… has been due since …: ", and the sentences after it. */
+export function explainDueMessage(status: DeliveryStatus, now: number): readonly string[] {
+  if (status === null) {
+    return [
+      'a running service with the role deliver sends it unless its circuit breaker is open.',
+      '`postrider overview` shows the circuit breaker; `postrider doctor` checks the next hop.',
+    ];
+  }
+  const { delivery } = status;
+  if (delivery === null) {
+    return [
+      'a node with the role deliver sends it unless the circuit breaker of that node is open. This node does not deliver, so it cannot report the state of that circuit breaker.',
+    ];
+  }
+  if (delivery.breaker.state === 'closed') return ['this node sends it as soon as a connection is free.'];
+  return [`it waits because ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
+}
+
+/** Explains why a message may wait beyond its due time. The result is empty if the circuit breaker is closed. */
+export function explainOpenBreaker(status: DeliveryStatus, now: number): readonly string[] {
+  const delivery = status?.delivery ?? null;
+  if (delivery === null || delivery.breaker.state === 'closed') return [];
+  return [`Currently, ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
+}
+
+/** Returns one line that states what a due message waits for. */
+export function describeDueWaitReason(status: DeliveryStatus, now: number): string {
+  if (status === null) return 'a running service whose circuit breaker is closed';
+  const { delivery } = status;
+  if (delivery === null) return 'a node that delivers and whose circuit breaker is closed; this node does not deliver';
+  if (delivery.breaker.state === 'closed') return 'a free connection';
+  const failure = delivery.lastFailure === null ? '' : `; last failure: ${delivery.lastFailure.text}`;
+  return `the next hop: ${describeBreaker(delivery, now)}${failure}`;
+}
+
+type Delivery = NonNullable<RuntimeStatus['delivery']>;
+
+function describeBreaker({ breaker: { state, retryAt } }: Delivery, now: number): string {
+  if (state === 'half-open') return 'the circuit breaker is half-open and one message probes the next hop';
+  const probe =
+    retryAt === null || retryAt <= now
+      ? 'the next message probes the next hop'
+      : `one message probes the next hop at ${formatTime(retryAt)}, in ${formatSpan(retryAt - now)}`;
+  return `the circuit breaker is open after several failures in a row; ${probe}`;
+}
+
+function describeLastFailure({ lastFailure: failure }: Delivery): readonly string[] {
+  if (failure === null) return [];
+  return [
+    `The last failure, at ${formatTime(failure.at)}: ${toSentence(failure.text)} \`postrider doctor\` checks the next hop.`,
+  ];
 }

@@ -1,12 +1,9 @@
-/**
- * The schemas of the results of the operations on messages, and the functions that build the results from stored
- * messages. Pure.
- */
+/** The results of the operations on messages: their schemas, and the functions that build them. Pure. */
 import type { Static } from 'typebox';
-import { classifyEntry } from '../../classify/failure.ts';
-import { formatIsoTime } from '../../config/units.ts';
-import type { Account } from '../../model/account.ts';
-import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
+import { classifyEntry } from '../classify/failure.ts';
+import { formatIsoTime } from '../config/units.ts';
+import type { Account } from '../model/account.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import {
   formatSubmitter,
   getOutcomeText,
@@ -18,12 +15,12 @@ import {
   type FoundMessage as StoredMatch,
   type StoredMessage,
   type StoredMessageSummary,
-} from '../../model/message.ts';
-import type { Attempt } from '../../model/outcome.ts';
-import { Type } from '../../model/schema.ts';
-import type { ListedSuppression } from '../../model/suppression.ts';
-import { toPrintable } from '../../printing/escape.ts';
-import { createNullable, createStringEnum, SuppressionListEntry, Time } from '../schemas.ts';
+} from '../model/message.ts';
+import type { Attempt } from '../model/outcome.ts';
+import { Type } from '../model/schema.ts';
+import type { ListedSuppression } from '../model/suppression.ts';
+import { toPrintable } from '../printing/escape.ts';
+import { createNullable, createStringEnum, SuppressionListEntry, Time } from './schemas.ts';
 
 const summaryMembers = {
   id: Type.String({ format: 'uuid' }),
