@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';
-import { MailCreated, MailRequest } from '../src/http/schema.ts';
+import { MailCreated, MailRequest } from '../src/http/openapi.ts';
 
 const server = Fastify({ logger: false });
 server.post(

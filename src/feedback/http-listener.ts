@@ -80,16 +80,19 @@ export function createEventListener(parts: EventListenerParts): EventListener {
     onError: (error) => onError('provider events', error),
   });
 
-  function handle(request: IncomingMessage, response: ServerResponse): void {
-    const result = answer(request).catch((error: unknown): HttpResponse => {
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    server.capacity.beginRequest();
+    try {
+      const content = await answer(request);
+      if (content !== null) server.send(request, response, createAnswer(content));
+    } catch (error) {
       onError('provider events', error);
-      return { status: 500, message: 'an internal error occurred; send the request again' };
-    });
-    server.capacity
-      .trackStep(result, (content) => {
-        if (content !== null) server.send(request, response, createAnswer(content));
-      })
-      .catch((error: unknown) => onError('provider events', error));
+      const message = 'an internal error occurred; send the request again';
+      if (response.headersSent) response.destroy();
+      else server.send(request, response, createAnswer({ status: 500, message }));
+    } finally {
+      server.capacity.endRequest();
+    }
   }
 
   async function answer(request: IncomingMessage): Promise<HttpResponse | null> {

@@ -1,9 +1,6 @@
 /**
- * Binds a server to an address or to a unix socket. Rejects with a one-line error that names the setting, the address
- * and the problem and, for a known problem, the remedy.
- *
- * A unix socket is accessible to the user and the group of the service. The file of a socket on which no process
- * listens is replaced. Other files are never removed.
+ * Binds a server to an address or to a unix socket, which is accessible to the user and the group of the service.
+ * Rejects with a one-line error with the setting, the address, the problem and the remedy.
  */
 
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
@@ -18,7 +15,7 @@ import {
 
 const SOCKET_MODE = 0o660;
 
-/** Binds the server. Resolves to the bound address. If the configured port is 0, the system chooses the port. */
+/** If the port is 0, the system chooses it. */
 export type BindServer = <Address extends HttpListen>(
   server: Server,
   listenAddress: Address,
@@ -42,7 +39,7 @@ async function listenOnSocket(server: Server, { socketPath }: UnixSocket): Promi
     await listen(server, { path: socketPath });
   } catch (error) {
     if (!isInUse(error)) throw error;
-    // If a process ends without closing its listener, the file remains.
+    // The file of a process that ended without closing its listener remains. Other files are never removed.
     if (!lstatSync(socketPath).isSocket()) throw new Error('the file exists and is not a socket; choose another path');
     if (await acceptsConnections(socketPath)) throw error;
     unlinkSync(socketPath);
@@ -55,7 +52,7 @@ function isInUse(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
 }
 
-/** Resolves to false only if the system reports that no process listens on the socket. */
+/** Resolves to false only if the system reports that no process listens. */
 function acceptsConnections(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ path }, () => {
@@ -66,7 +63,6 @@ function acceptsConnections(path: string): Promise<boolean> {
   });
 }
 
-/** Binds the server. Resolves to the port, or to 0 for a unix socket. */
 function listen(server: Server, listenAddress: HostPort | { readonly path: string }): Promise<number> {
   return new Promise((resolve, reject) => {
     const onError = (error: NodeJS.ErrnoException) => {

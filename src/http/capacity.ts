@@ -1,30 +1,25 @@
 /**
- * The capacity of one listener: its connections, the bytes of the bodies that it receives, and the requests that it
- * processes. The HTTP listeners and the SMTP listener use one instance each. No method waits or sends.
- *
- * Nobody is refused for the bodies of others while one of them can be evicted. Every operation on a connection takes
- * constant time; the SMTP listener, whose connections change their standing, has few of them.
+ * The capacity of one listener: its connections, the bytes of its bodies, and its requests. Nobody is refused for the
+ * bodies of others while one of them can be evicted. Every operation on a connection takes constant time; the SMTP
+ * listener, whose connections change their standing, has few of them.
  */
 import type { Clock } from '../clock.ts';
 import type { DropReason } from '../model/events.ts';
 
 /**
- * What a listener knows about the client of a connection. `unknown` and `weak`: closed for a new connection, `unknown`
- * first. `sending`: closed if it was idle for `MIN_SENDING_IDLE_MS` or if its body arrives too slowly. `busy`: never
- * closed, because its message is being recorded. `authenticated`: not counted toward the share, and closed last, if it has
- * no request; the one that was idle longest first.
+ * `unknown` and `weak`: closed for a new connection, `unknown` first. `sending`: closed if idle for
+ * `MIN_SENDING_IDLE_MS` or if its body is too slow. `busy`: never closed, because its message is being recorded.
+ * `authenticated`: not counted toward the share, closed last if it has no request; the one that was idle longest first.
  */
 export type Standing = 'unknown' | 'weak' | 'sending' | 'busy' | 'authenticated';
 
-/** Why a connection is closed: the listener is full, or the peer has more connections than its share. */
 export type ConnectionRefusal = Extract<DropReason, 'full' | 'address-share'>;
 
 export interface CapacityConnection {
-  /** True while the connection has a request that is not answered. */
   isInUse(): boolean;
-  /** Closes the connection. `Capacity` passes a `ConnectionRefusal`. Must not throw. */
+  /** Must not throw. */
   close(reason: DropReason): void;
-  /** The entry of this connection. Only `Capacity` sets this member. */
+  /** Only `Capacity` sets this member. */
   entry: ConnectionEntry | null;
 }
 
@@ -51,19 +46,17 @@ interface Group {
   bodyCount: number;
 }
 
-/** Why a body is not taken: its peer or owner has reached its share, or the listener is full. */
 export type BodyRefusal = 'share' | 'full';
-/** Why a body that was taken is given up. `late`: it was not complete in time. `slow`: it is below the least rate. */
+/** `late`: not complete in time. `slow`: below the least rate. */
 export type Eviction = BodyRefusal | 'slow' | 'late';
 
 export interface NewBody {
-  /** The peer whose share the body uses. Null for a peer without a share, such as a proxy. */
+  /** Null for a peer without a share, such as a proxy. */
   readonly peer: string | null;
-  /** The account or provider that sends an authenticated body, whose share it uses. Null: not authenticated. */
+  /** The account or provider of an authenticated body, whose share it uses. Null: not authenticated. */
   readonly owner: string | number | null;
-  /** The announced size. Null if it is unknown. */
   readonly announcedBytes: number | null;
-  /** The connection that may be closed if the body is too slow. */
+  /** Closed if the body is too slow. */
   readonly connection?: CapacityConnection;
 }
 
@@ -73,19 +66,18 @@ export interface Body {
   readonly isAuthenticated: boolean;
   readonly announcedBytes: number;
   readonly connection: CapacityConnection | null;
-  /** Called when the body is given up. Must not throw, and need not release the body. */
+  /** Must not throw, and need not release the body. */
   onEvicted: (reason: Eviction) => void;
   state: 'reading' | 'paused' | 'complete' | 'released';
   heldBytes: number;
   receivedBytes: number;
-  /** True if the listener did not read the body at some time since the last check. */
+  /** True if the listener did not read the body all the time since the last check. */
   wasPaused: boolean;
-  /** The number of checks before which the body was read all the time. */
+  /** The checks before which the body was read all the time. */
   checkCount: number;
   /** `receivedBytes` at the last two checks. */
   previousBytes: number;
   earlierBytes: number;
-  /** Since when the body is timed: since its start, or since the listener reads it again. */
   timedFrom: number;
   completedAt: number;
 }
@@ -94,44 +86,35 @@ export interface CapacityLimits {
   readonly maxConnections: number;
   /** The share of the connections that one peer may use while more than half of them are in use. */
   readonly peerConnectionShare: number;
-  /** The maximum of bytes in all bodies that are not answered yet. */
   readonly maxBytes: number;
-  /** The maximum number of bodies of one owner that are being received. */
   readonly maxBodiesPerOwner: number;
-  /** The maximum time from the start of a body to its end. */
   readonly bodyTimeoutMs: number;
-  /** The maximum number of complete bodies that are not answered yet. */
   readonly maxInFlight: number;
 }
 
-/** `Capacity.check` must be called at this interval. */
 export const CHECK_INTERVAL_MS = 1_000;
-/** Bodies of up to this size have a reserve and a lower least rate. */
 export const SMALL_BODY_BYTES = 65_536;
-/** The part of the bytes that is left to authenticated and to small bodies, and the part that is left to small ones. */
+/** Left to authenticated and small bodies, and to small bodies alone. */
 const RESERVE = 1 / 4;
 const SMALL_RESERVE = 1 / 8;
-/** The parts of the bytes that the bodies of one peer and of one owner may use. */
 const PEER_SHARE = 1 / 4;
 const OWNER_SHARE = 1 / 2;
-/** The least rate in bytes per second. It is measured over two intervals between checks. */
+/** Bytes per second, measured over two intervals between checks. */
 const LEAST_RATE = 8_192;
 const LEAST_SMALL_RATE = 1_024;
-/** The check after which a body is known to have been read for 2 s. */
+/** After this check, a body is known to have been read for 2 s. */
 const GRACE_CHECKS = 3;
 const MIN_SENDING_IDLE_MS = 10_000;
-/** The authenticated connections that are examined for an idle one. */
 const MAX_EXAMINED = 100;
-/** The weight of the newest request in the moving average of the duration. */
 const NEWEST_WEIGHT = 0.05;
 
 export class Capacity {
   readonly #limits: CapacityLimits;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #maxConnectionsPerPeer: number;
-  /** The connections that are not authenticated, the one that was idle longest first. */
+  /** The one that was idle longest first. */
   readonly #entries = new LinkedList();
-  /** The authenticated connections, the one whose last authenticated request is oldest first. */
+  /** The one whose last authenticated request is oldest first. */
   readonly #authenticated = new LinkedList();
   readonly #peers = new Map<string, Peer>();
   readonly #groups = new Map<string | number, Group>();
@@ -139,7 +122,7 @@ export class Capacity {
   #openCount = 0;
   #bytes = 0;
   #inFlight = 0;
-  #pendingSteps = 0;
+  #requestCount = 0;
   #meanMs = 0;
   #onIdle: (() => void) | null = null;
 
@@ -149,21 +132,17 @@ export class Capacity {
     this.#maxConnectionsPerPeer = Math.max(1, Math.floor(limits.maxConnections * limits.peerConnectionShare));
   }
 
-  /** The number of open connections. */
   get openCount(): number {
     return this.#openCount;
   }
 
-  /** The bytes of all bodies. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  // Connections
-
   /**
-   * Adds a connection, for which others may be closed, and returns null. If none can be closed, returns the reason for
-   * which the caller must close the new one. `peerName` is null for a peer that is exempt from the share.
+   * Adds a connection, for which others may be closed. If none can be, returns why the caller must close the new one.
+   * `peerName` is null for a peer that is exempt from the share.
    */
   connect(connection: CapacityConnection, peerName: string | null): ConnectionRefusal | null {
     const peer =
@@ -188,7 +167,6 @@ export class Capacity {
     return null;
   }
 
-  /** Sets the standing of a connection. Has no effect on a closed connection. */
   setStanding({ entry }: CapacityConnection, standing: Standing): void {
     if (entry === null) return;
     if (entry.standing === 'authenticated') {
@@ -214,7 +192,7 @@ export class Capacity {
     entry.peer.entries.append(entry.peerNode);
   }
 
-  /** Removes a closed connection. May be called several times. */
+  /** May be called several times. */
   disconnect(connection: CapacityConnection): void {
     const { entry } = connection;
     if (entry === null) return;
@@ -279,9 +257,7 @@ export class Capacity {
     if (peer.entries.length === 0) this.#peers.delete(peer.name);
   }
 
-  // Bodies
-
-  /** Starts to receive a body. Returns null if its owner has too many bodies, none of which is slow. */
+  /** Returns null if the owner has too many bodies, none of which is slow. */
   open(newBody: NewBody & { readonly owner: null }): Body;
   open(newBody: NewBody): Body | null;
   open({ peer, owner, announcedBytes, connection }: NewBody): Body | null {
@@ -340,12 +316,11 @@ export class Capacity {
     return null;
   }
 
-  /** Records received bytes that are not held. */
   discard(body: Body, bytes: number): void {
     body.receivedBytes += bytes;
   }
 
-  /** Records that the listener does not read, or reads again. Time limits start again when it reads again. */
+  /** Time limits start again when the listener reads again. */
   setPaused(body: Body, isPaused: boolean): void {
     if (body.state !== 'reading' && body.state !== 'paused') return;
     body.state = isPaused ? 'paused' : 'reading';
@@ -353,7 +328,7 @@ export class Capacity {
     if (!isPaused) body.timedFrom = this.#clock.now();
   }
 
-  /** Records the end of the body. Returns false if the body was released or the listener processes too many requests. */
+  /** Returns false if the body was released or the listener processes too many requests. */
   complete(body: Body): boolean {
     if (body.state === 'released' || this.isFull()) return false;
     this.#stopReading(body);
@@ -363,7 +338,7 @@ export class Capacity {
     return true;
   }
 
-  /** Releases the bytes of a body that was answered, refused or given up. May be called several times. */
+  /** May be called several times. */
   release(body: Body): void {
     const { state, group, heldBytes } = body;
     if (state === 'released') return;
@@ -448,40 +423,36 @@ export class Capacity {
     if (this.#reading.delete(body) && body.group !== null) body.group.readingCount -= 1;
   }
 
-  // Requests
-
-  /** Returns true if a request would be refused whatever its size. */
   isFull(): boolean {
     return this.#inFlight >= this.#limits.maxInFlight;
   }
 
   /**
-   * Returns the time after which a refused client should repeat its request: the mean duration of a request. By
-   * Little's law, the average number of requests that complete within this time is the number of requests in flight.
+   * The mean duration of a request, after which a refused client should retry: by Little's law, as many requests
+   * complete within this time as are in flight.
    */
   get advisedWaitMs(): number {
     return Math.max(1, this.#meanMs);
   }
 
-  /** Waits for a step before a body, then calls `next`. Rejects with the error of either. */
-  async trackStep<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
-    this.#pendingSteps += 1;
-    try {
-      next(await step);
-    } finally {
-      this.#pendingSteps -= 1;
-      this.#notifyIfIdle();
-    }
+  /** Counts a request whose handler has not ended, even if no body is being received or processed. */
+  beginRequest(): void {
+    this.#requestCount += 1;
   }
 
-  /** Calls `run` as soon as no step is pending and no body is being received or processed. */
+  endRequest(): void {
+    this.#requestCount -= 1;
+    this.#notifyIfIdle();
+  }
+
+  /** Calls `run` as soon as no handler is running and no body is being received or processed. */
   runWhenIdle(run: () => void): void {
     this.#onIdle = run;
     this.#notifyIfIdle();
   }
 
   #notifyIfIdle(): void {
-    if (this.#onIdle === null || this.#pendingSteps > 0 || this.#reading.size > 0 || this.#inFlight > 0) return;
+    if (this.#onIdle === null || this.#requestCount > 0 || this.#reading.size > 0 || this.#inFlight > 0) return;
     const run = this.#onIdle;
     this.#onIdle = null;
     run();
@@ -529,7 +500,6 @@ function isSmall({ announcedBytes, receivedBytes }: Body): boolean {
   return announcedBytes <= SMALL_BODY_BYTES && receivedBytes <= SMALL_BODY_BYTES;
 }
 
-/** Returns the part of all bytes up to which the body may use bytes. */
 function getUsablePart(body: Body): number {
   if (isSmall(body)) return 1;
   return 1 - (body.isAuthenticated ? SMALL_RESERVE : RESERVE);

@@ -1,17 +1,7 @@
 /**
- * Manages the connections of one HTTP listener: their number, pipelined requests, unread responses, and responses to
- * bytes that are not HTTP. Each HTTP listener of the service has its own instance.
- *
- * Guarantees: every socket always has an error listener, so a connection reset never ends the process. There are at
- * most `maxConnections` connections, and `Capacity` decides which connection is closed. A connection with more
- * than `maxUnanswered` unanswered requests is paused until only half of `maxUnanswered` requests are unanswered. Paused
- * unauthenticated connections are resumed one at a time, one per `unauthenticatedReadIntervalMs`, so requests without a
- * key cannot use all processor time. If a client does not read a pending response for `unreadResponseTimeoutMs`, its
- * connection is closed. A response to bytes that are not HTTP is sent after all pending responses.
- *
- * Node parses a complete chunk before a pause takes effect. A chunk has up to 64 KiB, which is about 3,600 minimal
- * requests. Therefore chunks are split on connections that are unauthenticated or that pipeline requests. Data that a
- * paused connection has received remains in the buffer of the stream.
+ * The connections of one HTTP listener. Every socket always has an error listener, so a reset never ends the process.
+ * Node parses a complete chunk of up to 64 KiB (about 3,600 minimal requests) before a pause takes effect, so chunks
+ * are split on connections that are unauthenticated or that pipeline requests.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -21,30 +11,26 @@ import { toPeerNetwork } from '../model/address.ts';
 import type { DropReason } from '../model/events.ts';
 import { isTlsServer } from '../node-http.ts';
 import type { Body, Capacity, CapacityConnection } from './capacity.ts';
-import type { TrustedProxies } from './trusted-proxies.ts';
+import type { TrustedProxies } from './peers.ts';
 
 export interface ConnectionLimits {
-  /** The maximum number of open connections. */
   readonly maxConnections: number;
-  /** The maximum idle time of an authenticated connection between two requests. */
+  /** The maximum idle time between two requests. */
   readonly keepAliveTimeoutMs: number;
-  /** The maximum idle time of an unauthenticated connection between two requests. */
   readonly unauthenticatedKeepAliveTimeoutMs: number;
-  /** The maximum time from a response to the complete headers of the next request on an unauthenticated connection. */
+  /** The maximum time from a response to the complete headers of the next request. */
   readonly unauthenticatedHeadersTimeoutMs: number;
-  /**
-   * The maximum number of unanswered requests of one connection. A connection with more unanswered requests is paused.
-   */
+  /** A connection with more unanswered requests is paused until half of them are answered. */
   readonly maxUnanswered: number;
-  /** The maximum number of paused connections. Above this limit, a connection is closed. */
+  /** Above this limit, a connection is closed. */
   readonly maxPaused: number;
   /**
-   * One paused unauthenticated connection is resumed per interval. This limits the processor time of these connections.
+   * One paused unauthenticated connection is resumed per interval, so that requests without a key cannot use all
+   * processor time.
    */
   readonly unauthenticatedReadIntervalMs: number;
-  /** The maximum time in which a client does not read any part of a pending response. */
+  /** The maximum time in which a client reads no part of a pending response. */
   readonly unreadResponseTimeoutMs: number;
-  /** The interval of the check for unread responses. */
   readonly timeoutCheckMs: number;
 }
 
@@ -65,61 +51,48 @@ export interface ConnectionParts {
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
   readonly capacity: Capacity;
-  /** Returns true if the connection limit per peer does not apply to the address. */
   readonly isExemptFromPeerShare: (address: string) => boolean;
-  /** Called when a limit closes a connection. The callback must not throw. */
+  /** Must not throw. */
   readonly onDrop: (reason: DropReason) => void;
 }
 
-/** Creates a predicate that returns true for loopback addresses and for trusted proxies. */
+/** Loopback addresses and trusted proxies have no share. `toPeerNetwork` returns an IPv4 address unchanged. */
 export function createPeerShareExemption(proxies: TrustedProxies): (address: string) => boolean {
-  // RFC 1122 section 3.2.1.3 defines the IPv4 loopback addresses. `toPeerNetwork` returns an IPv4 address unchanged.
   return (address) =>
     address === '::1' || toPeerNetwork(address).startsWith('127.') || proxies.includesAddress(address);
 }
 
-/** The chunk size for data of an unauthenticated connection, in bytes. Most requests fit into one chunk. */
+/** Most requests fit into one chunk. */
 const UNAUTHENTICATED_CHUNK_BYTES = 1_024;
-/** The chunk size for data of a connection that pipelines requests, in bytes. */
 const PIPELINED_CHUNK_BYTES = 256;
-/** The time that Node adds to the timeout in the Keep-Alive header before it closes an idle connection. */
+/** Node adds this time to the timeout in the Keep-Alive header before it closes an idle connection. */
 const KEEP_ALIVE_SLACK_MS = 1_000;
-/** The maximum time to send a response to bytes that are not HTTP. */
 const MAX_FLUSH_MS = 2_000;
 
 interface Connection extends CapacityConnection {
-  /** The TCP socket. With TLS, the TLS socket uses this socket. */
   readonly tcpSocket: Socket;
-  /** The socket that node:http uses: the TLS socket, or the TCP socket without TLS. */
+  /** The TLS socket, or the TCP socket without TLS. */
   httpSocket: Socket;
   isAuthenticated: boolean;
-  /** True after two or more requests were unanswered at the same time. */
   isPipelining: boolean;
   unansweredCount: number;
   /** The body of the newest request. */
   body: Body | null;
   newestResponse: ServerResponse | null;
-  /**
-   * The time at which unanswered requests paused the connection, in milliseconds since the epoch; null if it is not
-   * paused.
-   */
+  /** Milliseconds since the epoch; null if the connection is not paused. */
   pausedAt: number | null;
-  /** The number of written bytes that the operating system had accepted at the last check. */
+  /** The written bytes that the operating system had accepted at the last check. */
   sentBytes: number;
-  /** The number of consecutive checks in which a response was pending and `sentBytes` did not change. */
+  /** Consecutive checks in which a response was pending and `sentBytes` did not change. */
   checksWithoutProgress: number;
-  /**
-   * The number of consecutive checks since the last response in which the connection was unauthenticated and had no
-   * request.
-   */
+  /** Consecutive checks since the last response of an unauthenticated connection. */
   checksWithoutRequest: number;
-  /** The action that ends the connection. `run` is called as soon as at most `maxPending` responses are pending. */
+  /** Ends the connection as soon as at most `maxPending` responses are pending. */
   finalAction: { readonly maxPending: 0 | 1; readonly run: () => void } | null;
 }
 
 const ignoreEvent = (): void => undefined;
 
-/** The connections of one listener. */
 export class Connections {
   readonly #limits: ConnectionLimits;
   readonly #clock: Clock;
@@ -128,14 +101,14 @@ export class Connections {
   readonly #capacity: Capacity;
   readonly #connections = new Set<Connection>();
   readonly #bySocket = new WeakMap<Duplex, Connection>();
-  /** Connections with an incomplete TLS handshake. The key of a connection is the result of `formatConnectionId`. */
+  /** Connections with an incomplete TLS handshake, by `formatConnectionId`. */
   readonly #handshakes = new Map<string, Connection>();
-  /** Paused connections, in the order in which they were paused. */
+  /** In the order in which they were paused. */
   readonly #paused = new Set<Connection>();
-  /** Paused unauthenticated connections that can be resumed, in the order in which they will be resumed. */
+  /** Unauthenticated ones, in the order in which they will be resumed. */
   readonly #resumable = new Set<Connection>();
   #isResumeScheduled = false;
-  /** True if the server listens on a unix socket, whose connections have no remote address. */
+  /** The connections of a unix socket have no remote address. */
   #isUnixListener = false;
 
   constructor({ limits, clock, capacity, isExemptFromPeerShare, onDrop }: ConnectionParts) {
@@ -146,10 +119,7 @@ export class Connections {
     this.#capacity = capacity;
   }
 
-  /**
-   * Applies the limits to the connections of a server. The caller must first add request listeners to the server, and
-   * must call this method before the server listens.
-   */
+  /** The caller first adds its request listeners, and calls this method before the server listens. */
   attach(server: Server): void {
     const { keepAliveTimeoutMs, timeoutCheckMs } = this.#limits;
     server.keepAliveTimeout = keepAliveTimeoutMs;
@@ -175,7 +145,7 @@ export class Connections {
     server.on('timeout', (socket: Socket) => this.#onTimeout(socket));
     const onRequest = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
     server.prependListener('request', onRequest);
-    // If the event `checkContinue` or `checkExpectation` has no listener, node:http sends the response itself.
+    // Without a listener for these events, node:http sends the response itself.
     for (const event of ['checkContinue', 'checkExpectation'] as const)
       if (server.listenerCount(event) > 0) server.prependListener(event, onRequest);
     let cancel = ignoreEvent;
@@ -192,10 +162,6 @@ export class Connections {
     server.on('close', () => cancel());
   }
 
-  /**
-   * Marks the connection of a socket as authenticated, because the client has presented a valid key or session, or a
-   * message with a valid signature.
-   */
   markAuthenticated(socket: Duplex): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.isAuthenticated) return;
@@ -213,7 +179,7 @@ export class Connections {
     if (connection.pausedAt !== null) this.#capacity.setPaused(body, true);
   }
 
-  /** Sends a complete HTTP response after all pending responses, then closes the connection. */
+  /** The response follows all pending responses. */
   endWithResponse(socket: Duplex, response: string | Buffer): void {
     const connection = this.#bySocket.get(socket);
     const run = () => this.#sendAndClose(socket, response);
@@ -222,8 +188,8 @@ export class Connections {
   }
 
   /**
-   * Handles the event `clientError`: the bytes are not HTTP, the headers are too large, or a timeout has elapsed. Calls
-   * `createResponse` if a response can be sent, and closes the connection, without a response if it returns null.
+   * Handles the event `clientError`: the bytes are not HTTP, the headers are too large, or a timeout has elapsed. If
+   * `createResponse` returns null, the connection is closed without a response.
    */
   handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => Buffer | null): void {
     if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
@@ -247,22 +213,18 @@ export class Connections {
       else this.#sendAndClose(socket, createResponse());
       return;
     }
-    // The invalid bytes follow a complete request, whose message may be stored. Only the response to this request is
-    // sent.
+    // The complete request before the invalid bytes may be stored, so only it is answered.
     newestResponse.shouldKeepAlive = false;
     connection.finalAction = { maxPending: 0, run: () => connection.httpSocket.destroySoon() };
     stopReading(connection.httpSocket);
   }
 
-  /**
-   * Closes all connections, including those with an incomplete TLS handshake, which `closeAllConnections` of node:http
-   * ignores.
-   */
+  /** `closeAllConnections` of node:http ignores connections with an incomplete TLS handshake. */
   closeAll(): void {
     for (const { tcpSocket } of this.#connections) tcpSocket.destroy();
   }
 
-  /** Adds a connection. Returns null if the connection is refused. */
+  /** Returns null if the connection is refused. */
   #addConnection(socket: Socket): Connection | null {
     socket.on('error', ignoreEvent);
     const { remoteAddress } = socket;
@@ -311,7 +273,6 @@ export class Connections {
     return connection;
   }
 
-  /** Passes the data of the socket to node:http, in chunks whose size depends on the state of the connection. */
   #attachSocket(connection: Connection, socket: Socket): void {
     connection.httpSocket = socket;
     this.#bySocket.set(socket, connection);
@@ -358,8 +319,7 @@ export class Connections {
       httpSocket.setTimeout(this.#limits.unauthenticatedKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
     // Reading resumes at half of the limit, so that a client is not paused at each request.
     if (connection.pausedAt === null || unansweredCount !== this.#limits.maxUnanswered >> 1) return;
-    // Reading resumes in a later iteration of the event loop, so other connections are served between two chunks of
-    // this connection.
+    // In a later iteration of the event loop, so that other connections are served between two chunks.
     if (isAuthenticated) setImmediate(() => this.#resume(connection));
     else {
       this.#resumable.add(connection);
@@ -367,7 +327,6 @@ export class Connections {
     }
   }
 
-  /** Resumes one connection of `#resumable` every `unauthenticatedReadIntervalMs` until the set is empty. */
   #scheduleResume(): void {
     if (this.#isResumeScheduled) return;
     this.#isResumeScheduled = true;
@@ -391,8 +350,7 @@ export class Connections {
 
   #pause(connection: Connection): void {
     if (this.#paused.size >= this.#limits.maxPaused) {
-      // The unauthenticated connection that has been paused the longest is closed. If all paused connections are
-      // authenticated, the new connection is closed and not paused.
+      // The unauthenticated connection that was paused longest is closed; without one, the new connection.
       const droppedConnection = [...this.#paused].find(({ isAuthenticated }) => !isAuthenticated) ?? connection;
       droppedConnection.close('pipelining');
       if (droppedConnection === connection) return;
@@ -412,9 +370,8 @@ export class Connections {
   }
 
   /**
-   * Closes connections whose client does not read responses. Also closes unauthenticated connections that send only
-   * empty lines after a response. The parser ignores these lines (RFC 9112 section 2.2). The timeout of the socket is
-   * not sufficient, because each received byte restarts the timeout, and node:http ignores the timeout after a CONNECT.
+   * Also closes unauthenticated connections that send only empty lines, which the parser ignores (RFC 9112 section
+   * 2.2). The timeout of the socket is not sufficient: each byte restarts it, and node:http ignores it after a CONNECT.
    */
   #closeStalledConnections(): void {
     const { unauthenticatedHeadersTimeoutMs, unreadResponseTimeoutMs, timeoutCheckMs } = this.#limits;
@@ -439,14 +396,10 @@ export class Connections {
     }
   }
 
-  /**
-   * Handles the event `timeout` of a socket, which occurs if no data is read or written for the duration of the
-   * timeout.
-   */
   #onTimeout(socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.unansweredCount === 0) socket.destroy();
-    // A response is pending. If the client does not read, `#closeStalledConnections` closes the connection.
+    // If the client does not read the pending response, `#closeStalledConnections` closes the connection.
     else socket.setTimeout(0);
   }
 
@@ -466,32 +419,22 @@ export class Connections {
   }
 }
 
-/**
- * Returns a text that identifies an open connection. The text contains the remote address, the remote port and the
- * local address.
- */
 function formatConnectionId({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
-/** Returns the number of written bytes that the operating system has accepted. Returns NaN if the socket is closed. */
+/** Returns NaN if the socket is closed. */
 function countSentBytes(socket: Socket): number {
   const handle: unknown = Reflect.get(socket, '_handle');
   if (typeof handle !== 'object' || handle === null) return Number.NaN;
   return Number(Reflect.get(handle, 'bytesWritten')) - Number(Reflect.get(handle, 'writeQueueSize'));
 }
 
-/**
- * Sets the timeout in the Keep-Alive header of the response. By default, the header contains the timeout of the server.
- */
 function announceKeepAlive(response: ServerResponse, timeoutMs: number): void {
   if ('_keepAliveTimeout' in response) response._keepAliveTimeout = timeoutMs;
 }
 
-/**
- * Pauses the socket until `startReading` is called. Disables the `resume` method of the socket, because node:http would
- * call this method during the pause.
- */
+/** Disables `resume`, because node:http would call it during the pause. */
 function stopReading(socket: Socket): void {
   socket.pause();
   socket.resume = () => socket;
@@ -499,8 +442,7 @@ function stopReading(socket: Socket): void {
 
 function startReading(socket: Socket): void {
   Reflect.deleteProperty(socket, 'resume');
-  // Node.js has paused the socket because of pending responses. Node.js will resume the socket, and asserts that the
-  // socket is still paused.
+  // Node has paused the socket because of pending responses, will resume it, and asserts that it is still paused.
   if ('_paused' in socket && socket._paused === true) return;
   socket.resume();
 }

@@ -1,23 +1,15 @@
-/**
- * Contains the error registry of the public listener: the code, status and message of every error response. Tests check
- * that docs/errors.md and openapi.json agree with it.
- *
- * Guarantees: an error body has exactly the members `result` and `message`. Bodies without a variable part are created
- * only once.
- */
+/** The error registry of the public listener. Tests check that docs/errors.md and openapi.json agree with it. */
 import type { ForbiddenReason, ValidationFault } from '../model/submission.ts';
 
 export interface ErrorEntry {
   readonly status: number;
-  /** The message. The character `…` is replaced by the part that depends on the request. */
+  /** `…` is replaced by the part that depends on the request. */
   readonly message: string;
-  /** The headers of this response, except Content-Type and Content-Length. */
-  readonly headers: readonly string[];
-  /** The condition under which the error occurs, as docs/errors.md describes it. */
+  /** Without Content-Type and Content-Length. */
+  readonly headers?: readonly string[];
   readonly condition: string;
-  /** The remedy for the client or the operator. */
   readonly remedy: string;
-  /** An example of the part that replaces `…`. */
+  /** Replaces `…`. */
   readonly example?: string;
 }
 
@@ -29,35 +21,30 @@ export const ERRORS = {
   'malformed-request': {
     status: 400,
     message: 'Malformed HTTP request',
-    headers: [],
     condition: 'the received bytes are not a valid HTTP/1.0 or HTTP/1.1 request; the connection is closed',
     remedy: 'correct the HTTP client or the proxy, so that it sends HTTP/1.1',
   },
   'invalid-host': {
     status: 400,
     message: 'Exactly one Host header is required',
-    headers: [],
     condition: 'an HTTP/1.1 request has no Host header, or a request has more than one',
     remedy: 'send exactly one Host header',
   },
   'invalid-content-type': {
     status: 400,
     message: 'Content-Type must be application/json',
-    headers: [],
     condition: 'Content-Type is absent or names another type; parameters are allowed',
     remedy: 'send `Content-Type: application/json`',
   },
   'invalid-content-encoding': {
     status: 400,
     message: 'Content-Encoding must be identity',
-    headers: [],
     condition: 'the body is compressed',
     remedy: 'send the body without compression',
   },
   'body-too-large': {
     status: 400,
     message: 'Request body too large',
-    headers: [],
     condition:
       'the body is larger than POSTRIDER_MAX_REQUEST (1 MiB unless set), or its chunk extensions are too large',
     remedy: 'shorten the message, or ask the operator to raise POSTRIDER_MAX_REQUEST',
@@ -65,14 +52,12 @@ export const ERRORS = {
   'invalid-json': {
     status: 400,
     message: 'Invalid JSON payload',
-    headers: [],
     condition: 'the body is empty, is not UTF-8, is not JSON, or is not a JSON object',
     remedy: 'send a JSON object in UTF-8',
   },
   'missing-fields': {
     status: 400,
     message: 'Missing required fields: …',
-    headers: [],
     condition: 'fields are absent, null or empty; the message lists them in the order to, from, subject, message',
     remedy: 'send every named field with a value that is not empty',
     example: 'to, subject',
@@ -80,7 +65,6 @@ export const ERRORS = {
   'not-strings': {
     status: 400,
     message: 'Fields must be strings: …',
-    headers: [],
     condition: 'fields are present but are not strings',
     remedy: 'send every named field as a JSON string',
     example: 'subject',
@@ -88,7 +72,6 @@ export const ERRORS = {
   'invalid-address': {
     status: 400,
     message: 'Invalid email address: …',
-    headers: [],
     condition:
       '`to` or `from` is not a bare address such as name@example.com, or contains NUL, or the quoted local part of `from` contains `@`, `<`, `>`, `,` or `=?`',
     remedy: 'send a bare address without a display name',
@@ -97,7 +80,6 @@ export const ERRORS = {
   'invalid-field': {
     status: 400,
     message: 'Invalid …',
-    headers: [],
     condition:
       'a field contains an unpaired surrogate; subject or message contains NUL; or the subject contains a line break or another control character except tab, or has more than 998 bytes; the message names the field and the fault',
     remedy: 'correct the named field',
@@ -106,7 +88,6 @@ export const ERRORS = {
   'invalid-idempotency-key': {
     status: 400,
     message: 'Invalid Idempotency-Key: must be 1 to 255 visible ASCII characters, in one header',
-    headers: [],
     condition: 'Idempotency-Key is empty, too long, repeated, or contains other characters',
     remedy: 'send one key of 1 to 255 visible ASCII characters, or omit the header',
   },
@@ -120,7 +101,6 @@ export const ERRORS = {
   'invalid-key': {
     status: 401,
     message: 'Invalid API key',
-    headers: [],
     condition:
       'Authorization is absent, empty or repeated, has a scheme word, or has an unknown, revoked or expired key',
     remedy: 'send a valid key as the value of Authorization, without a scheme word',
@@ -128,7 +108,6 @@ export const ERRORS = {
   'account-locked': {
     status: 401,
     message: 'Account locked',
-    headers: [],
     condition: 'the account of the key is locked',
     remedy: 'ask the operator to unlock the account',
   },
@@ -163,7 +142,6 @@ export const ERRORS = {
   'not-found': {
     status: 404,
     message: 'Not found',
-    headers: [],
     condition: 'the path does not exist',
     remedy: 'send the request to `/api/v1/send-mail`',
   },
@@ -177,14 +155,12 @@ export const ERRORS = {
   'request-timeout': {
     status: 408,
     message: 'Request timeout',
-    headers: [],
     condition: 'the headers took longer than 10 s, or the complete request longer than 30 s; the connection is closed',
     remedy: 'repeat the request; send the complete request within 30 s',
   },
   'expectation-failed': {
     status: 417,
     message: 'Expectation failed',
-    headers: [],
     condition: 'Expect has a value other than 100-continue',
     remedy: 'send `Expect: 100-continue`, or omit the header',
   },
@@ -213,14 +189,12 @@ export const ERRORS = {
   'headers-too-large': {
     status: 431,
     message: 'Request header fields too large',
-    headers: [],
     condition: 'the request line and headers have more than 16 KiB; the connection is closed',
     remedy: 'shorten the headers',
   },
   'internal-error': {
     status: 500,
     message: 'Internal server error',
-    headers: [],
     condition: 'an internal error occurred, such as a failed lookup of the key; the mail request is not stored',
     remedy: 'repeat the request; if the error persists, ask the operator to read the log',
   },
@@ -234,25 +208,23 @@ export const ERRORS = {
   'not-ready': {
     status: 503,
     message: 'Not ready: …',
-    headers: [],
     condition: '/readyz: the node drains, or its store cannot commit',
     remedy: 'wait until the check succeeds; send requests to another node',
     example: 'draining',
   },
 } as const satisfies Readonly<Record<string, ErrorEntry>> &
-  // The type requires an entry for every reason for a refused submission.
+  // Every reason for a refused submission has an entry.
   Readonly<Record<ForbiddenReason | ValidationFault['code'], ErrorEntry>>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
 export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[];
 
-/** Returns the entry of a code. The type of the entry includes the optional members. */
+/** The type includes the optional members. */
 export function getErrorEntry(code: ErrorCode): ErrorEntry {
   return ERRORS[code];
 }
 
-/** Returns the message of an error. `detail` replaces `…`. */
 export function formatErrorMessage(code: ErrorCode, detail: string | null = null): string {
   const { message } = getErrorEntry(code);
   const index = message.indexOf('…');
@@ -266,7 +238,6 @@ const CONSTANT_BODIES: ReadonlyMap<ErrorCode, Buffer> = new Map(
   ]),
 );
 
-/** Returns the JSON body of an error, as bytes. */
 export function createErrorBody(code: ErrorCode, detail: string | null = null): Buffer {
   return CONSTANT_BODIES.get(code) ?? encodeErrorBody(formatErrorMessage(code, detail));
 }
@@ -275,7 +246,6 @@ function encodeErrorBody(message: string): Buffer {
   return Buffer.from(JSON.stringify({ result: 'error', message }));
 }
 
-/** Returns the text that replaces `…` for a fault that `validateSubmission` found. */
 export function getRefusalDetail(refusal: ValidationFault): string | null {
   switch (refusal.code) {
     case 'invalid-json':
@@ -289,7 +259,6 @@ export function getRefusalDetail(refusal: ValidationFault): string | null {
   }
 }
 
-/** Returns the answer with an error. */
 export function createErrorAnswer(
   code: ErrorCode,
   detail: string | null = null,

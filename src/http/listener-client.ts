@@ -1,10 +1,6 @@
 /**
- * Sends a request to the public listener of this process, as a client does: over TCP, TLS or the unix socket on which
- * the listener is bound. With TLS, the client accepts exactly the certificate that the listener uses, because the
- * certificate contains the name of the service and not the bound address.
- *
- * Fails: if there is no complete response within 30 s, `post` rejects with an Error that has a one-line message. In
- * this case the listener may have accepted the submitted message.
+ * Sends a request to the public listener of this process, as a client does. It accepts exactly the certificate of the
+ * listener, whose name is not the bound address.
  */
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, RequestOptions } from 'node:http';
@@ -14,7 +10,7 @@ import type { CertificatePaths } from './tls.ts';
 export const SEND_MAIL_PATH = '/api/v1/send-mail';
 
 const TIMEOUT_MS = 30_000;
-/** A response of the public listener has a few hundred bytes. */
+/** A response has a few hundred bytes. */
 const MAX_RESPONSE_BYTES = 65_536;
 
 export interface HeaderField {
@@ -24,25 +20,19 @@ export interface HeaderField {
 
 export interface ListenerResponse {
   readonly status: number;
-  /** The headers in the order of the response, as received. */
+  /** In the order of the response. */
   readonly headers: readonly HeaderField[];
   readonly body: string;
 }
 
 export interface ListenerClient {
-  /**
-   * Returns the URL of the operation `send-mail`, `unix:/PATH` for a unix socket, or null if this process has no public
-   * listener.
-   */
+  /** Returns `unix:/PATH` for a unix socket, or null without a public listener. */
   getUrl(): string | null;
-  /** Sends a POST request to `send-mail`. Rejects if this process has no public listener. */
+  /** Rejects without a complete response within 30 s; the message may then be accepted. */
   post(headers: readonly HeaderField[], body: string): Promise<ListenerResponse>;
 }
 
-/**
- * Creates the client. `getListenerUrl` returns the URL of the listener, `unix:/PATH` for a unix socket, or null before
- * the listener is bound.
- */
+/** `getListenerUrl` returns null before the listener is bound. */
 export function createListenerClient(
   getListenerUrl: () => string | null,
   tls: CertificatePaths | null,
@@ -109,10 +99,6 @@ function sendOverTcp(
   );
 }
 
-/**
- * Returns the host to connect to: the loopback address for a listener that is bound to all addresses, otherwise the
- * address of the listener.
- */
 function toReachableHost(hostname: string): string {
   if (hostname === '0.0.0.0') return '127.0.0.1';
   const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;

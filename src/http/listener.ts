@@ -1,14 +1,29 @@
-/**
- * The public listener, which serves `POST /api/v1/send-mail`, `/healthz` and `/readyz`. Every error response is in the
- * error registry, and no response names the software. The request that causes an unexpected error gets status 500, and
- * the error is published as `node.operation_failed`.
- */
+/** The public listener: `POST /api/v1/send-mail`, `/healthz` and `/readyz`. No response names the software. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Settings } from '../config/settings.ts';
+import type { ListenAddress } from '../model/listen-address.ts';
 import { createErrorAnswer, type ErrorCode } from './errors.ts';
-import { LISTENER_LIMITS, type Listener, type ListenerOptions } from './listener-options.ts';
 import { getPath, toOriginForm } from './protocol.ts';
-import { createSendMail } from './send-mail.ts';
-import { type Answer, createHttpServer, type Fault, type HttpServer } from './server.ts';
+import { createSendMail, type SendMailParts } from './send-mail.ts';
+import { type Answer, createHttpServer, type Fault, type HttpServer, type ServerLimits } from './server.ts';
+
+export interface ListenerOptions extends SendMailParts {
+  readonly settings: SendMailParts['settings'] & Pick<Settings, 'listen' | 'tls' | 'trustedProxies'>;
+  /** Returns null if the node is ready. Otherwise returns the reason, which `/readyz` returns to any client. */
+  readonly getNotReadyReason: () => string | null;
+  readonly limits?: Partial<ServerLimits>;
+}
+
+export interface Listener {
+  /** Binds the listener and starts to accept connections. Rejects with an Error whose message is one line. */
+  start(): Promise<ListenAddress>;
+  /** Waits for the answers to the requests in progress for at most `timeoutMs`, then closes all connections. */
+  drain(timeoutMs: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** The bodies of one account may use half of the bytes. */
+const LISTENER_LIMITS = { maxInFlight: 2_000, maxBytes: 256 * 1_048_576 };
 
 type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
@@ -16,8 +31,6 @@ type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 export function createListener(options: ListenerOptions): Listener {
   const { clock, settings, publish, getNotReadyReason } = options;
   let server: HttpServer | null = null;
-  const reportError = (error: unknown): void =>
-    publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
 
   function createServer(): HttpServer {
     const http = createHttpServer({
@@ -36,7 +49,7 @@ export function createListener(options: ListenerOptions): Listener {
         return createErrorAnswer(code);
       },
       publish,
-      onError: reportError,
+      onError: (error) => publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error }),
     });
     const sendMail = createSendMail(options, http);
     const refuse = (req: IncomingMessage, res: ServerResponse, code: ErrorCode, answer = createErrorAnswer(code)) => {
@@ -49,7 +62,7 @@ export function createListener(options: ListenerOptions): Listener {
       else refuse(req, res, 'not-ready', createErrorAnswer('not-ready', reason, { 'Cache-Control': 'no-store' }));
     };
     const routes: ReadonlyMap<string, { readonly methods: readonly string[]; readonly handle: Handler }> = new Map([
-      ['/api/v1/send-mail', { methods: ['POST'], handle: sendMail }],
+      ['/api/v1/send-mail', { methods: ['POST'], handle: (req, res) => void sendMail(req, res) }],
       ['/healthz', { methods: ['GET', 'HEAD'], handle: (req, res) => http.send(req, res, createOkAnswer('alive')) }],
       ['/readyz', { methods: ['GET', 'HEAD'], handle: sendReadiness }],
     ]);
@@ -59,20 +72,12 @@ export function createListener(options: ListenerOptions): Listener {
       const route = routes.get(getPath(req.url ?? ''));
       if (route === undefined) {
         refuse(req, res, 'not-found');
-        return;
-      }
-      if (!route.methods.includes(req.method ?? '')) {
+      } else if (!route.methods.includes(req.method ?? '')) {
         // RFC 9110 section 10.2.1.
         const allow = { Allow: route.methods.join(', ') };
         refuse(req, res, 'method-not-allowed', createErrorAnswer('method-not-allowed', null, allow));
-        return;
-      }
-      try {
+      } else {
         route.handle(req, res);
-      } catch (error) {
-        reportError(error);
-        if (res.headersSent) res.destroy();
-        else refuse(req, res, 'internal-error');
       }
     }
     return http;
@@ -87,12 +92,8 @@ export function createListener(options: ListenerOptions): Listener {
       server = createServer();
       return server.start();
     },
-    async drain(timeoutMs) {
-      await server?.drain(timeoutMs);
-    },
-    async close() {
-      await server?.drain(0);
-    },
+    drain: async (timeoutMs) => server?.drain(timeoutMs),
+    close: async () => server?.drain(0),
   };
 }
 

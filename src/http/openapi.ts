@@ -1,10 +1,74 @@
 /**
- * Creates the OpenAPI 3.1 document of the public listener from the schemas and the error registry. The operator
- * listener serves the document. A test checks that the document is equal to openapi.json in the root folder. The
- * functions are pure.
+ * The OpenAPI 3.1 document of the public listener, from the schemas and the error registry. A test compares it with
+ * openapi.json.
  */
+import type { Static } from 'typebox';
+import { Type } from '../model/schema.ts';
 import { ERROR_CODES, type ErrorCode, formatErrorMessage, getErrorEntry } from './errors.ts';
-import { ErrorResponse, HealthResponse, MailCreated, MailRequest } from './schema.ts';
+
+// A test checks that the schemas agree with `validateSubmission`, which alone has the rules that JSON Schema cannot
+// express.
+
+export const MailRequest = Type.Object(
+  {
+    to: Type.String({
+      minLength: 1,
+      maxLength: 254,
+      format: 'email',
+      description: 'Recipient email address: one bare address without a display name.',
+    }),
+    from: Type.String({
+      minLength: 1,
+      maxLength: 254,
+      format: 'email',
+      description: 'Sender email address. Its domain must be authenticated for the account.',
+    }),
+    subject: Type.String({
+      minLength: 1,
+      maxLength: 998,
+      description: 'Subject line: at most 998 bytes in UTF-8, without line breaks.',
+    }),
+    message: Type.String({
+      minLength: 1,
+      description:
+        'Message body. It is sent as HTML if it begins with `<!doctype html` or `<html`, and otherwise as plain text.',
+    }),
+  },
+  {
+    description:
+      'One message. Unknown members are ignored. A response with status 201 lists them in Postrider-Ignored-Fields.',
+  },
+);
+export type MailRequest = Static<typeof MailRequest>;
+
+export const MailCreated = Type.Object(
+  {
+    result: Type.Object(
+      { id: Type.String({ format: 'uuid', description: 'Unique identifier of the mail request.' }) },
+      { additionalProperties: false },
+    ),
+  },
+  {
+    additionalProperties: false,
+    description: 'The mail request is stored durably and will end in exactly one terminal state.',
+  },
+);
+export type MailCreated = Static<typeof MailCreated>;
+
+export const ErrorResponse = Type.Object(
+  {
+    result: Type.Literal('error'),
+    message: Type.String({ description: 'Error message for humans.' }),
+  },
+  { additionalProperties: false, description: 'The body of every error response.' },
+);
+export type ErrorResponse = Static<typeof ErrorResponse>;
+
+export const HealthResponse = Type.Object(
+  { result: Type.Literal('ok'), message: Type.String() },
+  { additionalProperties: false, description: 'The result of a health check.' },
+);
+export type HealthResponse = Static<typeof HealthResponse>;
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 type JsonObject = { readonly [name: string]: Json };
@@ -66,10 +130,9 @@ const STATUS_SUMMARIES: Readonly<Record<number, string>> = {
   503: 'Not ready',
 };
 
-/** Error codes that `send-mail` never returns, because they belong to other paths or methods. */
+/** These belong to other paths or methods. */
 const OTHER_ROUTE_CODES: ReadonlySet<ErrorCode> = new Set(['not-found', 'method-not-allowed', 'not-ready']);
 
-/** Returns the document as plain JSON. */
 export function createOpenApiDocument(): JsonObject {
   return {
     openapi: '3.1.0',
@@ -186,7 +249,7 @@ function createHealthOperation(operationId: string, summary: string, codes: read
   };
 }
 
-/** Returns one response per status, with one example per error code. */
+/** One response per status, with one example per code. */
 function createErrorResponses(codes: readonly ErrorCode[]): JsonObject {
   const codesByStatus = new Map<number, ErrorCode[]>();
   for (const code of codes) {
@@ -199,7 +262,7 @@ function createErrorResponses(codes: readonly ErrorCode[]): JsonObject {
 }
 
 function createErrorResponse(status: number, codes: readonly ErrorCode[]): JsonObject {
-  const headers = [...new Set(codes.flatMap((code) => getErrorEntry(code).headers))];
+  const headers = [...new Set(codes.flatMap((code) => getErrorEntry(code).headers ?? []))];
   return {
     description: STATUS_SUMMARIES[status] ?? '',
     ...(headers.length > 0 ? { headers: createHeaderReferences(headers) } : {}),
@@ -225,7 +288,7 @@ function createHeaderReferences(names: readonly string[]): JsonObject {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** Converts a schema to plain JSON without the properties that TypeBox adds. */
+/** Removes the properties that TypeBox adds. */
 function toPlainJson(schema: object): JsonObject {
   return JSON.parse(JSON.stringify(schema));
 }

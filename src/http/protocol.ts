@@ -1,14 +1,12 @@
 /** The headers and bodies of requests and responses of the public listener. Each function takes linear time. */
 import { isUtf8 } from 'node:buffer';
+import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RemainingLimits } from '../model/message.ts';
 import { REQUEST_FIELDS } from '../model/submission.ts';
 import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
-/**
- * Returns the number of headers with the name `name`, which the caller passes in lower case. `rawHeaders` contains
- * names and values alternately.
- */
+/** Counts the headers with a name in lower case. `rawHeaders` contains names and values alternately. */
 export function countHeader(rawHeaders: readonly string[], name: string): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -18,16 +16,9 @@ export function countHeader(rawHeaders: readonly string[], name: string): number
   return count;
 }
 
-/** Returns true if the request has more than one header with the name `name`, which the caller passes in lower case. */
-export function isHeaderRepeated(rawHeaders: readonly string[], name: string): boolean {
-  return countHeader(rawHeaders, name) > 1;
-}
-
 const JSON_TYPE = 'application/json';
 
-/**
- * Returns true for `application/json`, in upper or lower case, with or without parameters (RFC 9110 section 8.3.1).
- */
+/** Accepts any case and parameters (RFC 9110 section 8.3.1). */
 export function isJsonType(value: string | undefined): boolean {
   if (value === undefined) return false;
   if (value === JSON_TYPE) return true;
@@ -37,10 +28,7 @@ export function isJsonType(value: string | undefined): boolean {
   return type.length < 64 && type.trim().toLowerCase() === JSON_TYPE;
 }
 
-/**
- * Returns the decoded path of a request target in origin form (RFC 9112 section 3.2.1), without the query. A path that
- * cannot be decoded is returned unchanged.
- */
+/** Returns the decoded path of a target in origin form, without the query. Returns a malformed path unchanged. */
 export function getPath(target: string): string {
   const [targetWithoutQuery = ''] = target.split('?', 1);
   const [path = ''] = targetWithoutQuery.split('#', 1);
@@ -52,10 +40,7 @@ export function getPath(target: string): string {
   }
 }
 
-/**
- * Converts a target to origin form: `http://host/path` becomes `/path`. A server must also accept the absolute form
- * (RFC 9112 section 3.2.2).
- */
+/** `http://host/path` becomes `/path`. A server must also accept the absolute form (RFC 9112 section 3.2.2). */
 export function toOriginForm(target: string): string {
   if (target.charCodeAt(0) === 0x2f) return target;
   const schemeEnd = target.indexOf('://');
@@ -64,48 +49,62 @@ export function toOriginForm(target: string): string {
   return slashIndex < 0 ? '/' : target.slice(slashIndex);
 }
 
-// Writes the headers for limits: RateLimit and RateLimit-Policy (draft-ietf-httpapi-ratelimit-headers-10 and -11,
-// structured fields), and Retry-After (RFC 9110 section 10.2.3). Times are whole seconds, rounded up, so that a client
-// that uses these times never retries too early.
-
 export type ResponseHeaders = Record<string, string | number>;
 
-/** Converts milliseconds to whole seconds, rounded up. The minimum is 1. */
+/** Rounds up, so that a client that waits for this time never retries too early. The minimum is 1. */
 export function toWholeSeconds(durationMs: number): number {
   return Math.max(1, Math.ceil(durationMs / 1000));
 }
 
-/** Adds the RateLimit headers for the configured limits. */
-export function addRateLimitHeaders(
-  headers: ResponseHeaders,
+/**
+ * Returns RateLimit and RateLimit-Policy for the configured limits (draft-ietf-httpapi-ratelimit-headers-10 and -11).
+ * In the policy, `w` is the time in which an empty bucket fills.
+ */
+export function createRateLimitHeaders(
   throttle: ThrottleLimit | null,
   throttleResult: ThrottleResult | null,
   rate: RemainingLimits['rate'],
-): void {
-  let policy = '';
-  let remainingText = '';
+): ResponseHeaders {
+  const policies: string[] = [];
+  const limits: string[] = [];
   if (throttle !== null && throttleResult !== null) {
-    // The parameter `w` is the time in which an empty bucket fills. The parameter `t` is the time until the bucket is
-    // full, or, for a refusal, until the next token.
-    policy = `"throttle";q=${Math.floor(throttle.burst)};w=${toWholeSeconds((throttle.burst * 1000) / throttle.perSecond)}`;
-    remainingText = throttleResult.ok
-      ? `"throttle";r=${throttleResult.remaining};t=${toWholeSeconds(throttleResult.resetMs)}`
-      : `"throttle";r=0;t=${toWholeSeconds(throttleResult.retryAfterMs)}`;
+    const [remaining, resetMs] = throttleResult.ok
+      ? [throttleResult.remaining, throttleResult.resetMs]
+      : [0, throttleResult.retryAfterMs];
+    const fillMs = (throttle.burst * 1000) / throttle.perSecond;
+    policies.push(`"throttle";q=${Math.floor(throttle.burst)};w=${toWholeSeconds(fillMs)}`);
+    limits.push(`"throttle";r=${remaining};t=${toWholeSeconds(resetMs)}`);
   }
   if (rate !== null) {
-    const separator = policy === '' ? '' : ', ';
-    policy += `${separator}"rate";q=${rate.limit};w=${toWholeSeconds(rate.periodMs)}`;
-    remainingText += `${separator}"rate";r=${Math.max(0, rate.remaining)};t=${toWholeSeconds(rate.resetMs)}`;
+    policies.push(`"rate";q=${rate.limit};w=${toWholeSeconds(rate.periodMs)}`);
+    limits.push(`"rate";r=${Math.max(0, rate.remaining)};t=${toWholeSeconds(rate.resetMs)}`);
   }
-  if (policy === '') return;
-  headers['RateLimit-Policy'] = policy;
-  headers.RateLimit = remainingText;
+  return policies.length === 0 ? {} : { 'RateLimit-Policy': policies.join(', '), RateLimit: limits.join(', ') };
 }
 
+const MAX_IDEMPOTENCY_KEY_LENGTH = 255;
+
 /**
- * Parses JSON (RFC 8259). Returns undefined if the bytes are not UTF-8 or not JSON. A byte order mark is an error
- * (section 8.1). The nesting depth is not limited, because the parser of V8 does not recurse.
+ * Returns true for 1 to 255 visible ASCII characters (draft-ietf-httpapi-idempotency-key-header-07). Repeated headers
+ * are joined with a comma and a space (RFC 9110 section 5.3), and the space makes the value invalid.
  */
+export function isIdempotencyKey(value: string): boolean {
+  if (value.length === 0 || value.length > MAX_IDEMPOTENCY_KEY_LENGTH) return false;
+  for (let i = 0; i < value.length; i += 1) {
+    const codeUnit = value.charCodeAt(i);
+    if (codeUnit < 0x21 || codeUnit > 0x7e) return false;
+  }
+  return true;
+}
+
+/** Returns a SHA-256 in hexadecimal. Each field is preceded by its length, so that different payloads differ. */
+export function computeFingerprint(fields: Readonly<Record<(typeof REQUEST_FIELDS)[number], string>>): string {
+  const { to, from, subject, message } = fields;
+  const hashInput = `${to.length}:${to}${from.length}:${from}${subject.length}:${subject}${message.length}:${message}`;
+  return hash('sha256', hashInput, 'hex');
+}
+
+/** Returns undefined if the bytes are not UTF-8 or not JSON. A byte order mark is an error (RFC 8259 section 8.1). */
 export function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0 || !isUtf8(bytes)) return undefined;
   try {
@@ -115,12 +114,8 @@ export function parseJson(bytes: Buffer): unknown {
   }
 }
 
-// Finds the unknown members of a body, which are ignored. A response with status 201 lists the unknown members, so that
-// a client that sends `cc` or `attachments` can detect that these members have no effect.
-//
-// Guarantees: a listed name has 1 to 64 ASCII letters, digits, hyphens or underscores, so that the name is safe in a
-// header. At most ten names are listed, in the order of the body and without duplicates. If a body has only the four
-// fields of a request, its text is not scanned. Any other body is scanned once, up to the tenth listed name.
+// A response with status 201 lists the unknown members of the body, so that a client that sends `cc` or `attachments`
+// can detect that they have no effect.
 
 export interface IgnoredFields {
   /** The number of unknown members, including members that are not listed. */
@@ -130,9 +125,7 @@ export interface IgnoredFields {
 
 const MAX_NAMES = 10;
 const MAX_NAME_LENGTH = 64;
-/**
- * The maximum length of a listed name in the body, where each character can be an escape sequence of six characters.
- */
+/** In the body, each character can be an escape sequence of six characters. */
 const MAX_ESCAPED_LENGTH = 6 * MAX_NAME_LENGTH;
 
 const QUOTE = 0x22;
@@ -143,19 +136,13 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/**
- * Returns the unknown members, or null if the body has no unknown members. `bytes` is a JSON object in UTF-8. `body` is
- * the parsed object, which must have the four fields of a request.
- */
+/** Returns null if there are no unknown members. `body` is the parsed object, which has the four fields. */
 export function findIgnoredFields(bytes: Buffer, body: object): IgnoredFields | null {
   const count = Object.keys(body).length - REQUEST_FIELDS.length;
   return count === 0 ? null : { count, names: readNames(bytes) };
 }
 
-/**
- * Returns the names of the unknown members in the order of the JSON text. In the parsed object, numeric names would
- * precede all other names.
- */
+/** Reads the JSON text, because numeric names precede all other names in the parsed object. */
 function readNames(bytes: Buffer): readonly string[] {
   const names = new Set<string>();
   let depth = 0;
@@ -189,17 +176,13 @@ function readNames(bytes: Buffer): readonly string[] {
   return [...names];
 }
 
-/** Returns the index of the closing quotation mark of the string that begins at `start`. */
 function findStringEnd(bytes: Buffer, start: number): number {
   let index = start;
   while (index < bytes.length && bytes[index] !== QUOTE) index += bytes[index] === BACKSLASH ? 2 : 1;
   return index;
 }
 
-/**
- * Returns the name between two quotation marks. Returns null for a field of the request and for a name that a header
- * must not contain.
- */
+/** Returns null for a field of the request and for a name that a header must not contain. */
 function parseName(bytes: Buffer, start: number, end: number): string | null {
   if (end - start > MAX_ESCAPED_LENGTH) return null;
   // Bytes outside ASCII become characters that `isAllowedInHeader` refuses.
@@ -220,9 +203,8 @@ function isAllowedInHeader(name: string): boolean {
 }
 
 /**
- * Returns true for Transfer-Encoding in HTTP/1.0, whose framing is faulty (RFC 9112 section 6.1): a proxy that does not
- * know the field takes the body for the next request. Node accepts it. Node alone limits chunk extensions, to 16 KiB
- * for each chunk; a lower limit would need a parser of our own.
+ * Returns true for Transfer-Encoding in HTTP/1.0 (RFC 9112 section 6.1), which Node accepts: a proxy that does not know
+ * the field takes the body for the next request.
  */
 export function hasFaultyFraming({ httpVersionMinor, headers }: Pick<IncomingMessage, 'httpVersionMinor' | 'headers'>) {
   return httpVersionMinor === 0 && headers['transfer-encoding'] !== undefined;

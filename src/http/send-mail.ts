@@ -1,79 +1,97 @@
 /**
- * Implements the operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401); load and throttle
- * (429); content type, content encoding, Idempotency-Key, size, JSON, missing fields, types and formats (400); sender
- * domain, volume and rate limit (403); durable commit (201).
- *
- * Guarantees: key, load, throttle and headers are checked before the body is read. Status 201 is sent only after
- * `submit` has resolved. If `submit` rejects or a check throws, the response has status 500 and no details.
+ * The operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401); load and throttle (429); headers
+ * and body (400); sender domain, volume and rate (403); durable commit (201).
  */
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Account, ApiKey } from '../model/account.ts';
+import type { MonotonicClock } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
+import type { Account, ApiKey, FoundKeys } from '../model/account.ts';
 import { toPeerNetwork } from '../model/address.ts';
+import type { Publish } from '../model/events.ts';
 import type { AcceptResult, NewMessage, RemainingLimits } from '../model/message.ts';
-import { requiresAuthenticatedSender, validateSubmission } from '../model/submission.ts';
+import { requiresAuthenticatedSender, type ValidSubmission, validateSubmission } from '../model/submission.ts';
 import type { Body } from './capacity.ts';
 import { createErrorAnswer, type ErrorCode, getRefusalDetail } from './errors.ts';
-import { computeFingerprint, isIdempotencyKey } from './idempotency.ts';
-import { BatchedLookups, type KeyLookup } from './keys.ts';
-import type { ListenerOptions } from './listener-options.ts';
+import { type ApiKeyCache, BatchedLookups, type KeyLookup } from './keys.ts';
+import { getClientAddress } from './peers.ts';
 import {
-  addRateLimitHeaders,
+  computeFingerprint,
+  countHeader,
+  createRateLimitHeaders,
   findIgnoredFields,
   type IgnoredFields,
-  isHeaderRepeated,
+  isIdempotencyKey,
   isJsonType,
   parseJson,
   type ResponseHeaders,
   toWholeSeconds,
 } from './protocol.ts';
-import { type BodyResult, contentLengthExceeds, type HttpServer } from './server.ts';
-import type { ThrottleResult } from './throttle.ts';
-import { getClientAddress } from './trusted-proxies.ts';
+import { type BodyFault, contentLengthExceeds, type HttpServer } from './server.ts';
+import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
-/** A request that has passed the checks of key, load, throttle and headers. */
+export interface SendMailParts {
+  readonly settings: Pick<Settings, 'senders' | 'transport' | 'maxRequestBytes'>;
+  readonly keyCache: ApiKeyCache;
+  /** Finds keys in the store by SHA-256 (hexadecimal). */
+  readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
+  /** Takes one token from the bucket of the account. Returns a promise if the store must be queried. */
+  readonly throttle: {
+    takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult>;
+  };
+  /**
+   * Sets `lease` and `suppressedBy` of the message, stores the message and resolves after the commit. If the promise
+   * rejects, it is unknown whether the message is stored.
+   */
+  readonly submit: (message: NewMessage) => Promise<AcceptResult>;
+  readonly ids: { next(now: number): string };
+  readonly clock: MonotonicClock;
+  /** Decides whether a request is shed. It is called for each request, so it must be fast. */
+  readonly loadSignal: () =>
+    | { readonly isOverloaded: false }
+    | { readonly isOverloaded: true; readonly retryAfterMs: number };
+  /** Returns true if the domain is authenticated for the account. `domain` has the form of `Address.domain`. */
+  readonly domains: { isAuthenticated(accountId: number, domain: string): boolean };
+  readonly publish: Publish;
+}
+
+/** One request: its client, as soon as it is known, and the body that uses capacity. */
 interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
   readonly startedAt: number;
-  readonly account: Account;
-  readonly key: ApiKey;
-  readonly throttleResult: ThrottleResult | null;
-  readonly idempotencyKey: string | null;
-  readonly received: Body;
+  account: Account | null;
+  key: ApiKey | null;
+  body: Body | null;
 }
 
-/**
- * The maximum of Retry-After if the store cannot commit. Up to this maximum, Retry-After is the time for which commits
- * have failed.
- */
-const MAX_COMMIT_RETRY_MS = 60_000;
-/** Retry-After for an account with too many incomplete bodies. */
-const TOO_MANY_BODIES_RETRY_MS = 1_000;
-/**
- * Retry-After if too many key lookups wait. The queries of 32,768 waiting lookups start within 330 ms: every 10 ms,
- * one query with 1,000 digests.
- */
-const TOO_MANY_LOOKUPS_RETRY_MS = 1_000;
+interface ReceivedSubmission {
+  readonly submission: ValidSubmission;
+  readonly ignored: IgnoredFields | null;
+}
 
+/** A commit that fails for longer does not raise Retry-After further. */
+const MAX_COMMIT_RETRY_MS = 60_000;
+const TOO_MANY_BODIES_RETRY_MS = 1_000;
+/** The queries of 32,768 waiting lookups start within 330 ms: every 10 ms, one query with 1,000 digests. */
+const TOO_MANY_LOOKUPS_RETRY_MS = 1_000;
 /** The length of the body `{"result":{"id":"…"}}` with an id of 36 characters. */
 const CREATED_BYTES = 56;
 
-/** Creates the handler of the operation. */
+/** Creates the handler of the operation. Its promise is never rejected. */
 export function createSendMail(
-  options: ListenerOptions,
+  parts: SendMailParts,
   server: HttpServer,
-): (req: IncomingMessage, res: ServerResponse) => void {
+): (req: IncomingMessage, res: ServerResponse) => Promise<void> {
   const { capacity } = server;
-  const { keyCache, throttle, clock, ids, submit, domains, publish, settings } = options;
+  const { keyCache, throttle, clock, ids, submit, domains, publish } = parts;
+  const { maxRequestBytes } = parts.settings;
+  const senderMustBeAuthenticated = requiresAuthenticatedSender(parts.settings);
   const reportError = (error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
-  const { maxRequestBytes } = settings;
-  const senderMustBeAuthenticated = requiresAuthenticatedSender(settings);
   const keyLookups = new BatchedLookups({
     find: async (hashes) => {
       try {
-        keyCache.apply(await options.findKeys(hashes));
+        keyCache.apply(await parts.findKeys(hashes));
       } catch (error) {
         reportError(error);
         throw error;
@@ -83,189 +101,84 @@ export function createSendMail(
   });
   let failingSince: number | null = null;
 
-  function sendMail(req: IncomingMessage, res: ServerResponse): void {
-    const startedAt = clock.now();
-    // A request with two keys is refused, because an intermediary may have checked one key and this handler would check
-    // the other key.
-    if (isHeaderRepeated(req.rawHeaders, 'authorization')) {
-      refuse(req, res, 'invalid-key', null, null);
-      return;
-    }
-    const lookup = keyCache.lookup(req.headers.authorization, startedAt);
-    if (lookup.kind === 'missing') lookUpKey(req, res, startedAt, lookup.hash);
-    else checkKey(req, res, startedAt, lookup);
-  }
-
-  /** Looks up a key that is not cached. An unknown key is refused only after the store has answered. */
-  function lookUpKey(req: IncomingMessage, res: ServerResponse, startedAt: number, hash: string): void {
-    const pendingLookup = keyLookups.find(hash, toPeerNetwork(getClientAddress(req, server.proxies)));
-    if (pendingLookup === null) {
-      refuse(req, res, 'overloaded', null, null, null, createRetryAfterHeaders(TOO_MANY_LOOKUPS_RETRY_MS));
-      return;
-    }
-    const lookupOutcome = pendingLookup.then(
-      () => true,
-      () => false,
-    );
-    awaitStep(req, res, lookupOutcome, (lookupSucceeded) => {
-      const lookup = keyCache.lookup(req.headers.authorization, clock.now());
-      if (req.destroyed) {
-        // After the client has disconnected, the refusal of an unknown key is still published.
-        if (lookupSucceeded && lookup.kind === 'missing') publishRefused('invalid-key', null, null);
-      } else if (!lookupSucceeded) {
-        // The error has been published once, for all requests of the query.
-        refuse(req, res, 'internal-error', null, null);
-      } else {
-        checkKey(req, res, startedAt, lookup);
-      }
-    });
-  }
-
-  /**
-   * Waits for a step that takes place before the body is read, then calls `next` with the result of the step. An error
-   * causes status 500.
-   */
-  function awaitStep<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
-    capacity.trackStep(step, next).catch((error: unknown) => {
-      reportError(error);
-      if (!res.headersSent) refuse(req, res, 'internal-error', null, null);
-    });
-  }
-
-  function checkKey(req: IncomingMessage, res: ServerResponse, startedAt: number, lookup: KeyLookup): void {
-    switch (lookup.kind) {
-      case 'missing':
-      case 'invalid':
-        refuse(req, res, 'invalid-key', null, null);
-        return;
-      case 'locked':
-        refuse(req, res, 'account-locked', lookup.account, lookup.key);
-        return;
-      case 'valid':
-        checkLimits(req, res, startedAt, lookup.account, lookup.key);
-        return;
-    }
-  }
-
-  function checkLimits(
-    req: IncomingMessage,
-    res: ServerResponse,
-    startedAt: number,
-    account: Account,
-    key: ApiKey,
-  ): void {
-    server.markAuthenticated(req);
-    const load = capacity.isFull()
-      ? { isOverloaded: true, retryAfterMs: capacity.advisedWaitMs }
-      : options.loadSignal();
-    if (load.isOverloaded) {
-      refuse(req, res, 'overloaded', account, key, null, createRetryAfterHeaders(load.retryAfterMs));
-      return;
-    }
-    const limit = account.limits.throttle;
-    const throttleResult = limit === null ? null : throttle.takeToken(account.id, limit, startedAt);
-    if (!(throttleResult instanceof Promise)) {
-      checkHeaders(req, res, startedAt, account, key, throttleResult);
-      return;
-    }
-    awaitStep(req, res, throttleResult, (result) => {
-      // No response is sent to a client that has disconnected.
-      if (!req.destroyed) checkHeaders(req, res, startedAt, account, key, result);
-    });
-  }
-
-  /** Checks the result of the throttle and the headers, then reads the body. */
-  function checkHeaders(
-    req: IncomingMessage,
-    res: ServerResponse,
-    startedAt: number,
-    account: Account,
-    key: ApiKey,
-    throttleResult: ThrottleResult | null,
-  ): void {
-    if (throttleResult !== null && !throttleResult.ok) {
-      const refusalHeaders = createRetryAfterHeaders(throttleResult.retryAfterMs);
-      addRateLimitHeaders(refusalHeaders, account.limits.throttle, throttleResult, null);
-      refuse(req, res, 'throttled', account, key, null, refusalHeaders);
-      return;
-    }
-    const { headers } = req;
-    if (!isJsonType(headers['content-type'])) {
-      refuse(req, res, 'invalid-content-type', account, key);
-      return;
-    }
-    const encoding = headers['content-encoding'];
-    if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-      refuse(req, res, 'invalid-content-encoding', account, key);
-      return;
-    }
-    // Node.js joins repeated Idempotency-Key headers into one string.
-    const idempotencyKey = headers['idempotency-key'] ?? null;
-    if (idempotencyKey !== null && (typeof idempotencyKey !== 'string' || !isIdempotencyKey(idempotencyKey))) {
-      refuse(req, res, 'invalid-idempotency-key', account, key);
-      return;
-    }
-    if (contentLengthExceeds(req, maxRequestBytes)) {
-      refuse(req, res, 'body-too-large', account, key);
-      return;
-    }
-    const received = server.openBody(req, account.id);
-    if (received === null) {
-      refuse(req, res, 'too-many-bodies', account, key, null, createRetryAfterHeaders(TOO_MANY_BODIES_RETRY_MS));
-      return;
-    }
-    const exchange: Exchange = { req, res, startedAt, account, key, throttleResult, idempotencyKey, received };
-    if (headers.expect !== undefined && req.httpVersionMinor >= 1) res.writeContinue();
-    server.receive(req, received, maxRequestBytes, (body) => onBody(exchange, body));
-  }
-
-  function onBody(exchange: Exchange, body: BodyResult): void {
-    switch (body) {
-      case 'aborted':
-        finishRequest(exchange);
-        return;
-      case 'too-large':
-        refuseAdmitted(exchange, 'body-too-large');
-        return;
-      case 'late':
-        refuseAdmitted(exchange, 'request-timeout');
-        return;
-      case 'share':
-        refuseAdmitted(exchange, 'too-many-bodies', null, createRetryAfterHeaders(TOO_MANY_BODIES_RETRY_MS));
-        return;
-      case 'slow':
-      case 'full':
-        refuseAdmitted(exchange, 'overloaded', null, createRetryAfterHeaders(capacity.advisedWaitMs));
-        return;
-    }
-    if (!capacity.complete(exchange.received)) {
-      refuseAdmitted(exchange, 'overloaded', null, createRetryAfterHeaders(capacity.advisedWaitMs));
-      return;
-    }
+  return async function handle(req, res) {
+    const exchange: Exchange = { req, res, startedAt: clock.now(), account: null, key: null, body: null };
+    capacity.beginRequest();
     try {
-      checkFields(exchange, body, clock.now());
+      await sendMail(exchange);
     } catch (error) {
       reportError(error);
-      refuseAdmitted(exchange, 'internal-error');
+      if (res.headersSent) res.destroy();
+      else refuse(exchange, 'internal-error');
+    } finally {
+      if (exchange.body !== null) capacity.release(exchange.body);
+      capacity.endRequest();
     }
-  }
+  };
 
-  /**
-   * Checks the fields and the sender domain, then submits the message. `acceptedAt` is in milliseconds since the epoch.
-   */
-  function checkFields(exchange: Exchange, body: Buffer, acceptedAt: number): void {
-    const parsedBody = parseJson(body);
-    const admission = validateSubmission(parsedBody);
-    if (admission.kind === 'refused') {
-      refuseAdmitted(exchange, admission.refusal.code, getRefusalDetail(admission.refusal));
-      return;
+  async function sendMail(exchange: Exchange): Promise<void> {
+    const { req, res, startedAt } = exchange;
+    const { headers } = req;
+    // An intermediary may have checked one of two keys, and this handler would check the other one.
+    if (countHeader(req.rawHeaders, 'authorization') > 1) return refuse(exchange, 'invalid-key');
+    let lookup: KeyLookup = keyCache.lookup(headers.authorization, startedAt);
+    if (lookup.kind === 'missing') {
+      const query = keyLookups.find(lookup.hash, toPeerNetwork(getClientAddress(req, server.proxies)));
+      if (query === null) return refuse(exchange, 'overloaded', createRetryHeaders(TOO_MANY_LOOKUPS_RETRY_MS));
+      const isAnswered = await query.then(
+        () => true,
+        () => false,
+      );
+      if (!isAnswered) return req.destroyed ? undefined : refuse(exchange, 'internal-error');
+      lookup = keyCache.lookup(headers.authorization, clock.now());
+      if (req.destroyed) {
+        if (lookup.kind === 'missing') publishRefused(exchange, 'invalid-key');
+        return;
+      }
     }
-    const { to, from, subject, message, recipient, fromAddress } = admission.submission;
-    const { account, key, idempotencyKey } = exchange;
-    if (senderMustBeAuthenticated && !domains.isAuthenticated(account.id, fromAddress.domain)) {
-      refuseAdmitted(exchange, 'sender-not-authenticated', null, { 'Postrider-Reason': 'sender-not-authenticated' });
-      return;
+    if (lookup.kind === 'missing' || lookup.kind === 'invalid') return refuse(exchange, 'invalid-key');
+    const { account, key } = lookup;
+    exchange.account = account;
+    exchange.key = key;
+    if (lookup.kind === 'locked') return refuse(exchange, 'account-locked');
+    server.markAuthenticated(req);
+
+    const load = capacity.isFull() ? { isOverloaded: true, retryAfterMs: capacity.advisedWaitMs } : parts.loadSignal();
+    if (load.isOverloaded) return refuse(exchange, 'overloaded', createRetryHeaders(load.retryAfterMs));
+    const limit = account.limits.throttle;
+    let token = limit === null ? null : throttle.takeToken(account.id, limit, startedAt);
+    if (token instanceof Promise) {
+      token = await token;
+      if (req.destroyed) return;
     }
+    const throttleResult = token;
+    const createLimitHeaders = (rate: RemainingLimits['rate']) => createRateLimitHeaders(limit, throttleResult, rate);
+    if (throttleResult !== null && !throttleResult.ok)
+      return refuse(exchange, 'throttled', {
+        ...createRetryHeaders(throttleResult.retryAfterMs),
+        ...createLimitHeaders(null),
+      });
+
+    if (!isJsonType(headers['content-type'])) return refuse(exchange, 'invalid-content-type');
+    const encoding = headers['content-encoding'];
+    if (encoding !== undefined && encoding.toLowerCase() !== 'identity')
+      return refuse(exchange, 'invalid-content-encoding');
+    // Node.js joins repeated Idempotency-Key headers into one string.
+    const idempotencyKey = headers['idempotency-key'] ?? null;
+    if (idempotencyKey !== null && (typeof idempotencyKey !== 'string' || !isIdempotencyKey(idempotencyKey)))
+      return refuse(exchange, 'invalid-idempotency-key');
+    if (contentLengthExceeds(req, maxRequestBytes)) return refuse(exchange, 'body-too-large');
+    exchange.body = server.openBody(req, account.id);
+    if (exchange.body === null)
+      return refuse(exchange, 'too-many-bodies', createRetryHeaders(TOO_MANY_BODIES_RETRY_MS));
+    if (headers.expect !== undefined && req.httpVersionMinor >= 1) res.writeContinue();
+    const received = await receiveSubmission(exchange, exchange.body);
+    if (received === null) return;
+
+    const { to, from, subject, message, recipient, fromAddress } = received.submission;
+    if (senderMustBeAuthenticated && !domains.isAuthenticated(account.id, fromAddress.domain))
+      return refuse(exchange, 'sender-not-authenticated', { 'Postrider-Reason': 'sender-not-authenticated' });
+    const acceptedAt = clock.now();
     const newMessage: NewMessage = {
       id: ids.next(acceptedAt),
       accountId: account.id,
@@ -283,115 +196,102 @@ export function createSendMail(
       lease: null,
       suppressedBy: null,
     };
-    // The names of the ignored fields are computed before the commit, so that the body is not kept in memory until the
-    // response is sent.
-    const ignoredNames = findIgnoredFields(body, parsedBody as object);
-    submit(newMessage).then(
-      (result) => onSubmitted(exchange, newMessage, ignoredNames, result),
-      (error: unknown) => onCommitFailed(exchange, error),
-    );
-  }
-
-  function onSubmitted(
-    exchange: Exchange,
-    newMessage: NewMessage,
-    ignoredNames: IgnoredFields | null,
-    result: AcceptResult,
-  ): void {
+    let result: AcceptResult;
+    try {
+      result = await submit(newMessage);
+    } catch (error) {
+      const now = clock.now();
+      failingSince ??= now;
+      reportError(error);
+      const retryHeaders = createRetryHeaders(Math.min(MAX_COMMIT_RETRY_MS, now - failingSince));
+      return refuse(exchange, 'not-committed', { ...createLimitHeaders(null), ...retryHeaders });
+    }
     failingSince = null;
-    const { res, account, key, startedAt } = exchange;
     switch (result.kind) {
-      case 'accepted': {
-        const headers = createLimitHeaders(exchange, result.limits);
-        addIgnoredFieldsHeader(headers, ignoredNames);
-        sendCreated(res, newMessage.id, headers);
-        publishAccepted(newMessage, result.state, finishRequest(exchange));
-        return;
-      }
+      case 'accepted':
+        sendCreated(res, newMessage.id, createLimitHeaders(result.limits.rate), received.ignored);
+        return publishAccepted(newMessage, result.state, startedAt);
       case 'replayed': {
-        const headers = createLimitHeaders(exchange, null);
-        headers['Idempotency-Replayed'] = 'true';
-        addIgnoredFieldsHeader(headers, ignoredNames);
-        sendCreated(res, result.id, headers);
-        finishRequest(exchange);
-        publishReplayed(result.id, account.id, key.id, startedAt);
-        return;
+        const replayHeaders = { ...createLimitHeaders(null), 'Idempotency-Replayed': 'true' };
+        sendCreated(res, result.id, replayHeaders, received.ignored);
+        const at = clock.now();
+        const ofKey = { accountId: account.id, keyId: key.id };
+        return publish({ type: 'message.replayed', at, id: result.id, ...ofKey, tookMs: at - startedAt });
       }
       case 'idempotency-conflict':
-        refuseAdmitted(exchange, 'idempotency-key-reused', null, createLimitHeaders(exchange, null));
-        return;
+        return refuse(exchange, 'idempotency-key-reused', createLimitHeaders(null));
       case 'locked':
-        refuseAdmitted(exchange, 'account-locked');
-        return;
+        return refuse(exchange, 'account-locked');
       case 'refused': {
-        const headers = createLimitHeaders(exchange, result.limits);
-        headers['Postrider-Reason'] = result.reason;
-        const { rate } = result.limits;
-        if (result.reason === 'rate-limit-exceeded') headers['Retry-After'] = toWholeSeconds(rate?.resetMs ?? 0);
-        refuseAdmitted(exchange, result.reason, null, headers);
-        return;
+        const { reason, limits } = result;
+        const retryHeaders = reason === 'rate-limit-exceeded' ? createRetryHeaders(limits.rate?.resetMs ?? 0) : {};
+        return refuse(exchange, reason, {
+          ...createLimitHeaders(limits.rate),
+          'Postrider-Reason': reason,
+          ...retryHeaders,
+        });
       }
     }
   }
 
-  /** Adds the names of the ignored fields to the headers of a response with status 201. */
-  function addIgnoredFieldsHeader(headers: ResponseHeaders, ignoredNames: IgnoredFields | null): void {
-    if (ignoredNames === null) return;
-    if (ignoredNames.names.length > 0) headers['Postrider-Ignored-Fields'] = ignoredNames.names.join(', ');
-    publish({ type: 'request.fields_ignored', at: clock.now(), count: ignoredNames.count });
+  /** Reads and validates the body. Its bytes are not kept in memory until the commit. */
+  async function receiveSubmission(exchange: Exchange, body: Body): Promise<ReceivedSubmission | null> {
+    const bytes = await server.read(exchange.req, body, maxRequestBytes);
+    if (typeof bytes === 'string' || !capacity.complete(body)) {
+      refuseBody(exchange, typeof bytes === 'string' ? bytes : 'full');
+      return null;
+    }
+    const value = parseJson(bytes);
+    const validation = validateSubmission(value);
+    if (validation.kind === 'valid')
+      return { submission: validation.submission, ignored: findIgnoredFields(bytes, value as object) };
+    refuse(exchange, validation.refusal.code, {}, getRefusalDetail(validation.refusal));
+    return null;
   }
 
-  function onCommitFailed(exchange: Exchange, error: unknown): void {
-    const now = clock.now();
-    failingSince ??= now;
-    const headers = createLimitHeaders(exchange, null);
-    headers['Retry-After'] = toWholeSeconds(Math.min(MAX_COMMIT_RETRY_MS, now - failingSince));
-    reportError(error);
-    refuseAdmitted(exchange, 'not-committed', null, headers);
+  function refuseBody(exchange: Exchange, fault: BodyFault) {
+    switch (fault) {
+      case 'aborted':
+        return;
+      case 'too-large':
+        return refuse(exchange, 'body-too-large');
+      case 'late':
+        return refuse(exchange, 'request-timeout');
+      case 'share':
+        return refuse(exchange, 'too-many-bodies', createRetryHeaders(TOO_MANY_BODIES_RETRY_MS));
+      case 'slow':
+      case 'full':
+        return refuse(exchange, 'overloaded', createRetryHeaders(capacity.advisedWaitMs));
+    }
   }
 
-  /** Refuses an admitted request and ends its use of capacity. */
-  function refuseAdmitted(
-    exchange: Exchange,
-    code: ErrorCode,
-    detail: string | null = null,
-    headers: ResponseHeaders = {},
+  function refuse(exchange: Exchange, code: ErrorCode, headers: ResponseHeaders = {}, detail: string | null = null) {
+    server.send(exchange.req, exchange.res, createErrorAnswer(code, detail, headers));
+    publishRefused(exchange, code);
+  }
+
+  function publishRefused({ account, key }: Exchange, code: ErrorCode): void {
+    const ofKey = { accountId: account?.id ?? null, keyId: key?.id ?? null };
+    publish({ type: 'request.refused', at: clock.now(), code, ...ofKey });
+  }
+
+  function publishAccepted(
+    { id, accountId, keyId, to, from, acceptedAt }: NewMessage,
+    state: 'queued' | 'sending' | 'suppressed',
+    startedAt: number,
   ): void {
-    refuse(exchange.req, exchange.res, code, exchange.account, exchange.key, detail, headers);
-    finishRequest(exchange);
-  }
-
-  function refuse(
-    req: IncomingMessage,
-    res: ServerResponse,
-    code: ErrorCode,
-    account: Account | null,
-    key: ApiKey | null,
-    detail: string | null = null,
-    headers: ResponseHeaders = {},
-  ): void {
-    server.send(req, res, createErrorAnswer(code, detail, headers));
-    publishRefused(code, account?.id ?? null, key?.id ?? null);
-  }
-
-  function publishAccepted(newMessage: NewMessage, state: 'queued' | 'sending' | 'suppressed', tookMs: number): void {
-    const { id, accountId, keyId, to, from, acceptedAt } = newMessage;
     const at = clock.now();
+    const tookMs = at - startedAt;
     publish({ type: 'message.accepted', at, id, accountId, keyId, to, from, state, acceptedAt, tookMs });
     if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
   }
 
-  function publishReplayed(id: string, accountId: number, keyId: number, startedAt: number): void {
-    const at = clock.now();
-    publish({ type: 'message.replayed', at, id, accountId, keyId, tookMs: at - startedAt });
-  }
-
-  function publishRefused(code: ErrorCode, accountId: number | null, keyId: number | null): void {
-    publish({ type: 'request.refused', at: clock.now(), code, accountId, keyId });
-  }
-
   /** Sends status 201 with the id. Modifies `headers`. */
-  function sendCreated(res: ServerResponse, id: string, headers: ResponseHeaders): void {
+  function sendCreated(res: ServerResponse, id: string, headers: ResponseHeaders, ignored: IgnoredFields | null): void {
+    if (ignored !== null) {
+      if (ignored.names.length > 0) headers['Postrider-Ignored-Fields'] = ignored.names.join(', ');
+      publish({ type: 'request.fields_ignored', at: clock.now(), count: ignored.count });
+    }
     headers['Content-Type'] = 'application/json';
     headers['Content-Length'] = CREATED_BYTES;
     if (server.isDraining) headers.Connection = 'close';
@@ -399,27 +299,8 @@ export function createSendMail(
     // With the encoding `latin1`, Node.js sends the headers and the body in one write.
     res.end(`{"result":{"id":"${id}"}}`, 'latin1');
   }
-
-  /** Ends the use of capacity by the request. Returns the duration of the request in milliseconds. */
-  function finishRequest(exchange: Exchange): number {
-    capacity.release(exchange.received);
-    return clock.now() - exchange.startedAt;
-  }
-
-  function createLimitHeaders(exchange: Exchange, limits: RemainingLimits | null): ResponseHeaders {
-    const headers: ResponseHeaders = {};
-    addRateLimitHeaders(
-      headers,
-      exchange.account.limits.throttle,
-      exchange.throttleResult,
-      limits === null ? null : limits.rate,
-    );
-    return headers;
-  }
-
-  return sendMail;
 }
 
-function createRetryAfterHeaders(retryAfterMs: number): ResponseHeaders {
+function createRetryHeaders(retryAfterMs: number): ResponseHeaders {
   return { 'Retry-After': toWholeSeconds(retryAfterMs) };
 }

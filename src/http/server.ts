@@ -1,9 +1,6 @@
 /**
- * The HTTP server of the public, the operator and the event listener: address, TLS, limits of connections and bodies,
- * answers to what is no request, and the end. Each listener formats its answers.
- *
- * Every connection that sends something wrong or too slowly gets an answer and is closed; the answers to requests before
- * it come first. A request has exactly one Host header (RFC 9112 section 3.2).
+ * The HTTP server of the public, the operator and the event listener. Every connection that sends something wrong or
+ * too slowly gets an answer, after those to its requests, and is closed.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
@@ -15,21 +12,19 @@ import { createServer, getHttps, isTlsServer, STATUS_CODES } from '../node-http.
 import { bind } from './bind.ts';
 import { type Body, Capacity, type CapacityLimits, CHECK_INTERVAL_MS, type Eviction } from './capacity.ts';
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, createPeerShareExemption } from './connections.ts';
+import { createTrustedProxies, getClientAddress, type TrustedProxies } from './peers.ts';
 import { countHeader, hasFaultyFraming } from './protocol.ts';
 import { type CertificatePaths, readCertificate, watchCertificate } from './tls.ts';
-import { createTrustedProxies, getClientAddress, type TrustedProxies } from './trusted-proxies.ts';
 
 export interface ServerLimits extends ConnectionLimits, CapacityLimits {
-  /** The maximum time for the headers of a request, from the opening of the connection for the first request. */
+  /** From the opening of the connection for the first request. */
   readonly headersTimeoutMs: number;
-  /** The maximum time for a complete request. 0: only `bodyTimeoutMs` applies. */
+  /** 0: only `bodyTimeoutMs` applies. */
   readonly requestTimeoutMs: number;
-  /** The maximum size of the request line and headers. */
   readonly maxHeaderBytes: number;
-  /** How long and how far a refused body is read and discarded, so that the client receives the answer. */
+  /** How long and how far a refused body is read, so that the client receives the answer. */
   readonly maxLingerMs: number;
   readonly maxLingerBytes: number;
-  /** The interval between two checks of the certificate files for changes. */
   readonly certificatePollMs: number;
 }
 
@@ -48,7 +43,7 @@ export const SERVER_LIMITS: ServerLimits = {
   certificatePollMs: 1_000,
 };
 
-/** What is answered without the listener's handler. `unfinished`: the client ended the connection within a request. */
+/** `unfinished`: the client ended the connection within a request. */
 export type Fault =
   | 'malformed-request'
   | 'unfinished'
@@ -65,16 +60,15 @@ export interface Answer {
   readonly body: string | Buffer;
 }
 
-/** The bytes of a body, or why there are none. */
 export type BodyResult = Buffer | BodyFault;
 export type BodyFault = Eviction | 'too-large' | 'aborted';
 
 export interface HttpServerParts {
   readonly name: HttpListenerName;
   readonly address: HttpListen;
-  /** The setting with the address, for error messages. */
+  /** For error messages. */
   readonly setting: string;
-  /** The certificate. It is not used on a unix socket, where a proxy on this machine ends TLS. */
+  /** Not used on a unix socket, where a proxy on this machine ends TLS. */
   readonly tls: CertificatePaths | null;
   readonly trustedProxies: readonly string[];
   readonly limits: Partial<ServerLimits>;
@@ -82,10 +76,10 @@ export interface HttpServerParts {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** True if the handler sends 100 Continue, so that it can refuse a request before its body is sent. */
   readonly sendsContinue: boolean;
-  /** Returns the answer to a fault, or null to close the connection without one. */
+  /** Null closes the connection without an answer. */
   readonly answerFault: (fault: Fault) => Answer | null;
   readonly publish: (event: EventOf<'connection.dropped' | 'certificate.reloaded' | 'certificate.refused'>) => void;
-  /** Receives errors of the server, for example if no file descriptor is free for a new connection. */
+  /** For example if no file descriptor is free for a new connection. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -94,34 +88,28 @@ export interface HttpServer {
   readonly capacity: Capacity;
   readonly proxies: TrustedProxies;
   readonly isDraining: boolean;
-  /** Binds the server. Rejects with an Error of one line. */
+  /** Rejects with an Error of one line. */
   start(): Promise<ListenAddress>;
-  /** Marks the connection of a request whose client has presented a valid key, session or signature. */
   markAuthenticated(request: Pick<IncomingMessage, 'socket'>): void;
-  /** Starts a body for `owner`; null if its client is unknown. Returns null if the owner has too many. */
+  /** `owner` is null if the client is unknown. Returns null if the owner has too many. */
   openBody(request: IncomingMessage, owner: string | number | null): Body | null;
-  /** Receives an open body of at most `maxBytes`. Calls `onBody` once. The caller releases the body. */
-  receive(request: IncomingMessage, body: Body, maxBytes: number, onBody: (result: BodyResult) => void): void;
-  /** Opens, receives and releases a body. Never rejects. */
+  /** Reads an open body of at most `maxBytes`. Never rejects. The caller releases the body. */
+  read(request: IncomingMessage, body: Body, maxBytes: number): Promise<BodyResult>;
+  /** Opens and reads a body, which uses capacity until its request is answered. Never rejects. */
   readBody(request: IncomingMessage, maxBytes: number, owner: string | null): Promise<BodyResult>;
   /** Sends an answer. Closes the connection after an unread body and while the server drains. */
   send(request: IncomingMessage, response: ServerResponse, answer: Answer): void;
-  /** Sends an answer instead of the pending one, and closes the connection. */
   abort(request: IncomingMessage, answer: Answer): void;
-  /**
-   * Accepts no connection any more, waits for the answers to all requests for at most `timeoutMs`, and closes all
-   * connections.
-   */
+  /** Accepts no connection any more, waits for the answers for at most `timeoutMs`, and closes all connections. */
   drain(timeoutMs: number): Promise<void>;
 }
 
 /** RFC 8996 deprecates earlier versions. */
 const MIN_TLS_VERSION = 'TLSv1.2';
-/** The time for answers that are still being sent when no request is pending, before their connections are closed. */
+/** For answers that are still being sent when no request is pending. */
 const MAX_FLUSH_MS = 250;
-const EMPTY_BODY = Buffer.alloc(0);
 
-/** Creates a server. Throws an Error of one line if the certificate cannot be used. */
+/** Throws an Error of one line if the certificate cannot be used. */
 export function createHttpServer(parts: HttpServerParts): HttpServer {
   const { name, address, clock, handle, answerFault, publish } = parts;
   const limits: ServerLimits = { ...SERVER_LIMITS, ...parts.limits };
@@ -159,6 +147,7 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
           },
           onRequest,
         );
+  const responses = new WeakMap<IncomingMessage, ServerResponse>();
   let isDraining = false;
   let stopChecks = (): void => undefined;
 
@@ -167,7 +156,10 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
     if (hostCount > 1 || (hostCount === 0 && request.httpVersionMinor >= 1))
       sendFault(request, response, 'invalid-host');
     else if (hasFaultyFraming(request)) sendFault(request, response, 'malformed-request');
-    else handle(request, response);
+    else {
+      responses.set(request, response);
+      handle(request, response);
+    }
   }
 
   function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
@@ -245,45 +237,43 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
     return client === '' || isExempt(client) ? null : toPeerNetwork(client);
   }
 
-  function receive(request: IncomingMessage, body: Body, maxBytes: number, onBody: (result: BodyResult) => void): void {
-    let firstChunk: Buffer | null = null;
-    let chunks: Buffer[] | null = null;
-    let sizeBytes = 0;
-    let isDone = false;
-    const end = (result: BodyResult): void => {
-      if (isDone) return;
-      isDone = true;
-      firstChunk = null;
-      chunks = null;
-      onBody(result);
-    };
-    body.onEvicted = end;
-    request.on('data', (chunk: Buffer) => {
-      if (isDone) return;
-      sizeBytes += chunk.length;
-      const fault = sizeBytes > maxBytes ? 'too-large' : capacity.take(body, chunk.length);
-      if (fault !== null) end(fault);
-      else if (firstChunk === null) firstChunk = chunk;
-      else if (chunks === null) chunks = [firstChunk, chunk];
-      else chunks.push(chunk);
+  function read(request: IncomingMessage, body: Body, maxBytes: number): Promise<BodyResult> {
+    return new Promise((resolve) => {
+      let chunks: Buffer[] = [];
+      let sizeBytes = 0;
+      let isDone = false;
+      const end = (result: BodyResult): void => {
+        if (isDone) return;
+        isDone = true;
+        chunks = [];
+        resolve(result);
+      };
+      body.onEvicted = end;
+      request.on('data', (chunk: Buffer) => {
+        if (isDone) return;
+        sizeBytes += chunk.length;
+        const fault = sizeBytes > maxBytes ? 'too-large' : capacity.take(body, chunk.length);
+        if (fault === null) chunks.push(chunk);
+        else end(fault);
+      });
+      request.on('end', () => end(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks)));
+      // The event `error` occurs only if the connection ends before the end of the body.
+      request.on('error', () => end('aborted'));
     });
-    request.on('end', () => {
-      if (!isDone) end(chunks === null ? (firstChunk ?? EMPTY_BODY) : Buffer.concat(chunks, sizeBytes));
-    });
-    // The event `error` occurs only if the connection ends before the end of the body.
-    request.on('error', () => end('aborted'));
   }
 
-  function readBody(request: IncomingMessage, maxBytes: number, owner: string | null): Promise<BodyResult> {
-    if (contentLengthExceeds(request, maxBytes)) return Promise.resolve('too-large');
+  async function readBody(request: IncomingMessage, maxBytes: number, owner: string | null): Promise<BodyResult> {
+    if (contentLengthExceeds(request, maxBytes)) return 'too-large';
     const body = openBody(request, owner);
-    if (body === null) return Promise.resolve('share');
-    return new Promise((resolve) => {
-      receive(request, body, maxBytes, (result) => {
-        capacity.release(body);
-        resolve(result);
-      });
-    });
+    if (body === null) return 'share';
+    const bytes = await read(request, body, maxBytes);
+    const response = responses.get(request);
+    if (typeof bytes !== 'string' && capacity.complete(body) && response?.closed === false) {
+      response.once('close', () => capacity.release(body));
+      return bytes;
+    }
+    capacity.release(body);
+    return bytes;
   }
 
   function startChecks(): void {
@@ -322,7 +312,7 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
     },
     markAuthenticated: ({ socket }) => connections.markAuthenticated(socket),
     openBody,
-    receive,
+    read,
     readBody,
     send,
     abort: ({ socket }, answer) =>
@@ -368,7 +358,7 @@ function toFault(error: NodeJS.ErrnoException): Fault {
   }
 }
 
-/** Returns the complete HTTP response, for a socket to which node:http cannot write one. */
+/** For a socket to which node:http cannot write a response. */
 function formatRawAnswer({ status, headers, body }: Answer, clock: Pick<MonotonicClock, 'now'>): Buffer {
   const lines = Object.entries({
     ...headers,
@@ -380,13 +370,12 @@ function formatRawAnswer({ status, headers, body }: Answer, clock: Pick<Monotoni
   return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]);
 }
 
-/** Returns true if the headers announce a body (RFC 9112 section 6.3). */
+/** RFC 9112 section 6.3. */
 function hasBody({ headers }: IncomingMessage): boolean {
   const contentLength = headers['content-length'];
   return headers['transfer-encoding'] !== undefined || (contentLength !== undefined && contentLength !== '0');
 }
 
-/** Returns true if Content-Length is greater than `maxBytes`. */
 export function contentLengthExceeds({ headers }: IncomingMessage, maxBytes: number): boolean {
   const contentLength = headers['content-length'];
   return contentLength !== undefined && Number(contentLength) > maxBytes;

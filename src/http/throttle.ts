@@ -1,10 +1,6 @@
 /**
- * Implements the throttle: an exact token bucket per account, in memory. Each request uses one token. The bucket
- * receives `perSecond` tokens per second, up to `burst`. `Throttle` is for a single node. Several nodes share the
- * buckets of the store (`SharedThrottle`).
- *
- * Guarantees: at most `burst + perSecond × t` requests pass in any t seconds. A changed limit applies from the next
- * request. A clock that is set back does not block an account. Full buckets are removed from memory.
+ * The throttle: an exact token bucket per account. At most `burst + perSecond × t` requests pass in any t seconds. A
+ * changed limit applies from the next request, and a clock that is set back does not block an account.
  */
 import type { TokenGrant, TokenRequest } from '../model/node.ts';
 import type { AcceptStore } from '../store/contract.ts';
@@ -15,13 +11,12 @@ export interface ThrottleLimit {
 }
 
 export type ThrottleResult =
-  /** The request passes the throttle. `remaining` further requests can pass now. The bucket is full after `resetMs`. */
+  /** `remaining` further requests can pass now. The bucket is full after `resetMs`. */
   | { readonly ok: true; readonly remaining: number; readonly resetMs: number }
-  /** The throttle refuses the request. The next token is available after `retryAfterMs`. */
   | { readonly ok: false; readonly retryAfterMs: number; readonly resetMs: number };
 
 interface Bucket {
-  /** The available tokens in thousandths of a token. The value is an integer for integer rates and times. */
+  /** An integer for integer rates and times. */
   milliTokens: number;
   updatedAt: number;
   perSecond: number;
@@ -29,10 +24,7 @@ interface Bucket {
 }
 
 const MILLITOKENS_PER_TOKEN = 1000;
-/**
- * The tolerance for rates that are not integers, because the sums of such rates are rounded. The unit is a thousandth
- * of a token.
- */
+/** For rates that are not integers, whose sums are rounded, in thousandths of a token. */
 const ROUNDING_TOLERANCE = 1e-6;
 const MIN_SWEEP_SIZE = 1024;
 
@@ -40,14 +32,12 @@ export class Throttle {
   readonly #buckets = new Map<number, Bucket>();
   #sweepSize = MIN_SWEEP_SIZE;
 
-  /** The number of accounts with a bucket in memory. */
+  /** The accounts with a bucket in memory. */
   get size(): number {
     return this.#buckets.size;
   }
 
-  /**
-   * Takes one token from the bucket of the account if a token is available. `now` is in milliseconds since the epoch.
-   */
+  /** `now` is in milliseconds since the epoch. */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult {
     const bucket = this.#getRefilledBucket(accountId, limit, now);
     if (bucket.milliTokens + ROUNDING_TOLERANCE >= MILLITOKENS_PER_TOKEN) {
@@ -68,7 +58,7 @@ export class Throttle {
     };
   }
 
-  /** Adds the tokens of the elapsed time to the bucket of the account, and returns the bucket. A new bucket is full. */
+  /** A new bucket is full. */
   #getRefilledBucket(accountId: number, limit: ThrottleLimit, now: number): Bucket {
     const bucket = this.#buckets.get(accountId);
     if (bucket === undefined) {
@@ -101,10 +91,7 @@ export class Throttle {
     return bucket;
   }
 
-  /**
-   * Removes full buckets. The removal loses no information, because a new bucket is full. This method is called when the
-   * number of buckets has doubled since the previous call.
-   */
+  /** A removed full bucket loses no information, because a new one is full. */
   #removeFullBuckets(now: number): void {
     for (const [accountId, bucket] of this.#buckets) {
       if (bucket.milliTokens + (now - bucket.updatedAt) * bucket.perSecond >= bucket.burst * MILLITOKENS_PER_TOKEN)
@@ -114,29 +101,20 @@ export class Throttle {
   }
 }
 
-// Implements the throttle of an installation with several nodes: one token bucket per account in the store. Each node
-// takes several tokens in advance, so that most requests need no query.
-//
-// Guarantees: at most `burst + perSecond × (t + 0.1)` requests pass on all nodes together in any t seconds, because a
-// token that a node has taken in advance expires after 0.1 s. With a limit below 20 requests per second, no tokens are
-// taken in advance, and the limit is exact. An account above its limit causes at most one query per node in the time
-// between two tokens.
-//
-// Fails: if the query of the store fails, the error is published and the request passes the throttle. If the commit of
-// the message then fails too, the request is refused.
+// The throttle of several nodes: one bucket per account in the store, of which each node takes tokens in advance. At
+// most `burst + perSecond × (t + 0.1)` requests pass on all nodes together. Below 20 requests per second no tokens are
+// taken in advance, and the limit is exact. If the query fails, the error is published and the request passes; if its
+// commit then fails too, it is refused.
 
-/** The time for which tokens are taken in advance. After this time the tokens expire. */
+/** Tokens that were taken in advance expire after this time. */
 const PREFETCH_MS = 100;
-/** The minimum interval between two queries of an empty bucket with a high rate. */
+/** For an empty bucket with a high rate. */
 const MIN_EMPTY_BUCKET_QUERY_INTERVAL_MS = 20;
 
 interface TokenReserve {
   tokens: number;
-  /** The time at which the tokens expire, in milliseconds since the epoch. */
   expiresAt: number;
-  /** The number of tokens in the shared bucket at the last query. */
   sharedTokens: number;
-  /** The time before which the shared bucket has no token, in milliseconds since the epoch. */
   emptyUntil: number;
   isQueryRunning: boolean;
   readonly waiters: ((result: ThrottleResult) => void)[];
@@ -148,22 +126,15 @@ export class SharedThrottle {
   readonly #onError: (error: unknown) => void;
   #sweepSize = MIN_SWEEP_SIZE;
 
-  /**
-   * `requestTokens` takes tokens from the shared bucket. The function may combine the calls of one iteration of the
-   * event loop.
-   */
   constructor(requestTokens: (request: TokenRequest) => Promise<TokenGrant>, onError: (error: unknown) => void) {
     this.#requestTokens = requestTokens;
     this.#onError = onError;
   }
 
-  /**
-   * Takes one token from the bucket of the account if a token is available. Returns a promise if the store must be
-   * queried. `now` is in milliseconds since the epoch.
-   */
+  /** Returns a promise if the store must be queried. */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult> {
     const reserve = this.#getOrCreateReserve(accountId, now);
-    // After the clock is set back, tokens whose expiry time is too far in the future expire too.
+    // After the clock is set back, tokens with an expiry too far in the future expire too.
     if (now >= reserve.expiresAt || reserve.expiresAt - now > PREFETCH_MS) reserve.tokens = 0;
     if (reserve.tokens > 0 && reserve.waiters.length === 0) {
       reserve.tokens -= 1;
@@ -236,10 +207,7 @@ export class SharedThrottle {
   }
 }
 
-/**
- * Returns the number of tokens to take in advance. The number is 0 for low rates, at which each request takes one
- * token from the store.
- */
+/** Low rates take no tokens in advance. */
 function getPrefetchCount({ perSecond }: ThrottleLimit): number {
   const tokens = Math.floor((perSecond * PREFETCH_MS) / 1_000);
   return tokens < 2 ? 0 : tokens;

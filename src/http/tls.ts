@@ -1,14 +1,10 @@
 /**
- * Reads the certificate and its key from files, and reloads both when the files change.
- *
- * Guarantees: at the start, an invalid pair causes an Error whose message is one line. Later, each invalid pair
- * is reported once, and the previous pair remains in use. A change is loaded only after the next check has found no
- * further change, so that a partial renewal is never loaded.
+ * Reads the certificate and its key, and reloads both when the files change. Later, an invalid pair is reported once,
+ * and the previous pair remains in use.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
 import { getTls } from '../node-http.ts';
-import { watchFiles } from './watch-file.ts';
 
 export interface CertificatePair {
   readonly cert: Buffer;
@@ -20,7 +16,7 @@ export interface CertificatePaths {
   readonly keyPath: string;
 }
 
-/** Reads and checks the pair. Throws an Error whose one-line message names the setting, the file and the remedy. */
+/** Throws an Error of one line with the setting, the file and the remedy. */
 export function readCertificate(paths: CertificatePaths): CertificatePair {
   const certificatePair = {
     cert: readFile('POSTRIDER_TLS_CERT', paths.certPath),
@@ -45,8 +41,7 @@ export function readCertificate(paths: CertificatePaths): CertificatePair {
 }
 
 /**
- * Checks the files every `intervalMs`. Calls `onPair` with each new valid pair, and `onFault` once for each invalid
- * pair. The returned function stops the checks.
+ * Calls `onPair` with each new valid pair, and `onFault` once for each invalid one. Returns the function that stops.
  */
 export function watchCertificate(
   paths: CertificatePaths,
@@ -76,4 +71,45 @@ function readFile(setting: string, path: string): Buffer {
 
 function getErrorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+// Polls, because secrets and certificates are often replaced by a renamed file or symbolic link.
+
+/**
+ * Calls `onChange` as soon as the check after a change finds no further one, so that a file that is still being written
+ * is not read. Returns the function that stops.
+ */
+export function watchFiles(
+  paths: readonly string[],
+  intervalMs: number,
+  clock: Clock,
+  onChange: () => void,
+): () => void {
+  let reportedVersions = readVersions(paths);
+  let previousVersions = reportedVersions;
+  let cancel = clock.after(intervalMs, checkFiles);
+  function checkFiles(): void {
+    cancel = clock.after(intervalMs, checkFiles);
+    const currentVersions = readVersions(paths);
+    const isUnchanged = currentVersions === previousVersions;
+    previousVersions = currentVersions;
+    if (currentVersions === reportedVersions || !isUnchanged) return;
+    reportedVersions = currentVersions;
+    onChange();
+  }
+  return () => cancel();
+}
+
+function readVersions(paths: readonly string[]): string {
+  return paths.map(readFileVersion).join(' ');
+}
+
+function readFileVersion(path: string): string {
+  try {
+    const fileStatus = statSync(path, { bigint: true });
+    return `${fileStatus.ino}:${fileStatus.size}:${fileStatus.mtimeNs}`;
+  } catch (error) {
+    // The code that reads the file reports the error.
+    return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+  }
 }

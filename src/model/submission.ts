@@ -8,7 +8,7 @@
 import { type Address, parseAddress, parseSenderAddress, toCanonicalAddress } from './address.ts';
 
 /** The fields of a valid request, and values that are derived from them. */
-interface ValidSubmission {
+export interface ValidSubmission {
   readonly to: string;
   readonly from: string;
   readonly subject: string;

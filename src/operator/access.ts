@@ -9,7 +9,7 @@
  * limited.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { FailureCounts } from '../http/failure-counts.ts';
+import { FailureCounts } from '../http/peers.ts';
 
 /**
  * `delayMs` is the delay of the response, which limits guesses from many addresses. It is 0 for a request without a

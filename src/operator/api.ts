@@ -9,8 +9,8 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
+import { getClientAddress, isForwardedHttps } from '../http/peers.ts';
 import type { HttpServer } from '../http/server.ts';
-import { getClientAddress, isForwardedHttps } from '../http/trusted-proxies.ts';
 import type { AccessRule, Scope } from '../model/access.ts';
 import { hashToken } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';

@@ -7,8 +7,8 @@
  */
 
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
+import { getClientAddress } from '../http/peers.ts';
 import type { HttpServer } from '../http/server.ts';
-import { getClientAddress } from '../http/trusted-proxies.ts';
 import { escapeJson } from '../printing/escape.ts';
 import { AccessControl } from './access.ts';
 import { API_PATH, addApi, createScopeRefusal, isPermitted, VIEWER } from './api.ts';

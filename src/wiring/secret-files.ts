@@ -12,7 +12,7 @@ import type { Clock } from '../clock.ts';
 import { readSecretFile } from '../config/load.ts';
 import type { SecretFile, TransportSetting } from '../config/settings.ts';
 import { EVENT_SECRET_SPECS, SETTINGS_TABLE } from '../config/table.ts';
-import { watchFiles } from '../http/watch-file.ts';
+import { watchFiles } from '../http/tls.ts';
 import type { EventProviderName } from '../providers/provider.ts';
 
 export interface SecretFilesParts {

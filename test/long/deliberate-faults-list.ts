@@ -28,8 +28,8 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     name: 'failed-commit-answered-201',
     effect: 'a client receives 201 for a message whose commit failed',
     file: 'src/http/send-mail.ts',
-    find: "refuseAdmitted(exchange, 'not-committed', null, headers);",
-    replace: "sendCreated(exchange.res, '01890000-0000-7000-8000-000000000000', headers);",
+    find: "return refuse(exchange, 'not-committed', { ...createLimitHeaders(null), ...retryHeaders });",
+    replace: "sendCreated(res, '01890000-0000-7000-8000-000000000000', retryHeaders, null); return;",
     part: ['test/unit/http/send-mail'],
   },
   {

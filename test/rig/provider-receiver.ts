@@ -11,7 +11,7 @@ import { createFeedbackIntake } from '../../src/feedback/intake.ts';
 import { type BodyReader, createBodyReader } from '../../src/feedback/provider/body-reader.ts';
 import { createPackedIntake } from '../../src/feedback/provider/packed-intake.ts';
 import { createProviderRoute } from '../../src/feedback/provider/receiver.ts';
-import { FailureCounts } from '../../src/http/failure-counts.ts';
+import { FailureCounts } from '../../src/http/peers.ts';
 import type { ServerLimits } from '../../src/http/server.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
 import { unpackReports } from '../../src/model/packed-reports.ts';

@@ -10,7 +10,7 @@ import {
   type Standing,
 } from '../../../src/http/capacity.ts';
 import { createPeerShareExemption } from '../../../src/http/connections.ts';
-import { createTrustedProxies } from '../../../src/http/trusted-proxies.ts';
+import { createTrustedProxies } from '../../../src/http/peers.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 

@@ -25,7 +25,7 @@ test('docs/errors.md and the error registry have the same entries', () => {
   );
   const registry = Object.fromEntries(
     ERROR_CODES.map((code) => {
-      const { status, message, headers, condition, remedy } = getErrorEntry(code);
+      const { status, message, headers = [], condition, remedy } = getErrorEntry(code);
       return [code, { status, message, headers: [...headers], condition, remedy }];
     }),
   );

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { computeFingerprint } from '../../../src/http/idempotency.ts';
-import type { ListenerOptions } from '../../../src/http/listener-options.ts';
+import type { ListenerOptions } from '../../../src/http/listener.ts';
+import { computeFingerprint } from '../../../src/http/protocol.ts';
 import type { AcceptResult } from '../../../src/model/message.ts';
 import { createSmtpSetting } from '../../rig/smtp-message.ts';
 import {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { connect, type TLSSocket } from 'node:tls';
 import { generate } from 'selfsigned';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { ListenerOptions } from '../../../src/http/listener-options.ts';
+import type { ListenerOptions } from '../../../src/http/listener.ts';
 import { watchCertificate } from '../../../src/http/tls.ts';
 import { KEY, LISTENER_SETTINGS, MESSAGE, type Rig, startRig, waitUntil } from './rig.ts';
 

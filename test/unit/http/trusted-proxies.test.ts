@@ -1,6 +1,6 @@
 /** Tests how the client address and the protocol of a request are determined behind reverse proxies. */
 import { expect, test } from 'vitest';
-import { createTrustedProxies, getClientAddress, isForwardedHttps } from '../../../src/http/trusted-proxies.ts';
+import { createTrustedProxies, getClientAddress, isForwardedHttps } from '../../../src/http/peers.ts';
 import { measureProcessorMs } from '../../rig/processor-time.ts';
 
 const PROXIES = createTrustedProxies(['10.0.0.0/8', '192.0.2.7', '2001:db8:1::/48']);

@@ -7,8 +7,8 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { bind } from '../../../src/http/bind.ts';
+import { getClientAddress } from '../../../src/http/peers.ts';
 import { createHttpServer } from '../../../src/http/server.ts';
-import { getClientAddress } from '../../../src/http/trusted-proxies.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 
 function createUnixServer(): Server {

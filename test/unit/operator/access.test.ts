@@ -1,6 +1,6 @@
 /** Tests of the limits for wrong passwords: a refusal for each peer with too many, and a delay for all peers. */
 import { expect, test } from 'vitest';
-import { MAX_FAILURES } from '../../../src/http/failure-counts.ts';
+import { MAX_FAILURES } from '../../../src/http/peers.ts';
 import { AccessControl, MAX_DELAY_MS } from '../../../src/operator/access.ts';
 
 const createBasicHeader = (password: string) => `Basic ${Buffer.from(`any:${password}`).toString('base64')}`;

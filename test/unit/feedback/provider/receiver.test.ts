@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { BodyReader } from '../../../../src/feedback/provider/body-reader.ts';
-import { MAX_FAILURES } from '../../../../src/http/failure-counts.ts';
+import { MAX_FAILURES } from '../../../../src/http/peers.ts';
 import type { EventProviderName } from '../../../../src/providers/provider.ts';
 import type { FeedbackStore, Store } from '../../../../src/store/contract.ts';
 import { StoreError } from '../../../../src/store/error.ts';

@@ -1,20 +1,15 @@
 /**
- * Determines the client of a request behind reverse proxies (POSTRIDER_TRUSTED_PROXIES).
- *
- * Guarantees: the headers X-Forwarded-For and X-Forwarded-Proto have an effect only if the peer of the connection is a
- * trusted proxy. The peers of a unix socket are trusted, because the mode of the socket file restricts which processes
- * can connect. The address of the client is the right-most address of X-Forwarded-For that is not a trusted proxy,
- * because an untrusted peer sent every address to the left of this address. The cost is linear in the length of the
- * header.
+ * The client of a request behind reverse proxies (POSTRIDER_TRUSTED_PROXIES). Forwarding headers have an effect only
+ * from a trusted proxy. The client is the right-most address of X-Forwarded-For that is not a trusted proxy, because an
+ * untrusted peer sent everything to its left. The peers of a unix socket are trusted: the mode of its file restricts
+ * who connects.
  */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 import { toPeerNetwork } from '../model/address.ts';
 
 export interface TrustedProxies {
-  /** Returns true if the IP address belongs to a trusted proxy. */
   includesAddress(address: string): boolean;
-  /** Returns true if the peer of a connection with this remote address is a trusted proxy. */
   isTrustedPeer(remoteAddress: string | undefined): boolean;
 }
 
@@ -22,10 +17,7 @@ type ForwardedRequest = Pick<IncomingMessage, 'headers'> & {
   readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'>;
 };
 
-/**
- * Creates the set of trusted proxies from IP addresses and CIDR networks. `isUnixListener` is true for a listener on a
- * unix socket, whose connections have no remote address.
- */
+/** `isUnixListener`: connections have no remote address. */
 export function createTrustedProxies(networks: readonly string[], isUnixListener = false): TrustedProxies {
   const trustedNetworks = new BlockList();
   for (const network of networks) {
@@ -36,7 +28,6 @@ export function createTrustedProxies(networks: readonly string[], isUnixListener
   }
   const includesAddress = (address: string): boolean => {
     if (networks.length === 0 || isIP(address) === 0) return false;
-    // An IPv4-mapped IPv6 address is converted to its IPv4 address.
     const peer = toPeerNetwork(address);
     return isIP(peer) === 4 ? trustedNetworks.check(peer, 'ipv4') : trustedNetworks.check(address, 'ipv6');
   };
@@ -46,7 +37,7 @@ export function createTrustedProxies(networks: readonly string[], isUnixListener
   };
 }
 
-/** Returns the IP address of the client. Returns an empty text if the connection is closed or has no remote address. */
+/** Returns an empty text if the connection is closed or has no remote address. */
 export function getClientAddress(request: ForwardedRequest, proxies: TrustedProxies): string {
   let address = request.socket.remoteAddress ?? '';
   if (!proxies.isTrustedPeer(request.socket.remoteAddress)) return address;
@@ -54,8 +45,7 @@ export function getClientAddress(request: ForwardedRequest, proxies: TrustedProx
   for (let hopEnd = forwardedFor.length; hopEnd > 0; ) {
     const commaIndex = forwardedFor.lastIndexOf(',', hopEnd - 1);
     const hopAddress = parseHop(forwardedFor.slice(commaIndex + 1, hopEnd).trim());
-    // If an address is invalid, the result is the address of the proxy that added it: the last known peer before the
-    // client.
+    // The proxy that added an invalid address is the last known peer.
     if (hopAddress === null) return address;
     address = hopAddress;
     if (!proxies.includesAddress(hopAddress)) return address;
@@ -64,20 +54,67 @@ export function getClientAddress(request: ForwardedRequest, proxies: TrustedProx
   return address;
 }
 
-/** Returns true if a trusted proxy reports that its client uses HTTPS. */
 export function isForwardedHttps(request: ForwardedRequest, proxies: TrustedProxies): boolean {
   if (!proxies.isTrustedPeer(request.socket.remoteAddress)) return false;
   const protocols = String(request.headers['x-forwarded-proto'] ?? '').split(',');
   return protocols.at(-1)?.trim().toLowerCase() === 'https';
 }
 
-/**
- * Parses an IP address that may have a port, such as `192.0.2.7:4711` or `[2001:db8::1]:4711`. Returns null for any
- * other text.
- */
+/** Parses an address that may have a port, such as `192.0.2.7:4711` or `[2001:db8::1]:4711`. */
 function parseHop(text: string): string | null {
   let host = text;
   if (text.startsWith('[')) host = text.slice(1, Math.max(1, text.indexOf(']')));
   else if (text.includes('.') && isIP(text) === 0) host = text.slice(0, Math.max(0, text.lastIndexOf(':')));
   return isIP(host) === 0 || host.includes('%') ? null : host;
+}
+
+// Counts wrong passwords, tokens and signatures by peer: an IPv4 address or an IPv6 /64 network.
+
+/** A peer is limited after this number of failures within a window, which starts with its first failure. */
+export const MAX_FAILURES = 10;
+const WINDOW_MS = 60_000;
+const MAX_PEERS = 10_000;
+
+interface FailureWindow {
+  count: number;
+  readonly startedAt: number;
+}
+
+export class FailureCounts {
+  readonly #windows = new Map<string, FailureWindow>();
+
+  /** Returns the time for which a peer is refused, or 0. */
+  getWaitMs(address: string, now: number): number {
+    const window = this.#findCurrentWindow(toPeerNetwork(address), now);
+    return window !== undefined && window.count >= MAX_FAILURES ? window.startedAt + WINDOW_MS - now : 0;
+  }
+
+  /** Returns the time as `getWaitMs` does, without this failure. */
+  count(address: string, now: number): number {
+    const peer = toPeerNetwork(address);
+    const window = this.#findCurrentWindow(peer, now);
+    if (window === undefined) this.#startWindow(peer, now);
+    else if (window.count >= MAX_FAILURES) return window.startedAt + WINDOW_MS - now;
+    else window.count += 1;
+    return 0;
+  }
+
+  #findCurrentWindow(peer: string, now: number): FailureWindow | undefined {
+    const window = this.#windows.get(peer);
+    if (window === undefined) return undefined;
+    if (now >= window.startedAt && now - window.startedAt < WINDOW_MS) return window;
+    this.#windows.delete(peer);
+    return undefined;
+  }
+
+  #startWindow(peer: string, now: number): void {
+    if (this.#windows.size >= MAX_PEERS) {
+      // A map iterates in insertion order.
+      for (const oldestPeer of this.#windows.keys()) {
+        this.#windows.delete(oldestPeer);
+        break;
+      }
+    }
+    this.#windows.set(peer, { count: 1, startedAt: now });
+  }
 }
