@@ -4,8 +4,7 @@
  */
 import { classify } from '../src/classify/classify.ts';
 import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
-import { toReply } from '../src/transports/smtp/protocol.ts';
-import { Transcript } from '../src/transports/smtp/transcript.ts';
+import { Transcript, toReply } from '../src/transports/smtp/protocol.ts';
 import { type AttemptFailure, BEHAVIORS, type Behavior, findAttemptFailure } from './behaviors.ts';
 import type { Random } from './random.ts';
 

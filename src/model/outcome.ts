@@ -61,6 +61,16 @@ export type Outcome =
    */
   | { readonly kind: 'unanswered'; readonly reply: Reply };
 
+/** Returns the reply of this service itself, because the next hop sent none. */
+export function createLocalReply(stage: Stage, text: string): Reply {
+  return { stage, code: null, enhanced: null, text };
+}
+
+/** Returns a temporary failure without a reply of the next hop. */
+export function createDeferral(stage: Stage, text: string, reason: Reason, scope: 'message' | 'transport') {
+  return { kind: 'deferred', reply: createLocalReply(stage, text), reason, scope } as const;
+}
+
 /** The `remote` of an attempt that the mailbox simulator answered. */
 export const SIMULATOR = 'simulator';
 /** The domain of the addresses that the mailbox simulator answers. */

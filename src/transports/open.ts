@@ -2,53 +2,64 @@
 import type { MonotonicClock } from '../clock.ts';
 import type { TransportSetting } from '../config/settings.ts';
 import type { Inbox } from '../model/inbox.ts';
-import { createCaptureInbox } from './capture/inbox.ts';
 import { type ConsumeInboxRule, withInboxRules } from './capture/rules.ts';
-import { createCaptureTransport } from './capture/transport.ts';
+import { createCaptureInbox, createCaptureTransport } from './capture/transport.ts';
 import { createSesTransport } from './ses/transport.ts';
 import { withSimulator } from './simulator.ts';
 import { createSmtpTransport } from './smtp/transport.ts';
 import type { Transport } from './transport.ts';
 
-export interface OpenedTransport {
-  readonly transport: Transport;
-  /** The captured messages of `capture:`; null for other transports. */
-  readonly inbox: Inbox | null;
-}
-
 export interface OpenTransportParts {
   readonly clock: MonotonicClock;
   /** The directory of the Maildir to which `capture:` writes messages. */
   readonly inboxPath: string;
-  /** Returns the inbox rule whose answer replaces that of the transport `capture:`, and counts the use of the rule. */
   readonly consumeInboxRule: ConsumeInboxRule;
-  /** Called with a failure that does not prevent delivery but needs an operator's attention. */
-  readonly onError?: (operation: string, error: unknown) => void;
+  /** Receives a failure that does not prevent delivery but needs an operator's attention. */
+  readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** Opens the transport. Throws an Error with a one-line message if the setting cannot be used. */
+/**
+ * Throws an Error of one line if the setting cannot be used. `inbox` contains the messages of `capture:`; it is null for
+ * other transports.
+ */
 export function openTransport(
   setting: TransportSetting,
   { clock, inboxPath, consumeInboxRule, onError }: OpenTransportParts,
-): OpenedTransport {
+): { readonly transport: Transport; readonly inbox: Inbox | null } {
   switch (setting.kind) {
-    case 'capture':
-      return {
-        transport: withSimulator(
-          withInboxRules(createCaptureTransport(inboxPath, clock), consumeInboxRule, clock),
-          clock,
-        ),
-        inbox: createCaptureInbox(inboxPath),
-      };
+    case 'capture': {
+      const transport = withInboxRules(createCaptureTransport(inboxPath, clock), consumeInboxRule, clock);
+      return { transport: withSimulator(transport, clock), inbox: createCaptureInbox(inboxPath) };
+    }
     case 'ses':
-      return {
-        transport: withSimulator(
-          createSesTransport(setting, { clock, ...(onError === undefined ? {} : { onError }) }),
-          clock,
-        ),
-        inbox: null,
-      };
+      return { transport: withSimulator(createSesTransport(setting, { clock, onError }), clock), inbox: null };
     case 'smtp':
       return { transport: withSimulator(createSmtpTransport(setting, { clock }), clock), inbox: null };
   }
+}
+
+export interface ReplaceableTransport extends Transport {
+  /** Later attempts use `next`. The previous transport is closed after its attempts, at the latest after `timeoutMs`. */
+  replace(next: Transport, timeoutMs: number): void;
+}
+
+/** Creates a transport that can be replaced while the service runs, for example after a change of the password. */
+export function createReplaceableTransport(initialTransport: Transport): ReplaceableTransport {
+  let current = initialTransport;
+  const closePromises = new Set<Promise<void>>();
+  return {
+    get concurrency() {
+      return current.concurrency;
+    },
+    attempt: (message, beforeCompletion) => current.attempt(message, beforeCompletion),
+    answerLocally: (to) => current.answerLocally?.(to) ?? null,
+    replace(next, timeoutMs) {
+      const closePromise = current.close(timeoutMs).finally(() => closePromises.delete(closePromise));
+      closePromises.add(closePromise);
+      current = next;
+    },
+    async close(timeoutMs) {
+      await Promise.all([current.close(timeoutMs), ...closePromises]);
+    },
+  };
 }

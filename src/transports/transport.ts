@@ -1,47 +1,79 @@
-/** Defines the interface between the queue and the transports. */
-import type { Attempt } from '../model/outcome.ts';
+/** The interface between the queue and the transports, and what several transports need. */
+import { type Attempt, createDeferral, type Outcome } from '../model/outcome.ts';
 
 export interface OutgoingMessage {
   readonly id: string;
-  /**
-   * Addr-specs without angle brackets for MAIL FROM and RCPT TO; `smtputf8` is true if an address or a header needs RFC
-   * 6531.
-   */
+  /** Addr-specs without angle brackets. `smtputf8`: an address or a header needs RFC 6531. */
   readonly envelope: { readonly from: string; readonly to: string; readonly smtputf8: boolean };
   /** The complete RFC 5322 message with CRLF line ends, not dot-stuffed. */
   readonly data: Buffer;
-  /**
-   * The configuration set at Amazon SES for the account of the message. If this member is absent, the configuration set
-   * of the transport applies.
-   */
+  /** The configuration set at Amazon SES of the account. If absent, that of the transport applies. */
   readonly configurationSet?: string;
 }
 
 /**
- * The answer that a transport gives to a message itself, without a next hop. With the kind `outcome`, the transport
- * determines the outcome of the attempt. With the kind `complaint`, a complaint is recorded after the delivery. With
- * the kind `suppression`, the message is suppressed when it is accepted. The history of the message contains `by` as
- * the source of the event.
+ * The answer of a transport itself, without a next hop; `by` is its source in the history. `outcome`: of the attempt.
+ * `complaint`: recorded after the delivery. `suppression`: when the message is accepted.
  */
 export type LocalAnswer =
   | { readonly kind: 'outcome' | 'suppression'; readonly by: string }
   | { readonly kind: 'complaint'; readonly by: string; readonly detail: string };
 
+/** Syncs the mark of a message that may be sent twice; null if the message needs none. */
+export type BeforeCompletion = (() => Promise<void>) | null;
+
 export interface Transport {
-  /** The number of attempts that may run at the same time. */
+  /** The number of attempts that may run at the same time. It may change. */
   readonly concurrency: number;
   /**
-   * Makes one delivery attempt. Never rejects. The transport calls `beforeCompletion` at most once, immediately before
-   * the bytes that complete the message (the final dot, the provider call), and awaits it. If `beforeCompletion`
-   * rejects, the message is not completed and the outcome is deferred.
+   * Never rejects. Calls `beforeCompletion` at most once, immediately before the bytes that complete the message (the
+   * final dot, the provider call). If it rejects, the message is not completed and the outcome is deferred.
    */
-  attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt>;
+  attempt(message: OutgoingMessage, beforeCompletion: BeforeCompletion): Promise<Attempt>;
   /**
-   * Returns the answer that Postrider itself gives for a simulator address, or null for every other recipient. A local
-   * answer does not change a circuit breaker or a reputation. If this function is absent, a next hop answers every
-   * message.
+   * Returns null if a next hop answers the message, as it always does without this function. A local answer changes
+   * neither a circuit breaker nor a reputation.
    */
   readonly answerLocally?: (to: string) => LocalAnswer | null;
   /** Closes idle connections, and ends running attempts within `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
+}
+
+/** Creates an attempt without a next hop that ended at `now`. The transcript has `remark` and the reply. */
+export function createLocalAttempt(outcome: Outcome, { startedAt, now, remote, remark }: LocalAttemptParts): Attempt {
+  const { code, enhanced, text } = outcome.reply;
+  const replyText = [enhanced, text].filter((part) => part !== null).join(' ');
+  const tookMs = now - startedAt;
+  const transcript = [`* ${remark}`, code === null ? `* ${text}` : `S: ${code} ${replyText}`];
+  return { outcome, startedAt, tookMs, remote, transcript, lineOffsetsMs: [0, tookMs] };
+}
+
+interface LocalAttemptParts {
+  readonly startedAt: number;
+  readonly now: number;
+  readonly remote: string | null;
+  readonly remark: string;
+}
+
+/** Returns null, or the outcome of the attempt, which must then not be completed. */
+export async function callBeforeCompletion(beforeCompletion: BeforeCompletion): Promise<Outcome | null> {
+  try {
+    await beforeCompletion?.();
+    return null;
+  } catch (error) {
+    return createDeferral('content', `not completed: ${describeError(error)}`, 'unknown', 'message');
+  }
+}
+
+export function describeError(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A control character in an address could begin a further line. */
+export function hasControl(text: string): boolean {
+  for (let i = 0; i < text.length; i += 1) {
+    const codeUnit = text.charCodeAt(i);
+    if (codeUnit < 32 || codeUnit === 127) return true;
+  }
+  return false;
 }

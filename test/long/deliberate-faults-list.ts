@@ -233,7 +233,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     name: 'starttls-downgraded',
     effect: 'a transport that requires TLS sends in clear text to a server without STARTTLS',
     file: 'src/transports/smtp/connection.ts',
-    find: "return failOpening(channel, 'starttls', 'configuration', text);",
+    find: "return fail('starttls', 'configuration', text);",
     replace: 'transcript.addRemark(text);',
     part: ['test/unit/transports/smtp'],
   },

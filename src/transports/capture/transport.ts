@@ -1,30 +1,43 @@
 /**
- * Implements the transport `capture:`, which writes each message to a file of a Maildir and sends no message.
- *
- * Guarantees: the file of a `delivered` message is written, synced and renamed into `new/`. A second attempt with the
- * same id replaces the first file atomically. A full disk or a missing permission defers the message, and the text of
- * the reply names the remedy.
+ * The transport `capture:`, which writes each message to a file of a Maildir instead of sending it, and the inbox that
+ * reads these files. The file of a `delivered` message is written, synced and renamed into `new/`; a second attempt
+ * replaces it atomically.
  */
-import { type FileHandle, open, readdir, rename, stat, unlink } from 'node:fs/promises';
+import { type FileHandle, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../clock.ts';
 import { createFolder } from '../../folder.ts';
-import type { Attempt, Outcome } from '../../model/outcome.ts';
-import type { OutgoingMessage, Transport } from '../transport.ts';
+import { decodeEncodedWords } from '../../message/headers.ts';
+import type { Inbox, InboxEntry } from '../../model/inbox.ts';
+import { createDeferral, createLocalReply, type Outcome } from '../../model/outcome.ts';
+import {
+  type BeforeCompletion,
+  callBeforeCompletion,
+  describeError,
+  hasControl,
+  type OutgoingMessage,
+  type Transport,
+} from '../transport.ts';
 
 const CONCURRENCY = 16;
-/**
- * The age from which a file in `tmp/` is removed. Such a file remained after a crash. Maildir uses 36 hours by
- * convention.
- */
+/** An older file in `tmp/` remained after a crash and is removed. Maildir uses 36 hours by convention. */
 const STALE_TMP_MS = 36 * 3_600_000;
+const MESSAGE_SUFFIX = '.eml';
+/** The length of a UUID in text. */
+const UUID_LENGTH = 36;
 
-/** The file system, injected so that tests can simulate a full disk. `node:fs` is the default. */
+/** Injected so that tests can simulate a full disk. */
 interface CaptureFiles {
   readonly open: (path: string, flags: string, mode: number) => Promise<FileHandle>;
 }
 
-/** Creates the transport. `directory` is created for the first message. */
+interface Maildir {
+  readonly tmp: string;
+  readonly new: string;
+  readonly cur: string;
+}
+
+/** `directory` is created for the first message. */
 export function createCaptureTransport(directory: string, clock: Clock, files: CaptureFiles = { open }): Transport {
   const maildir = getMaildir(directory);
   const directorySync = new DirectorySync(maildir.new);
@@ -33,13 +46,10 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
   let runningCount = 0;
   let whenIdle: (() => void) | null = null;
 
-  async function captureMessage(
-    message: OutgoingMessage,
-    beforeCompletion: (() => Promise<void>) | null,
-  ): Promise<Outcome> {
-    if (!isMessageId(message.id)) return toDeferred(`the message id is not a UUID`, 'message');
+  async function captureMessage(message: OutgoingMessage, beforeCompletion: BeforeCompletion): Promise<Outcome> {
+    if (!isMessageId(message.id)) return toDeferred(`the message id is not a UUID`);
     const { from, to } = message.envelope;
-    if (hasControl(from) || hasControl(to)) return toDeferred('an envelope address has a control character', 'message');
+    if (hasControl(from) || hasControl(to)) return toDeferred('an envelope address has a control character');
     const header = `Return-Path: <${from}>\r\nDelivered-To: ${to}\r\n`;
     const name = `${message.id}${MESSAGE_SUFFIX}`;
     attemptNumber += 1;
@@ -54,56 +64,38 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       } finally {
         await file.close();
       }
-      if (beforeCompletion !== null) {
-        const refusedOutcome = await beforeCompletion().then(
-          () => null,
-          (error: unknown) => toDeferred(`not completed: ${describeError(error)}`, 'message'),
-        );
-        if (refusedOutcome !== null) {
-          await unlink(temporaryPath);
-          return refusedOutcome;
-        }
+      const refusedOutcome = await callBeforeCompletion(beforeCompletion);
+      if (refusedOutcome !== null) {
+        await unlink(temporaryPath);
+        return refusedOutcome;
       }
       await rename(temporaryPath, join(maildir.new, name));
       await directorySync.sync();
-      const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: `captured as new/${name}` } as const;
+      const reply = { ...createLocalReply('content', `captured as new/${name}`), code: 250, enhanced: '2.0.0' };
       return { kind: 'delivered', reply };
     } catch (error) {
       // The directory may have been removed. The next attempt creates the directory again.
       preparation = null;
       await unlink(temporaryPath).catch(() => undefined);
-      return toDeferred(describeWriteFault(directory, error), 'transport');
+      return createDeferral('content', describeWriteFault(directory, error), 'unavailable', 'transport');
     }
   }
 
   return {
     concurrency: CONCURRENCY,
 
-    async attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
+    async attempt(message, beforeCompletion) {
       const startedAt = clock.now();
       runningCount += 1;
-      let outcome: Outcome;
-      try {
-        outcome = await captureMessage(message, beforeCompletion);
-      } catch (error) {
-        outcome = toDeferred(describeError(error), 'message');
-      }
+      const outcome = await captureMessage(message, beforeCompletion);
       runningCount -= 1;
       if (runningCount === 0) whenIdle?.();
       const tookMs = clock.now() - startedAt;
-      return {
-        outcome,
-        startedAt,
-        tookMs,
-        remote: null,
-        transcript: [
-          outcome.kind === 'delivered' ? `* ${outcome.reply.text}` : `* not captured: ${outcome.reply.text}`,
-        ],
-        lineOffsetsMs: [tookMs],
-      };
+      const line = outcome.kind === 'delivered' ? `* ${outcome.reply.text}` : `* not captured: ${outcome.reply.text}`;
+      return { outcome, startedAt, tookMs, remote: null, transcript: [line], lineOffsetsMs: [tookMs] };
     },
 
-    close(timeoutMs: number): Promise<void> {
+    close(timeoutMs) {
       if (runningCount === 0) return Promise.resolve();
       return new Promise((resolve) => {
         const cancel = clock.after(timeoutMs, resolve);
@@ -114,6 +106,10 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       });
     },
   };
+}
+
+function getMaildir(directory: string): Maildir {
+  return { tmp: join(directory, 'tmp'), new: join(directory, 'new'), cur: join(directory, 'cur') };
 }
 
 async function prepareMaildir(maildir: Maildir, clock: Clock): Promise<void> {
@@ -130,9 +126,8 @@ async function prepareMaildir(maildir: Maildir, clock: Clock): Promise<void> {
   }
 }
 
-function toDeferred(text: string, scope: 'message' | 'transport'): Outcome {
-  const reason = scope === 'message' ? 'unknown' : 'unavailable';
-  return { kind: 'deferred', reply: { stage: 'content', code: null, enhanced: null, text }, reason, scope };
+function toDeferred(text: string): Outcome {
+  return createDeferral('content', text, 'unknown', 'message');
 }
 
 function describeWriteFault(directory: string, error: unknown): string {
@@ -150,23 +145,7 @@ function describeWriteFault(directory: string, error: unknown): string {
   }
 }
 
-function describeError(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** Returns true if the address contains a control character, which could begin a further header line. */
-function hasControl(address: string): boolean {
-  for (let i = 0; i < address.length; i += 1) {
-    const codeUnit = address.charCodeAt(i);
-    if (codeUnit < 32 || codeUnit === 127) return true;
-  }
-  return false;
-}
-
-// Makes renames into one directory durable by an `fsync` of the directory. One `fsync` covers all renames that were
-// made while the previous `fsync` ran. If an `fsync` fails, the promises of all its callers reject with the error of
-// the operating system.
-
+/** Makes renames durable. One `fsync` of the directory covers all renames that were made while the previous one ran. */
 class DirectorySync {
   readonly #path: string;
   #runningSync: Promise<void> | null = null;
@@ -210,25 +189,108 @@ class DirectorySync {
   }
 }
 
-// Defines the Maildir of captured messages. The file names are message ids.
+/** The envelope, the signatures, From, To and an encoded Subject of 998 bytes need at most 6 KiB. */
+const HEAD_BYTES = 8_192;
+const MAX_LISTED_ENTRIES = 1_000;
+/** The resolution of modification times on some file systems: a younger directory may change without a new time. */
+const MTIME_STEP_MS = 2_000;
 
-/** Length of a UUID in text. */
-const UUID_LENGTH = 36;
-export const MESSAGE_SUFFIX = '.eml';
+/** A listing opens at most `limit` files. The inbox is empty if the directory does not exist yet. */
+export function createCaptureInbox(directory: string): Inbox {
+  const maildir = getMaildir(directory);
+  const getPath = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
+  let cachedNames: { readonly changedAt: number; readonly names: readonly string[] } | null = null;
 
-interface Maildir {
-  readonly tmp: string;
-  readonly new: string;
-  readonly cur: string;
+  /** Cached, because reading 60,000 names takes 80 ms. */
+  async function listNames(): Promise<readonly string[]> {
+    const startedAt = Date.now();
+    const changedAt = (await resolveNullIfMissing(stat(maildir.new)))?.mtimeMs ?? null;
+    if (cachedNames !== null && cachedNames.changedAt === changedAt) return cachedNames.names;
+    const names = (await resolveNullIfMissing(readdir(maildir.new))) ?? [];
+    cachedNames = changedAt !== null && startedAt - changedAt > MTIME_STEP_MS ? { changedAt, names } : null;
+    return names;
+  }
+
+  return {
+    async list(limit: number, before: string | null = null): Promise<readonly InboxEntry[]> {
+      const names = await listNames();
+      const entries: InboxEntry[] = [];
+      for (const id of selectNewestIds(names, Math.max(0, Math.min(limit, MAX_LISTED_ENTRIES)), before)) {
+        const entry = await resolveNullIfMissing(readEntry(id, getPath(id)));
+        if (entry !== null) entries.push(entry);
+      }
+      return entries;
+    },
+
+    findEntry(id: string): Promise<InboxEntry | null> {
+      return isMessageId(id) ? resolveNullIfMissing(readEntry(id, getPath(id))) : Promise.resolve(null);
+    },
+
+    findSource(id: string): Promise<Buffer | null> {
+      return isMessageId(id) ? resolveNullIfMissing(readFile(getPath(id))) : Promise.resolve(null);
+    },
+  };
 }
 
-/** Returns the paths of the three directories of the Maildir at `directory`. */
-export function getMaildir(directory: string): Maildir {
-  return { tmp: join(directory, 'tmp'), new: join(directory, 'new'), cur: join(directory, 'cur') };
+/** Returns the `limit` greatest ids below `before`, in descending order. Sorting all names would be slower. */
+function selectNewestIds(names: readonly string[], limit: number, before: string | null): readonly string[] {
+  const ids: string[] = [];
+  for (const name of names) {
+    if (!name.endsWith(MESSAGE_SUFFIX)) continue;
+    const id = name.slice(0, -MESSAGE_SUFFIX.length);
+    if ((before !== null && id >= before) || (ids.length >= limit && id <= (ids.at(-1) ?? ''))) continue;
+    if (!isMessageId(id)) continue;
+    const index = ids.findIndex((listedId) => listedId < id);
+    ids.splice(index < 0 ? ids.length : index, 0, id);
+    if (ids.length > limit) ids.pop();
+  }
+  return ids;
+}
+
+async function readEntry(id: string, path: string): Promise<InboxEntry> {
+  const { mtimeMs } = await stat(path);
+  const file = await open(path, 'r');
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0);
+    const lines = buffer.toString('utf8', 0, bytesRead).split('\r\n');
+    return {
+      id,
+      at: Math.round(mtimeMs),
+      from: decodeEncodedWords(findHeaderField(lines, 'from:') ?? ''),
+      returnPath: (findHeaderField(lines, 'return-path:') ?? '').slice(1, -1),
+      to: findHeaderField(lines, 'delivered-to:') ?? '',
+      subject: decodeEncodedWords(findHeaderField(lines, 'subject:') ?? ''),
+    };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Returns the first field with this name, unfolded (RFC 5322 section 2.2.3). */
+function findHeaderField(lines: readonly string[], name: string): string | null {
+  const end = lines.indexOf('');
+  const header = end < 0 ? lines : lines.slice(0, end);
+  const index = header.findIndex((line) => line.slice(0, name.length).toLowerCase() === name);
+  if (index < 0) return null;
+  let value = (header[index] ?? '').slice(name.length);
+  for (const line of header.slice(index + 1)) {
+    if (!line.startsWith(' ') && !line.startsWith('\t')) break;
+    value += line;
+  }
+  return value.trim();
+}
+
+async function resolveNullIfMissing<T>(promise: Promise<T>): Promise<T | null> {
+  try {
+    return await promise;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
 }
 
 /** Returns true for a lower-case UUID. Only such names become part of a path. */
-export function isMessageId(text: string): boolean {
+function isMessageId(text: string): boolean {
   if (text.length !== UUID_LENGTH) return false;
   for (let i = 0; i < UUID_LENGTH; i += 1) {
     const codeUnit = text.charCodeAt(i);

@@ -1,9 +1,279 @@
 /**
- * Classifies errors of the SESv2 API by rules. An error that matches no rule never causes a bounce. The text of an
- * error does not contain the secrets of the request.
+ * Classifies errors of the SESv2 API by a table of rules with samples. No rule suppresses a recipient, because the API
+ * responds before Amazon SES contacts the recipient's server, and an error without a rule never causes a bounce. Unlike
+ * an SMTP reply, an error has a name and an HTTP status, so the table shares no rule with classify/rules.ts.
  */
-import type { Outcome, Reply } from '../../model/outcome.ts';
-import { SES_RULES, type SesErrorMeaning, type SesRule } from './rules.ts';
+import type { Outcome, Reason, Reply } from '../../model/outcome.ts';
+
+export type SesErrorMeaning =
+  | { readonly kind: 'bounced'; readonly reason: Reason }
+  | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: 'message' | 'transport' }
+  /** The provider requests a lower rate. The transport sends the same request again at a lower rate. */
+  | { readonly kind: 'throttled' }
+  /** The configuration set does not exist, is invalid, or is not allowed to send. */
+  | { readonly kind: 'configuration-set' }
+  /** The provider may have accepted the message. */
+  | { readonly kind: 'unanswered' };
+
+export interface SesRule {
+  readonly description: string;
+  readonly names?: readonly string[];
+  /** Phrases in lower case. The rule matches only if the error message contains one of them. */
+  readonly phrases?: readonly string[];
+  /** Texts in lower case. The rule matches only if the error message begins with one of them. */
+  readonly textPrefixes?: readonly string[];
+  /** The first and the last matching HTTP status. */
+  readonly status?: readonly [number, number];
+  readonly meaning: SesErrorMeaning;
+  /** Samples of errors in the form `name status message`. The status is `-` if the error has no status. */
+  readonly samples: readonly string[];
+}
+
+/**
+ * The meaning of an error that the configuration of this service causes. The failure concerns every message, opens the
+ * circuit breaker and raises an alarm.
+ */
+const CONFIGURATION_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
+/**
+ * The meaning of an error that concerns one sender. Messages of other senders are delivered, so the error raises an
+ * alarm but does not open the circuit breaker.
+ */
+const SENDER_CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'message' };
+const PROVIDER_UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
+/** The names of errors for a missing permission. */
+const ACCESS_DENIED_NAMES = ['AccessDeniedException', 'AccessDenied'];
+/** The names of errors for an invalid request, in both versions of the API. */
+const BAD_REQUEST_NAMES = ['BadRequestException', 'InvalidParameterValue', 'ValidationException', 'ValidationError'];
+
+export const SES_RULES: readonly SesRule[] = [
+  {
+    description: 'the daily quota is used up',
+    phrases: ['daily message quota exceeded', 'daily sending quota'],
+    meaning: { kind: 'deferred', reason: 'throttled', scope: 'transport' },
+    samples: [
+      'LimitExceededException 400 Daily message quota exceeded',
+      'TooManyRequestsException 429 Daily message quota exceeded.',
+    ],
+  },
+  {
+    description: 'the send rate is exceeded',
+    names: [
+      'TooManyRequestsException',
+      'ThrottlingException',
+      'Throttling',
+      'ThrottledException',
+      'RequestThrottled',
+      'SlowDown',
+    ],
+    meaning: { kind: 'throttled' },
+    samples: ['TooManyRequestsException 429 Maximum sending rate exceeded.', 'ThrottlingException 400 Rate exceeded'],
+  },
+  {
+    description: 'the send rate is exceeded, recognized by the status',
+    status: [429, 429],
+    meaning: { kind: 'throttled' },
+    samples: ['UnknownError 429 slow down'],
+  },
+  {
+    description: 'the configuration set does not exist or is not allowed to send',
+    names: [
+      'ConfigurationSetDoesNotExist',
+      'ConfigurationSetDoesNotExistException',
+      'ConfigurationSetSendingPausedException',
+    ],
+    meaning: { kind: 'configuration-set' },
+    samples: ['ConfigurationSetDoesNotExist 400 Configuration set <news> does not exist.'],
+  },
+  {
+    description: 'the configuration set does not exist, is invalid or is not allowed to send, recognized by the text',
+    names: [...BAD_REQUEST_NAMES, 'NotFoundException', 'SendingPausedException', 'MessageRejected'],
+    // The text can contain addresses, so only its beginning is compared.
+    textPrefixes: ['configuration set', 'configurationset'],
+    meaning: { kind: 'configuration-set' },
+    samples: [
+      'NotFoundException 404 Configuration set <news> does not exist.',
+      'BadRequestException 400 Configuration set name <a b> is invalid',
+    ],
+  },
+  {
+    description: 'sending is paused for the configuration set',
+    names: ['SendingPausedException'],
+    phrases: ['configuration set'],
+    meaning: { kind: 'configuration-set' },
+    samples: ['SendingPausedException 400 Sending is paused for the configuration set'],
+  },
+  {
+    description: 'the request is not allowed to use the configuration set',
+    names: ACCESS_DENIED_NAMES,
+    // In an ARN, the type of the resource is between a colon and a slash. The name of an identity contains no colon.
+    phrases: [':configuration-set/'],
+    meaning: { kind: 'configuration-set' },
+    samples: [
+      'AccessDeniedException 403 User is not authorized to perform ses:SendRawEmail on resource arn:aws:ses:eu-west-1:123456789012:configuration-set/news',
+    ],
+  },
+  {
+    description: 'the account is not allowed to send',
+    names: ['AccountSuspendedException', 'SendingPausedException', 'AccountSendingPausedException'],
+    meaning: CONFIGURATION_MEANING,
+    samples: [
+      'AccountSuspendedException 400 Your account is suspended',
+      'SendingPausedException 400 Sending is paused for your account',
+    ],
+  },
+  {
+    description: 'an identity is not verified',
+    names: ['MailFromDomainNotVerifiedException'],
+    meaning: SENDER_CONFIGURATION,
+    samples: ['MailFromDomainNotVerifiedException 400 The custom MAIL FROM domain is not verified'],
+  },
+  {
+    description: 'an identity is not verified, according to the text of the error',
+    phrases: ['is not verified', 'not verified', 'identities failed the check', 'not authorized to send'],
+    meaning: SENDER_CONFIGURATION,
+    samples: [
+      'MessageRejected 400 Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
+    ],
+  },
+  {
+    description: 'the message has more than one DKIM signature',
+    phrases: ["duplicate header 'dkim-signature'"],
+    meaning: SENDER_CONFIGURATION,
+    samples: ["InvalidParameterValue 400 Duplicate header 'DKIM-Signature'."],
+  },
+  {
+    description: 'sending is switched off',
+    phrases: [
+      'sending paused',
+      'sending has been disabled',
+      'sending suspended',
+      'currently paused',
+      'account is paused',
+      'sending is disabled',
+      'account is under review',
+    ],
+    meaning: CONFIGURATION_MEANING,
+    samples: [
+      'MessageRejected 400 Sending paused for this account. For more information, please check the inbox of the address of the account.',
+      'MessageRejected 400 Sending suspended for this account.',
+    ],
+  },
+  {
+    description: 'the signature of the request is invalid, or the request is not allowed',
+    names: [
+      ...ACCESS_DENIED_NAMES,
+      'UnrecognizedClientException',
+      'InvalidClientTokenId',
+      'SignatureDoesNotMatch',
+      'InvalidSignatureException',
+      'IncompleteSignature',
+      'IncompleteSignatureException',
+      'MissingAuthenticationTokenException',
+      'ExpiredToken',
+      'ExpiredTokenException',
+      'RequestExpired',
+      'OptInRequired',
+      'CredentialsProviderError',
+      'NotFoundException',
+    ],
+    meaning: CONFIGURATION_MEANING,
+    samples: [
+      'AccessDeniedException 403 User is not authorized to perform: ses:SendRawEmail',
+      'InvalidSignatureException 403 Signature expired',
+      'CredentialsProviderError - Could not load credentials from any providers',
+    ],
+  },
+  {
+    description: 'the request is not allowed, recognized by the status',
+    status: [401, 403],
+    meaning: CONFIGURATION_MEANING,
+    samples: ['UnknownError 403 Forbidden'],
+  },
+  {
+    description: 'the policy of the identity does not allow the request, recognized by the text',
+    names: ['MessageRejected'],
+    phrases: ['access denied', 'not allowed to send'],
+    meaning: CONFIGURATION_MEANING,
+    samples: ['MessageRejected 400 Access denied'],
+  },
+  {
+    description: 'the address is on the suppression list of the provider',
+    names: ['MessageRejected'],
+    phrases: ['blacklisted', 'suppression list'],
+    meaning: { kind: 'bounced', reason: 'policy' },
+    samples: ['MessageRejected 400 Address blacklisted.'],
+  },
+  {
+    description: 'the content is refused',
+    names: ['MessageRejected', 'MessageRejectedException'],
+    meaning: { kind: 'bounced', reason: 'content' },
+    samples: ['MessageRejected 400 Message contains a virus'],
+  },
+  {
+    description: 'the message is too large',
+    phrases: ['message length', 'too long', 'too large', 'exceeds the maximum'],
+    status: [400, 413],
+    meaning: { kind: 'bounced', reason: 'size' },
+    samples: [
+      'BadRequestException 400 Message length is more than 41943040 bytes long',
+      'UnknownError 413 Request entity too large',
+    ],
+  },
+  {
+    description: 'a setting of this service is invalid',
+    names: BAD_REQUEST_NAMES,
+    phrases: ['feedbackforwarding'],
+    meaning: CONFIGURATION_MEANING,
+    samples: ['BadRequestException 400 The FeedbackForwardingEmailAddress is invalid'],
+  },
+  {
+    description: 'the provider does not accept an address',
+    names: BAD_REQUEST_NAMES,
+    phrases: [
+      'address',
+      '@domain',
+      'domain name',
+      'domain contains',
+      'domain starts',
+      'domain ends',
+      'local part',
+      'recipient',
+    ],
+    meaning: { kind: 'bounced', reason: 'policy' },
+    samples: [
+      "BadRequestException 400 Missing final '@domain'",
+      'BadRequestException 400 Local address contains control or whitespace',
+      'InvalidParameterValue 400 Domain starts with dot',
+      'BadRequestException 400 Illegal address',
+    ],
+  },
+  {
+    description: 'the provider cannot parse the content',
+    names: BAD_REQUEST_NAMES,
+    phrases: ['header', 'mime', 'content-type', 'attachment', 'transfer encoding', 'transfer-encoding'],
+    meaning: { kind: 'bounced', reason: 'content' },
+    samples: ["BadRequestException 400 Missing required header 'From'.", 'BadRequestException 400 Illegal MIME type'],
+  },
+  {
+    description:
+      'the request is invalid for an unknown reason; the failure is temporary and concerns only this message',
+    names: BAD_REQUEST_NAMES,
+    meaning: { kind: 'deferred', reason: 'unknown', scope: 'message' },
+    samples: ['BadRequestException 400 An unknown error', 'ValidationException 400 1 validation error'],
+  },
+  {
+    description: 'the provider has an internal error',
+    status: [500, 599],
+    meaning: PROVIDER_UNAVAILABLE,
+    samples: ['InternalFailure 500 internal', 'ServiceUnavailable 503 try again'],
+  },
+  {
+    description: 'any other response',
+    status: [300, 499],
+    meaning: { kind: 'deferred', reason: 'unknown', scope: 'transport' },
+    samples: ['SomethingNewException 418 unknown', 'ConflictException 409 concurrent'],
+  },
+];
 
 /** The members of an SDK error that the rules use. */
 export interface SesError {

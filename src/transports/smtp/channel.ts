@@ -1,17 +1,13 @@
 /**
- * Wraps an SMTP socket: writes commands, returns the replies in order, and enforces the time limits.
- *
- * Guarantees: `readReply` never rejects. It resolves to a reply or to the loss of the connection. After a loss every
- * call resolves to the same loss. Each connection has one timer, and each wait sets the deadline of this timer.
- * Listeners are added once per socket and removed when TLS uses the socket.
+ * An SMTP socket: writes commands, returns the replies in order, and enforces the time limits with one timer.
+ * `readReply` never rejects, and after a loss every call resolves to the same loss.
  */
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { MonotonicClock } from '../../clock.ts';
-import { ReplyParser, type ServerReply } from './protocol.ts';
-import type { Transcript } from './transcript.ts';
+import { ReplyParser, type ServerReply, type Transcript } from './protocol.ts';
 
-/** Maximum number of unread replies. A server that sends more replies is faulty or hostile. */
+/** A server that sends more replies is faulty or hostile. */
 const MAX_UNREAD_REPLIES = 16;
 
 export class Channel {
@@ -34,7 +30,7 @@ export class Channel {
   #established = false;
   #secure = false;
 
-  /** Creates a channel over `socket`, which is connecting. `peer` is `host:port`, which error messages contain. */
+  /** The socket is connecting. `peer` is `host:port`, for error messages. */
   constructor(socket: Socket, peer: string, clock: MonotonicClock, transcript: Transcript) {
     this.#socket = socket;
     this.#peer = peer;
@@ -50,7 +46,6 @@ export class Channel {
     return this.#loss === null;
   }
 
-  /** The loss of the connection; null while the connection is usable. */
   get loss(): ConnectionLost | null {
     return this.#loss;
   }
@@ -63,32 +58,30 @@ export class Channel {
     return this.#socket.remoteAddress ?? null;
   }
 
-  /** True if a reply or a part of a reply is unread. */
   get hasUnread(): boolean {
     return this.#replies.length > 0 || this.#parser.unfinished;
   }
 
-  /** Begins the work for one message: sets its transcript, and its deadline on the monotonic clock. */
+  /** Sets the transcript of a message, and its deadline on the monotonic clock. */
   beginWork(transcript: Transcript, limit: number): void {
     this.#transcript = transcript;
     this.#limit = limit;
     this.#onIdleEnd = null;
   }
 
-  /** Sends one command line. The transcript contains `transcriptLine` instead of the command line. */
   sendCommand(line: string, transcriptLine = line): void {
     this.#transcript.addClientLine(transcriptLine);
     this.write(`${line}\r\n`);
   }
 
-  /** Sends bytes without a transcript line. Calls `whenFlushed` when the operating system has accepted all of them. */
+  /** Without a transcript line. `whenFlushed`: the operating system has accepted all bytes. */
   write(data: string | Buffer, whenFlushed?: () => void): void {
     if (this.#loss !== null) return;
     if (whenFlushed === undefined) this.#socket.write(data);
     else this.#socket.write(data, (error) => (error ? undefined : whenFlushed()));
   }
 
-  /** Sends two buffers, with one system call if the socket supports it. */
+  /** With one system call if the socket supports it. */
   writeBoth(first: Buffer, second: Buffer, whenFlushed: () => void): void {
     this.#socket.cork();
     this.write(first);
@@ -96,10 +89,7 @@ export class Channel {
     this.#socket.uncork();
   }
 
-  /**
-   * Resolves to the next reply, or to the loss of the connection. If `usesWorkDeadline` is false, the deadline of
-   * `beginWork` does not apply.
-   */
+  /** If `usesWorkDeadline` is false, the deadline of `beginWork` does not apply. */
   readReply(
     awaitedEvent: string,
     timeoutMs: number,
@@ -114,14 +104,12 @@ export class Channel {
     });
   }
 
-  /** Resolves to null once the TCP connection is established, or to a ConnectionLost if it cannot be established. */
   async waitUntilConnected(timeoutMs: number): Promise<ConnectionLost | null> {
     const loss = await this.#waitForEvent('connect', 'the connection', timeoutMs);
     this.#established = loss === null;
     return loss;
   }
 
-  /** Resolves when the connection is lost. */
   waitUntilLost(): Promise<void> {
     if (this.#loss !== null) return Promise.resolve();
     return new Promise((resolve) => {
@@ -129,10 +117,7 @@ export class Channel {
     });
   }
 
-  /**
-   * Starts TLS on this connection. Bytes received in clear text are discarded and are never parsed as a reply (RFC 3207
-   * section 4.2).
-   */
+  /** Bytes received in clear text are discarded and never parsed as a reply (RFC 3207 section 4.2). */
   startTls(
     createTls: (options: ConnectionOptions) => TLSSocket,
     options: ConnectionOptions,
@@ -155,8 +140,7 @@ export class Channel {
     return this.#waitForEvent('secureConnect', 'the TLS handshake', timeoutMs).then((loss) => {
       this.#secure = loss === null;
       if (loss === null || loss.cause === 'timeout') return loss;
-      // With `rejectUnauthorized`, Node ends the connection after the handshake and sets the reason in
-      // `authorizationError`.
+      // With `rejectUnauthorized`, Node ends the connection after the handshake and sets `authorizationError`.
       const authorizationError: unknown = tls.authorizationError;
       const certificate = authorizationError !== undefined && authorizationError !== null;
       this.#loss = {
@@ -170,7 +154,7 @@ export class Channel {
     });
   }
 
-  /** Returns a text such as `TLSv1.3 TLS_AES_256_GCM_SHA384`, or null for a connection in clear text. */
+  /** Such as `TLSv1.3 TLS_AES_256_GCM_SHA384`; null in clear text. */
   describeTls(): string | null {
     if (!this.#secure || !('getCipher' in this.#socket)) return null;
     const tls = this.#socket as TLSSocket;
@@ -178,16 +162,14 @@ export class Channel {
   }
 
   /**
-   * Marks the connection as idle until `beginWork` is called. Calls `onEnd` once, unless `beginWork` is called earlier:
-   * with true when the connection has been idle for `idleMs`, or with false when the connection is lost or the server
-   * sends an unexpected reply.
+   * Idle until `beginWork`. Calls `onEnd` with true after `idleMs`, or with false when the connection is lost or the
+   * server sends an unexpected reply.
    */
   idle(idleMs: number, onEnd: (expired: boolean) => void): void {
     this.#wait('work', idleMs, false);
     this.#onIdleEnd = onEnd;
   }
 
-  /** Closes the connection at once. Later calls resolve to a loss with the cause `closed`. */
   destroy(text = 'the client closed the connection'): void {
     this.#endAsLost('closed', text);
   }
@@ -314,8 +296,6 @@ export class Channel {
   };
 }
 
-// The loss of a connection, with a text for the operator.
-
 export interface ConnectionLost {
   readonly kind: 'lost';
   readonly cause: 'connect' | 'closed' | 'timeout' | 'tls' | 'certificate' | 'protocol';
@@ -324,10 +304,6 @@ export interface ConnectionLost {
 
 export type ReplyOrConnectionLost = ServerReply | ConnectionLost;
 
-/**
- * Returns the reason for which the connection was not established, from the system's error code, with a remedy if one
- * is known.
- */
 function describeConnectFault(peer: string, error: NodeJS.ErrnoException): string {
   switch (error.code) {
     case 'ECONNREFUSED':
@@ -341,15 +317,12 @@ function describeConnectFault(peer: string, error: NodeJS.ErrnoException): strin
   }
 }
 
-/**
- * Returns the reason why a certificate is refused, without the hint about a command-line option that Node appends.
- * Returns null if there is no error.
- */
+/** Removes the hint about a command-line option that Node appends. */
 function describeCertificateFault(error: Error | null): string | null {
   return error === null ? null : (error.message.split('; if the root CA is installed locally')[0] ?? '');
 }
 
-/** Returns OpenSSL's reason without its file names and line break. Returns null if there is no error. */
+/** Returns OpenSSL's reason without its file names and line break. */
 function describeHandshakeFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { reason } = error as { readonly reason?: unknown };
@@ -357,31 +330,25 @@ function describeHandshakeFault(error: unknown): string | null {
   return typeof reason === 'string' ? reason : error.message;
 }
 
-// Defines the time limits of the SMTP client. RFC 5321 section 4.5.3.2 requires minutes for each step, so that a client
-// does not disconnect from a slow server too early. Shorter limits are safe for this client, because the queue retries.
-// The limit of the reply to the final dot is the longest of these limits, because a timeout of this step can cause a
-// duplicate message.
+// RFC 5321 section 4.5.3.2 requires minutes for each step. Shorter limits are safe, because the queue retries. The
+// limit of the reply to the final dot is the longest, because its timeout can cause a duplicate.
 
 export interface SmtpLimits {
-  /** The time limit for establishing the TCP connection, including name resolution. */
+  /** Includes name resolution. */
   readonly connectMs: number;
   readonly greetingMs: number;
   readonly tlsMs: number;
-  /** The time limit of each reply to EHLO, AUTH, MAIL, RCPT or DATA. */
+  /** For each reply to EHLO, AUTH, MAIL, RCPT or DATA. */
   readonly commandMs: number;
-  /** The time limit of the reply to the final dot. */
+  /** For the reply to the final dot. */
   readonly contentMs: number;
-  /** The time limit from the beginning of an attempt to its final dot, over all steps and connections. */
+  /** From the beginning of an attempt to its final dot, over all steps and connections. */
   readonly attemptMs: number;
   readonly quitMs: number;
-  /** The time for which an unused connection remains open. */
   readonly idleMs: number;
-  /**
-   * Maximum number of messages per connection. After this number of messages the client sends QUIT, so that the relay
-   * can balance its load.
-   */
+  /** Afterwards the client sends QUIT, so that the relay can balance its load. */
   readonly messagesPerConnection: number;
-  /** The time for which `tls=offered` uses clear text after a failed TLS handshake. */
+  /** For this time, `tls=offered` uses clear text after a failed TLS handshake. */
   readonly plaintextAfterTlsFailureMs: number;
 }
 

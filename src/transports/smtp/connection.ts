@@ -1,187 +1,43 @@
 /**
- * Opens SMTP connections, prepares them for MAIL (TCP, TLS, greeting, EHLO, STARTTLS, AUTH), and pools idle
- * connections.
- *
- * Guarantees: `openConnection` never rejects. Credentials are sent over a network in clear text only with `tls=never`.
- * Replies received before TLS are discarded (RFC 3207 section 4.2). On a failure, `openConnection` returns the deferred
- * outcome to record.
+ * Opens SMTP connections, prepares them for MAIL (TCP, TLS, greeting, EHLO, STARTTLS, AUTH), and pools idle ones.
+ * Credentials are sent over a network in clear text only with `tls=never`, and are in no transcript and no error.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { classify } from '../../classify/classify.ts';
 import type { MonotonicClock } from '../../clock.ts';
 import type { TransportSetting } from '../../config/settings.ts';
-import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
+import { createDeferral, type Outcome, type Reason, type Stage } from '../../model/outcome.ts';
 import { getTls } from '../../node-http.ts';
 import { findProvider } from '../../providers/providers.ts';
 import { Channel, type ConnectionLost, type SmtpLimits } from './channel.ts';
-import { buildAuthLogin, buildAuthPlain, buildHelloCommand, type ServerReply, toReply } from './protocol.ts';
-import { Transcript } from './transcript.ts';
+import {
+  buildAuthLogin,
+  buildAuthPlain,
+  buildHelloCommand,
+  type ServerReply,
+  Transcript,
+  toReply,
+} from './protocol.ts';
+
+export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
 /** The network functions, injected for tests. */
 export interface SmtpNetwork {
   readonly clock: MonotonicClock;
-  /** Creates a socket and starts to connect it. The default uses `node:net`. */
   readonly connect?: (host: string, port: number) => Socket;
-  /** Creates TLS over a connected socket. The default uses `node:tls`. */
   readonly connectTls?: (options: ConnectionOptions) => TLSSocket;
 }
 
-/** The parameters for opening one connection. */
 interface OpeningParts {
   readonly transcript: Transcript;
   /** If true, STARTTLS is not used even if the server offers it. */
   readonly plaintext: boolean;
   /** The deadline of the attempt on the monotonic clock. */
   readonly deadline: number;
-  /** Called immediately with the channel, so that the caller can close the channel before the connection is ready. */
+  /** Called at once, so that the caller can close the channel before the connection is ready. */
   readonly onChannel: (channel: Channel) => void;
 }
-
-/** Opens a connection and prepares it for MAIL. */
-export async function openConnection(
-  setting: SmtpSetting,
-  network: SmtpNetwork,
-  limits: SmtpLimits,
-  { transcript, plaintext, deadline, onChannel }: OpeningParts,
-): Promise<OpenResult> {
-  const peer = `${setting.host}:${setting.port}`;
-  const socket = (network.connect ?? createTcpSocket)(setting.host, setting.port);
-  const channel = new Channel(socket, peer, network.clock, transcript);
-  channel.beginWork(transcript, deadline);
-  onChannel(channel);
-
-  const connectFailure = await channel.waitUntilConnected(limits.connectMs);
-  if (connectFailure !== null) return toOpeningFailure(toLostOutcome('connect', connectFailure), false);
-  if (setting.tls === 'implicit') {
-    const loss = await startTls(channel, setting, network, limits);
-    if (loss !== null) return toOpeningFailure(toLostOutcome('connect', loss), true);
-  }
-  transcript.addRemark(describeConnection(channel, peer));
-
-  const greeting = await channel.readReply('the greeting', limits.greetingMs);
-  if (greeting.kind === 'lost') return toOpeningFailure(toLostOutcome('greeting', greeting), true);
-  if (greeting.code !== 220) return refuseOpening(channel, setting, 'greeting', greeting);
-
-  let helloResult = await sendHello(channel, setting, limits);
-  if (helloResult.kind === 'failed') return helloResult;
-
-  if (setting.tls === 'required' || (setting.tls === 'offered' && !plaintext)) {
-    if (helloResult.extensions.startTls) {
-      channel.sendCommand('STARTTLS');
-      const answer = await channel.readReply('the answer to STARTTLS', limits.commandMs);
-      if (answer.kind === 'lost') return toOpeningFailure(toLostOutcome('starttls', answer), true);
-      if (answer.code === 220) {
-        // Clear text after the 220 reply may come from an attacker (CVE-2011-0411).
-        if (channel.hasUnread) {
-          return failOpening(channel, 'starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
-        }
-        const loss = await startTls(channel, setting, network, limits);
-        if (loss !== null) {
-          const failure = toOpeningFailure(toLostOutcome('starttls', loss), true);
-          return { ...failure, tlsFailed: setting.tls === 'offered' };
-        }
-        transcript.addRemark(describeConnection(channel, peer));
-        helloResult = await sendHello(channel, setting, limits);
-        if (helloResult.kind === 'failed') return helloResult;
-      } else if (setting.tls === 'required') {
-        return refuseOpening(channel, setting, 'starttls', answer);
-      }
-    } else if (setting.tls === 'required') {
-      const text = `${peer} does not offer STARTTLS, which this transport requires; enable STARTTLS on the server, or remove ?tls=required`;
-      return failOpening(channel, 'starttls', 'configuration', text);
-    }
-  }
-
-  if (setting.auth !== null) {
-    const refusal = await authenticateClient(channel, setting, setting.auth, helloResult.extensions, limits);
-    if (refusal !== null) return refusal;
-  }
-  return {
-    kind: 'open',
-    connection: {
-      channel,
-      extensions: helloResult.extensions,
-      description: describeConnection(channel, peer),
-      messageCount: 0,
-      needsReset: false,
-    },
-  };
-}
-
-function createTcpSocket(host: string, port: number): Socket {
-  return connectTcp({ host, port });
-}
-
-function startTls(
-  channel: Channel,
-  setting: SmtpSetting,
-  network: SmtpNetwork,
-  limits: SmtpLimits,
-): Promise<ConnectionLost | null> {
-  return channel.startTls(
-    network.connectTls ?? getTls().connect,
-    {
-      host: setting.host,
-      // RFC 6066 section 3: the server name (SNI) must not be an IP address.
-      ...(isIP(setting.host) === 0 ? { servername: setting.host } : {}),
-      rejectUnauthorized: setting.tls !== 'offered' && setting.verifyCertificate,
-    },
-    limits.tlsMs,
-  );
-}
-
-function describeConnection(channel: Channel, peer: string): string {
-  return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.describeTls() ?? 'clear text'}`;
-}
-
-// Sends EHLO and reads the extensions that the server offers (RFC 5321 section 4.1.1.1). A server that does not support
-// EHLO receives HELO.
-
-const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: false, startTls: false, auth: [] };
-
-type HelloResult = { readonly kind: 'hello'; readonly extensions: Extensions } | OpeningFailure;
-
-/** Sends EHLO, or HELO if the server does not support EHLO. */
-async function sendHello(channel: Channel, setting: SmtpSetting, limits: SmtpLimits): Promise<HelloResult> {
-  const { name } = setting;
-  channel.sendCommand(buildHelloCommand('EHLO', name));
-  const answer = await channel.readReply('the answer to EHLO', limits.commandMs);
-  if (answer.kind === 'lost') return toOpeningFailure(toLostOutcome('ehlo', answer), true);
-  if (answer.code === 250) return { kind: 'hello', extensions: parseExtensions(answer) };
-  // RFC 5321 section 3.2: the replies 500 to 504 mean that the server does not support EHLO.
-  if (answer.code < 500 || answer.code > 504) return refuseOpening(channel, setting, 'ehlo', answer);
-  channel.sendCommand(buildHelloCommand('HELO', name));
-  const heloAnswer = await channel.readReply('the answer to HELO', limits.commandMs);
-  if (heloAnswer.kind === 'lost') return toOpeningFailure(toLostOutcome('ehlo', heloAnswer), true);
-  if (heloAnswer.code === 250) return { kind: 'hello', extensions: NO_EXTENSIONS };
-  return refuseOpening(channel, setting, 'ehlo', heloAnswer);
-}
-
-function parseExtensions(reply: ServerReply): Extensions {
-  const keywords = new Set<string>();
-  const auth = new Set<string>();
-  for (const line of reply.lines.slice(1)) {
-    const words = line.slice(4).trim().toUpperCase().split(' ');
-    const keyword = words[0] ?? '';
-    keywords.add(keyword);
-    // Servers that are older than RFC 2554 send `AUTH=LOGIN`.
-    if (keyword === 'AUTH' || keyword.startsWith('AUTH=')) {
-      if (keyword.length > 5) auth.add(keyword.slice(5));
-      for (const mechanism of words.slice(1)) if (mechanism !== '') auth.add(mechanism);
-    }
-  }
-  return {
-    pipelining: keywords.has('PIPELINING'),
-    size: keywords.has('SIZE'),
-    smtputf8: keywords.has('SMTPUTF8'),
-    startTls: keywords.has('STARTTLS'),
-    auth: [...auth],
-  };
-}
-
-// The result of opening a connection: a connection ready for MAIL, or the deferred outcome to record. A failure before
-// the first MAIL does not depend on the message, so it never bounces a message.
 
 /** The extensions in the reply to EHLO (RFC 5321 section 4.1.1.1). */
 interface Extensions {
@@ -197,14 +53,15 @@ interface Extensions {
 export interface Connection {
   readonly channel: Channel;
   readonly extensions: Extensions;
-  /** A description such as `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
+  /** Such as `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
   readonly description: string;
-  /** The number of mail transactions that were started on this connection. */
+  /** The mail transactions that were started on this connection. */
   messageCount: number;
   /** True if a transaction is still open on the server. Before the next MAIL, the client must send RSET. */
   needsReset: boolean;
 }
 
+/** A failure before the first MAIL does not depend on the message, so it never bounces a message. */
 interface OpeningFailure {
   readonly kind: 'failed';
   readonly outcome: Outcome;
@@ -216,99 +73,191 @@ interface OpeningFailure {
 
 export type OpenResult = { readonly kind: 'open'; readonly connection: Connection } | OpeningFailure;
 
-/** Returns the outcome of a connection that was lost at `stage`, before a message was sent completely. */
-export function toLostOutcome(stage: Stage, lost: ConnectionLost): Outcome {
-  const reason: Reason =
-    lost.cause === 'certificate' ? 'configuration' : lost.cause === 'protocol' ? 'unknown' : 'connection';
-  return createDeferredOutcome({ stage, code: null, enhanced: null, text: lost.text }, reason);
-}
-
-function createDeferredOutcome(reply: Reply, reason: Reason): Outcome {
-  return { kind: 'deferred', reply, reason, scope: 'transport' };
-}
-
-function toOpeningFailure(outcome: Outcome, wasConnected: boolean): OpeningFailure {
-  return { kind: 'failed', outcome, wasConnected, tlsFailed: false };
-}
-
-/** Closes the connection because of a fault that the client detected. */
-function failOpening(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailure {
-  channel.destroy();
-  return toOpeningFailure(createDeferredOutcome({ stage, code: null, enhanced: null, text }, reason), true);
-}
-
-/**
- * Closes the connection because of the server's reply. The reply does not concern a message, so the outcome is always
- * deferred.
- */
-function refuseOpening(channel: Channel, setting: SmtpSetting, stage: Stage, answer: ServerReply): OpeningFailure {
-  channel.destroy();
-  const reply = toReply(stage, answer);
-  const outcome = classify(reply, findProvider(setting.provider)?.relay?.replies);
-  return toOpeningFailure(outcome.kind === 'deferred' ? outcome : createDeferredOutcome(reply, 'unknown'), true);
-}
-
-// Authenticates the client (RFC 4954). Guarantees: credentials are sent over a network in clear text only with
-// `tls=never`. No transcript and no error contains credentials.
-
-export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
-
-/**
- * Authenticates with AUTH PLAIN. Uses LOGIN if the server does not offer PLAIN, or answers PLAIN with 504 (RFC 4954
- * section 4: mechanism not supported). Returns null on success.
- */
-async function authenticateClient(
-  channel: Channel,
+/** Opens a connection and prepares it for MAIL. Never rejects. */
+export async function openConnection(
   setting: SmtpSetting,
-  auth: { readonly user: string; readonly pass: string },
-  extensions: Extensions,
+  network: SmtpNetwork,
   limits: SmtpLimits,
-): Promise<OpeningFailure | null> {
+  { transcript, plaintext, deadline, onChannel }: OpeningParts,
+): Promise<OpenResult> {
   const peer = `${setting.host}:${setting.port}`;
-  if (!channel.isSecure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress)) {
-    const text = `the credentials for ${peer} are not sent in clear text; enable STARTTLS on the server, or set ?tls=never to send them anyway`;
-    return failOpening(channel, 'auth', 'configuration', text);
+  const socket = (network.connect ?? createTcpSocket)(setting.host, setting.port);
+  const channel = new Channel(socket, peer, network.clock, transcript);
+  channel.beginWork(transcript, deadline);
+  onChannel(channel);
+
+  const connectFailure = await channel.waitUntilConnected(limits.connectMs);
+  if (connectFailure !== null) return { ...lose('connect', connectFailure), wasConnected: false };
+  if (setting.tls === 'implicit') {
+    const loss = await startTls();
+    if (loss !== null) return lose('connect', loss);
   }
-  const [offersPlain, offersLogin] = [extensions.auth.includes('PLAIN'), extensions.auth.includes('LOGIN')];
-  if (!offersPlain && !offersLogin) {
-    const offeredText = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;
-    const text = `${peer} offers ${offeredText}, but user and password need AUTH PLAIN or LOGIN; remove them from the transport URL, or use the submission port of the server`;
-    return failOpening(channel, 'auth', 'configuration', text);
-  }
-  const readAnswer = () => channel.readReply('the reply to AUTH', limits.commandMs);
-  let answer: ServerReply | ConnectionLost | null = null;
-  if (offersPlain) {
-    channel.sendCommand(buildAuthPlain(auth.user, auth.pass), 'AUTH PLAIN ***');
-    answer = await readAnswer();
-  }
-  if (answer === null || (offersLogin && answer.kind === 'reply' && answer.code === 504)) {
-    channel.sendCommand('AUTH LOGIN');
-    answer = await readAnswer();
-    for (const secret of buildAuthLogin(auth.user, auth.pass)) {
-      if (answer.kind === 'lost' || answer.code !== 334) break;
-      channel.sendCommand(secret, '***');
-      answer = await readAnswer();
+  transcript.addRemark(describeConnection());
+
+  const greeting = await channel.readReply('the greeting', limits.greetingMs);
+  if (greeting.kind === 'lost') return lose('greeting', greeting);
+  if (greeting.code !== 220) return refuse('greeting', greeting);
+
+  let extensions = await sendHello();
+  if ('kind' in extensions) return extensions;
+
+  if (setting.tls === 'required' || (setting.tls === 'offered' && !plaintext)) {
+    if (extensions.startTls) {
+      channel.sendCommand('STARTTLS');
+      const answer = await channel.readReply('the answer to STARTTLS', limits.commandMs);
+      if (answer.kind === 'lost') return lose('starttls', answer);
+      if (answer.code === 220) {
+        // Clear text after the 220 reply may come from an attacker (CVE-2011-0411).
+        if (channel.hasUnread)
+          return fail('starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
+        const loss = await startTls();
+        if (loss !== null) return { ...lose('starttls', loss), tlsFailed: setting.tls === 'offered' };
+        transcript.addRemark(describeConnection());
+        extensions = await sendHello();
+        if ('kind' in extensions) return extensions;
+      } else if (setting.tls === 'required') {
+        return refuse('starttls', answer);
+      }
+    } else if (setting.tls === 'required') {
+      const text = `${peer} does not offer STARTTLS, which this transport requires; enable STARTTLS on the server, or remove ?tls=required`;
+      return fail('starttls', 'configuration', text);
     }
   }
-  if (answer.kind === 'lost') return toOpeningFailure(toLostOutcome('auth', answer), true);
-  return answer.code === 235 ? null : refuseOpening(channel, setting, 'auth', answer);
+
+  const refusal = setting.auth === null ? null : await authenticate(setting.auth, extensions.auth);
+  if (refusal !== null) return refusal;
+  const description = describeConnection();
+  return { kind: 'open', connection: { channel, extensions, description, messageCount: 0, needsReset: false } };
+
+  function startTls(): Promise<ConnectionLost | null> {
+    return channel.startTls(
+      network.connectTls ?? getTls().connect,
+      {
+        host: setting.host,
+        // RFC 6066 section 3: the server name (SNI) must not be an IP address.
+        ...(isIP(setting.host) === 0 ? { servername: setting.host } : {}),
+        rejectUnauthorized: setting.tls !== 'offered' && setting.verifyCertificate,
+      },
+      limits.tlsMs,
+    );
+  }
+
+  async function sendHello(): Promise<Extensions | OpeningFailure> {
+    channel.sendCommand(buildHelloCommand('EHLO', setting.name));
+    const answer = await channel.readReply('the answer to EHLO', limits.commandMs);
+    if (answer.kind === 'lost') return lose('ehlo', answer);
+    if (answer.code === 250) return parseExtensions(answer);
+    // RFC 5321 section 3.2: the replies 500 to 504 mean that the server does not support EHLO.
+    if (answer.code < 500 || answer.code > 504) return refuse('ehlo', answer);
+    channel.sendCommand(buildHelloCommand('HELO', setting.name));
+    const heloAnswer = await channel.readReply('the answer to HELO', limits.commandMs);
+    if (heloAnswer.kind === 'lost') return lose('ehlo', heloAnswer);
+    return heloAnswer.code === 250 ? NO_EXTENSIONS : refuse('ehlo', heloAnswer);
+  }
+
+  /** Uses LOGIN without an offer of PLAIN, or after its reply 504 (RFC 4954 section 4). Returns null on success. */
+  async function authenticate(
+    { user, pass }: { readonly user: string; readonly pass: string },
+    mechanisms: readonly string[],
+  ): Promise<OpeningFailure | null> {
+    if (!channel.isSecure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress)) {
+      const text = `the credentials for ${peer} are not sent in clear text; enable STARTTLS on the server, or set ?tls=never to send them anyway`;
+      return fail('auth', 'configuration', text);
+    }
+    const [offersPlain, offersLogin] = [mechanisms.includes('PLAIN'), mechanisms.includes('LOGIN')];
+    if (!offersPlain && !offersLogin) {
+      const offeredText = mechanisms.length === 0 ? 'no AUTH at all' : `only ${mechanisms.join(', ')}`;
+      const text = `${peer} offers ${offeredText}, but user and password need AUTH PLAIN or LOGIN; remove them from the transport URL, or use the submission port of the server`;
+      return fail('auth', 'configuration', text);
+    }
+    const readAnswer = () => channel.readReply('the reply to AUTH', limits.commandMs);
+    let answer: ServerReply | ConnectionLost | null = null;
+    if (offersPlain) {
+      channel.sendCommand(buildAuthPlain(user, pass), 'AUTH PLAIN ***');
+      answer = await readAnswer();
+    }
+    if (answer === null || (offersLogin && answer.kind === 'reply' && answer.code === 504)) {
+      channel.sendCommand('AUTH LOGIN');
+      answer = await readAnswer();
+      for (const secret of buildAuthLogin(user, pass)) {
+        if (answer.kind === 'lost' || answer.code !== 334) break;
+        channel.sendCommand(secret, '***');
+        answer = await readAnswer();
+      }
+    }
+    if (answer.kind === 'lost') return lose('auth', answer);
+    return answer.code === 235 ? null : refuse('auth', answer);
+  }
+
+  function describeConnection(): string {
+    return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.describeTls() ?? 'clear text'}`;
+  }
+
+  /** Closes the connection because of a fault that the client detected. */
+  function fail(stage: Stage, reason: Reason, text: string): OpeningFailure {
+    channel.destroy();
+    return toFailure(createDeferral(stage, text, reason, 'transport'));
+  }
+
+  /** Closes the connection because of the server's reply, which concerns no message. */
+  function refuse(stage: Stage, answer: ServerReply): OpeningFailure {
+    channel.destroy();
+    const reply = toReply(stage, answer);
+    const outcome = classify(reply, findProvider(setting.provider)?.relay?.replies);
+    return toFailure(
+      outcome.kind === 'deferred' ? outcome : { kind: 'deferred', reply, reason: 'unknown', scope: 'transport' },
+    );
+  }
 }
 
-/** Returns true for a loopback address, including an IPv4-mapped one. */
+function createTcpSocket(host: string, port: number): Socket {
+  return connectTcp({ host, port });
+}
+
+function lose(stage: Stage, lost: ConnectionLost): OpeningFailure {
+  return toFailure(toLostOutcome(stage, lost));
+}
+
+function toFailure(outcome: Outcome): OpeningFailure {
+  return { kind: 'failed', outcome, wasConnected: true, tlsFailed: false };
+}
+
+/** Returns the outcome of a connection that was lost before a message was sent completely. */
+export function toLostOutcome(stage: Stage, { cause, text }: ConnectionLost): Outcome {
+  const reason = cause === 'certificate' ? 'configuration' : cause === 'protocol' ? 'unknown' : 'connection';
+  return createDeferral(stage, text, reason, 'transport');
+}
+
+const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: false, startTls: false, auth: [] };
+
+function parseExtensions(reply: ServerReply): Extensions {
+  const keywords = new Set<string>();
+  const auth = new Set<string>();
+  for (const line of reply.lines.slice(1)) {
+    const [keyword = '', ...words] = line.slice(4).trim().toUpperCase().split(' ');
+    keywords.add(keyword);
+    // Servers that are older than RFC 2554 send `AUTH=LOGIN`.
+    if (keyword === 'AUTH' || keyword.startsWith('AUTH='))
+      for (const mechanism of [keyword.slice(5), ...words]) if (mechanism !== '') auth.add(mechanism);
+  }
+  return {
+    pipelining: keywords.has('PIPELINING'),
+    size: keywords.has('SIZE'),
+    smtputf8: keywords.has('SMTPUTF8'),
+    startTls: keywords.has('STARTTLS'),
+    auth: [...auth],
+  };
+}
+
+/** Also true for an IPv4-mapped address. */
 export function isLoopback(address: string | null): boolean {
   return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
 }
 
-// Manages a pool of up to `size` connections. The pool does not handle messages. A caller acquires an idle connection,
-// or the permission to open a connection, and releases the connection later.
-//
-// Guarantees: at most `size` connections exist at the same time, including connections that are being closed. The most
-// recently used connection is reused first, so surplus connections reach their idle timeout. Waiting callers are served
-// in order.
-
 /**
- * A connection, the permission to open a connection (the caller then calls `onOpened` or `onFreed`), or `closed` if the
- * pool is closed.
+ * At most `size` connections exist, including those that are being closed. The most recently used one is reused first,
+ * so that surplus ones reach their idle timeout. After `open`, the caller opens a connection and calls `onOpened` or
+ * `onFreed`.
  */
 type AcquireResult = Connection | 'open' | 'closed';
 
@@ -329,10 +278,7 @@ export class ConnectionPool {
     this.#clock = clock;
   }
 
-  /**
-   * Acquires a connection or a permission. With `requireNew` the pool never returns an idle connection: a full pool
-   * closes its oldest idle connection to free a slot.
-   */
+  /** With `requireNew` the pool returns no idle connection: a full pool closes its oldest one to free a slot. */
   acquire(requireNew: boolean): AcquireResult | Promise<AcquireResult> {
     if (this.#closed) return 'closed';
     if (!requireNew) {
@@ -343,7 +289,7 @@ export class ConnectionPool {
       }
     } else if (this.#count >= this.#size) {
       const oldestConnection = this.#idleConnections[0];
-      // The closed connection frees its slot immediately, through the callback that `release` passes to `idle`.
+      // Frees its slot at once, through the callback of `idle`.
       if (oldestConnection !== undefined) oldestConnection.channel.destroy();
     }
     if (this.#count < this.#size) {
@@ -355,12 +301,11 @@ export class ConnectionPool {
     });
   }
 
-  /** Records that the caller has opened a connection with its permission. */
   onOpened(connection: Connection): void {
     this.#busy.add(connection);
   }
 
-  /** Frees the slot of a connection that is closed or was not opened. */
+  /** The connection is closed or was not opened. */
   onFreed(): void {
     this.#count -= 1;
     if (this.#closed) {
@@ -374,7 +319,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Returns a connection to the pool. The connection may already be closed. */
+  /** The connection may already be closed. */
   release(connection: Connection): void {
     this.#busy.delete(connection);
     if (!connection.channel.isAlive) {
@@ -400,10 +345,7 @@ export class ConnectionPool {
     });
   }
 
-  /**
-   * Sends QUIT on idle connections immediately, and on busy connections when they are released. Closes the connections
-   * that are still open after `timeoutMs`.
-   */
+  /** Sends QUIT on idle connections now, and on busy ones when they are released. Closes the rest after `timeoutMs`. */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true;
     for (const waiter of this.#waiters.splice(0)) waiter('closed');

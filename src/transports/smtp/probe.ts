@@ -1,13 +1,12 @@
 /**
- * Tests a relay with a session that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT. The connection is
- * opened by the same code as for messages. The probe never rejects. The result contains no credentials.
+ * Tests a relay with a session that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT. It is opened by the
+ * same code as for messages. Never rejects; the result contains no credentials.
  */
 import type { MonotonicClock } from '../../clock.ts';
 import { SMTP_LIMITS, type SmtpLimits } from './channel.ts';
 import { isLoopback, openConnection, type SmtpSetting } from './connection.ts';
-import { Transcript } from './transcript.ts';
+import { Transcript } from './protocol.ts';
 
-/** The result of a session without a message. */
 export type RelaySession =
   | {
       readonly kind: 'ready';
@@ -15,30 +14,24 @@ export type RelaySession =
       readonly description: string;
       readonly secure: boolean;
       readonly loopback: boolean;
-      /** True if the relay offered TLS, the handshake failed, and this session uses clear text instead. */
+      /** True if the TLS handshake failed and this session uses clear text. */
       readonly fellBackToClearText: boolean;
     }
   | {
       readonly kind: 'failed';
       readonly stage: string;
-      /** The reply code (RFC 5321 section 4.2), or null if there was no reply. */
+      /** RFC 5321 section 4.2. */
       readonly code: number | null;
       readonly text: string;
     };
 
 export interface RelayProbe {
   readonly session: RelaySession;
-  /**
-   * The first line that the server sent and the time of its arrival (ms since the epoch, by this machine's clock), or
-   * null if the server sent no line.
-   */
+  /** The first line of the server and its arrival (ms since the epoch, by this machine's clock). */
   readonly greeting: { readonly text: string; readonly at: number } | null;
 }
 
-/**
- * The time limits of a probe, which are short because an operator waits for the result. The limit of the greeting is
- * longer, because some servers delay the greeting by several seconds on purpose.
- */
+/** Short, because an operator waits; the greeting has longer, because some servers delay it on purpose. */
 const PROBE_LIMITS: SmtpLimits = {
   ...SMTP_LIMITS,
   connectMs: 8_000,
@@ -47,11 +40,10 @@ const PROBE_LIMITS: SmtpLimits = {
   commandMs: 10_000,
 };
 
-/** Tests the relay. The test takes at most `timeoutMs`. */
 export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
   const deadline = clock.monotonic() + timeoutMs;
   const firstResult = await runSession(setting, clock, deadline, false);
-  // Like the transport, the probe falls back to clear text if opportunistic TLS fails.
+  // As the transport does.
   if (!firstResult.tlsFailed || setting.auth !== null) return firstResult.probe;
   const secondResult = await runSession(setting, clock, deadline, true);
   const { session } = secondResult.probe;
@@ -103,7 +95,6 @@ async function runSession(
   return { probe: toProbe(readySession), tlsFailed: false };
 }
 
-/** Records the first line that the server sends and the time of its arrival. */
 class GreetingTranscript extends Transcript {
   readonly #clock: MonotonicClock;
   greeting: { readonly text: string; readonly at: number } | null = null;

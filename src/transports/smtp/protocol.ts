@@ -1,45 +1,32 @@
 /**
- * Writes SMTP command lines and parses replies. The functions are pure.
- *
- * Every command line with a variable part is built in this file. Each function that builds such a line throws if a text
- * cannot be part of the line (CR, LF, NUL, another control character, 8-bit text without SMTPUTF8, too many octets).
- * Without this check, the text after a line break in an address, a name or a credential would be a further command.
+ * Writes SMTP command lines and parses replies. Every line with a variable part is built here, and throws for a text
+ * that cannot be part of it: after a line break in an address, a name or a credential, the rest would be a further
+ * command.
  */
+import type { MonotonicClock } from '../../clock.ts';
 import type { Reply, Stage } from '../../model/outcome.ts';
 
-/**
- * The maximum length of a MAIL command: the limit of RFC 5321 section 4.5.3.1.4, plus SIZE (RFC 1870, 26 octets) and
- * SMTPUTF8 (RFC 6531, 10 octets).
- */
+/** RFC 5321 section 4.5.3.1.4, plus SIZE (RFC 1870, 26 octets) and SMTPUTF8 (RFC 6531, 10 octets). */
 const MAX_COMMAND_OCTETS = 512 + 26 + 10;
-/** The maximum length of an address with its angle brackets (RFC 5321 section 4.5.3.1.3). */
+/** With angle brackets (RFC 5321 section 4.5.3.1.3). */
 const MAX_PATH_OCTETS = 256;
-/** The maximum length of an AUTH command (RFC 4954 section 4). */
+/** RFC 4954 section 4. */
 const MAX_AUTH_OCTETS = 12_288;
-/** The maximum length of a host name (RFC 5321 section 4.5.3.1.2). */
+/** RFC 5321 section 4.5.3.1.2. */
 const MAX_NAME_OCTETS = 255;
 
-/**
- * The error for a text that cannot be part of an SMTP command line. The error message names the part of the command,
- * never its content.
- */
+/** The message names the part of the command, never its content. */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/**
- * The MAIL and RCPT lines of one mail transaction, without line ends and without the parameters that depend on the
- * server.
- */
+/** Without line ends and without the parameters that depend on the server. */
 export interface EnvelopeLines {
   readonly mail: string;
   readonly rcpt: string;
 }
 
-/**
- * Returns `MAIL FROM:<…>` and `RCPT TO:<…>` for two addr-specs without angle brackets. An empty `from` becomes the null
- * path.
- */
+/** For addr-specs without angle brackets. An empty `from` becomes the null path. */
 export function buildEnvelopeLines(from: string, to: string, smtputf8: boolean): EnvelopeLines {
   if (to === '') throw new CommandError('the envelope recipient is empty');
   return {
@@ -64,28 +51,27 @@ function buildPathCommand(verb: string, part: string, address: string, smtputf8:
   return `${verb}${address}>`;
 }
 
-/** Returns `MAIL FROM:<…>` with its parameters. */
 export function buildMailCommand(line: string, size: number | null, smtputf8: boolean): string {
   const command = `${line}${size === null ? '' : ` SIZE=${size}`}${smtputf8 ? ' SMTPUTF8' : ''}`;
   if (command.length + 2 > MAX_COMMAND_OCTETS) throw new CommandError('the MAIL command is too long');
   return command;
 }
 
-/** Returns `EHLO name` or `HELO name`. Throws if `name` is not a single printable word. */
+/** Throws if `name` is not a single printable word. */
 export function buildHelloCommand(verb: 'EHLO' | 'HELO', name: string): string {
   checkText('the EHLO name', name, false, MAX_NAME_OCTETS);
   if (name === '' || name.includes(' ')) throw new CommandError('the EHLO name must be one word without spaces');
   return `${verb} ${name}`;
 }
 
-/** Returns `AUTH PLAIN` with its initial response (RFC 4616, RFC 4954 section 4). */
+/** With its initial response (RFC 4616, RFC 4954 section 4). */
 export function buildAuthPlain(user: string, pass: string): string {
   const command = `AUTH PLAIN ${Buffer.from(`\0${requireCredential('user', user)}\0${requireCredential('password', pass)}`).toString('base64')}`;
   if (command.length + 2 > MAX_AUTH_OCTETS) throw new CommandError('the credentials are too long');
   return command;
 }
 
-/** Returns the two lines that answer the challenges of `AUTH LOGIN`. */
+/** The answers to the challenges of `AUTH LOGIN`. */
 export function buildAuthLogin(user: string, pass: string): readonly [string, string] {
   const answers = [requireCredential('user', user), requireCredential('password', pass)].map((part) =>
     Buffer.from(part).toString('base64'),
@@ -114,26 +100,22 @@ function checkText(textName: string, text: string, eightBit: boolean, maxOctets:
   if (octets > maxOctets) throw new CommandError(`${textName} is longer than ${maxOctets} octets`);
 }
 
-// Parses the bytes of a server into SMTP replies. The bytes may be split into chunks at any position.
-//
 // The parser accepts what servers send although RFC 5321 section 4.2.1 forbids it, because an error after the final dot
 // makes the outcome unknown, and the message is sent again: lines whose codes differ within one class, lines without a
-// code, blank lines, bare LF. On an error `push` returns the error as one line of text, and the connection is then
-// unusable. The time is linear in the number of bytes.
+// code, blank lines, bare LF.
 
 /** A line is cut at this length (RFC 5321 section 4.5.3.1.5 allows 512 octets). */
 const MAX_LINE_OCTETS = 2_048;
-/** The maximum length of the lines of a reply, after they are cut. */
+/** After its lines are cut. */
 const MAX_REPLY_OCTETS = 16_384;
-/** The maximum number of octets that the server sends for one reply. */
+/** As sent by the server for one reply. */
 const MAX_RECEIVED_OCTETS = 65_536;
 const MAX_TEXT_LENGTH = 1_000;
 const LF = 10;
 const CR = 13;
 
 /**
- * One complete reply. `code` is the code of its last line. The `lines` include the code, but not the line ends. A line
- * that the server sent without a code begins with four spaces.
+ * `code` is that of the last line. `lines` include the code; a line that was sent without one begins with four spaces.
  */
 export interface ServerReply {
   readonly kind: 'reply';
@@ -141,7 +123,6 @@ export interface ServerReply {
   readonly lines: readonly string[];
 }
 
-/** Parses the replies of one connection. Calls `onReply` for each complete reply, in order. */
 export class ReplyParser {
   readonly #onReply: (reply: ServerReply) => void;
   #buffer: Buffer | null = null;
@@ -149,21 +130,20 @@ export class ReplyParser {
   #lines: string[] = [];
   #size = 0;
   #receivedOctets = 0;
-  /** The class (first digit) of the codes of the unfinished reply, or null. */
+  /** The first digit of the codes of the unfinished reply. */
   #class: number | null = null;
-  /** True after the first reply. The first line of a connection needs a code, so that another protocol is an error. */
+  /** The first line of a connection needs a code, so that another protocol is an error. */
   #hasReply = false;
 
   constructor(onReply: (reply: ServerReply) => void) {
     this.#onReply = onReply;
   }
 
-  /** True if a part of a reply was received and the rest is missing. */
   get unfinished(): boolean {
     return this.#bufferedLength > 0 || this.#lines.length > 0;
   }
 
-  /** Parses the next bytes. Returns null, or the error as one line. */
+  /** Returns null, or the error as one line, after which the connection is unusable. */
   push(chunk: Buffer): string | null {
     let start = 0;
     while (start < chunk.length) {
@@ -229,10 +209,7 @@ export class ReplyParser {
   }
 }
 
-/**
- * Converts a server reply to the reply of an outcome: the enhanced code (RFC 2034) is separate, and the text is one
- * line without control characters.
- */
+/** The enhanced code (RFC 2034) is separate, and the text is one line without control characters. */
 export function toReply(stage: Stage, reply: ServerReply): Reply {
   let enhanced: string | null = null;
   let text = '';
@@ -244,8 +221,7 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
       const codeStart = line.charAt(4) === '#' ? 5 : 4;
       const enhancedCode = line.slice(codeStart, 4 + length);
       enhanced ??= enhancedCode;
-      // Servers repeat the enhanced code on each line. A code that differs from the first code remains part of the
-      // text.
+      // Servers repeat the enhanced code on each line. A different code remains part of the text.
       if (enhancedCode === enhanced) textStart = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
     }
     const part = line.slice(textStart).trim();
@@ -254,14 +230,12 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
   return { stage, code: reply.code, enhanced, text: sanitizeLine(text, MAX_TEXT_LENGTH) };
 }
 
-/** Converts a single reply line, such as `550 5.1.1 No such user`, to the reply of an outcome. */
+/** Converts a line such as `550 5.1.1 No such user`. */
 export function parseReplyLine(stage: Stage, line: string): Reply {
   return toReply(stage, { kind: 'reply', code: parseCode(line), lines: [line] });
 }
 
-/**
- * Returns untrusted text as one line: control characters become spaces, and the text is truncated to `max` characters.
- */
+/** Control characters become spaces, and the text is truncated. */
 export function sanitizeLine(text: string, max: number): string {
   const shortText = text.length > max ? text.slice(0, max) : text;
   for (let i = 0; i < shortText.length; i += 1) {
@@ -276,7 +250,7 @@ function replaceControls(text: string): string {
   return resultText;
 }
 
-/** Returns true for a C0 or C1 control character, DEL, and the two Unicode line separators. */
+/** C0, C1, DEL, and the two Unicode line separators. */
 function isControl(codeUnit: number): boolean {
   return codeUnit < 32 || (codeUnit >= 127 && codeUnit < 160) || codeUnit === 0x2028 || codeUnit === 0x2029;
 }
@@ -294,10 +268,7 @@ function parseCode(line: string): number {
   return areDigits ? hundredsDigit * 100 + tensDigit * 10 + onesDigit : -1;
 }
 
-/**
- * Returns the length of the enhanced status code (RFC 3463 section 2) that begins at position `at`, including a `#`
- * before the code. Returns 0 if there is no code.
- */
+/** RFC 3463 section 2, including a `#` before the code. Returns 0 if there is no code. */
 function measureEnhancedCode(line: string, at: number): number {
   let i = line.charAt(at) === '#' ? at + 1 : at;
   const classDigit = line.charAt(i);
@@ -312,4 +283,43 @@ function measureEnhancedCode(line: string, at: number): number {
   }
   const followingCharacter = line.charAt(i);
   return followingCharacter === '' || followingCharacter === ' ' || followingCharacter === ':' ? i - at : 0;
+}
+
+const MAX_TRANSCRIPT_LINES = 100;
+const MAX_TRANSCRIPT_LINE_LENGTH = 500;
+
+/** The transcript of one attempt, without credentials and message content. Each line begins with `C: `, `S: ` or `* `. */
+export class Transcript {
+  readonly lines: string[] = [];
+  /** The time of each line, in whole milliseconds after the creation of the transcript. */
+  readonly offsetsMs: number[] = [];
+  readonly #clock: Pick<MonotonicClock, 'monotonic'>;
+  readonly #startedMs: number;
+
+  constructor(clock: Pick<MonotonicClock, 'monotonic'>) {
+    this.#clock = clock;
+    this.#startedMs = clock.monotonic();
+  }
+
+  addClientLine(line: string): void {
+    this.#add('C: ', line);
+  }
+
+  addServerLine(line: string): void {
+    this.#add('S: ', line);
+  }
+
+  addRemark(line: string): void {
+    this.#add('* ', line);
+  }
+
+  #add(prefix: string, line: string): void {
+    if (this.lines.length > MAX_TRANSCRIPT_LINES) return;
+    this.lines.push(
+      this.lines.length === MAX_TRANSCRIPT_LINES
+        ? '* (truncated)'
+        : prefix + sanitizeLine(line, MAX_TRANSCRIPT_LINE_LENGTH),
+    );
+    this.offsetsMs.push(Math.round(this.#clock.monotonic() - this.#startedMs));
+  }
 }

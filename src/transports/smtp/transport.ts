@@ -1,22 +1,14 @@
 /**
- * Implements the transports `smtp:` and `smtps:`, which send messages to one relay over pooled connections.
- *
- * Guarantees: an attempt never rejects, and calls `beforeCompletion` at most once, immediately before the final dot. If
- * the server closes a reused connection, or refuses to go on with it, the same attempt uses a new connection.
+ * The transports `smtp:` and `smtps:`, which send messages to one relay over pooled connections. If the server closes a
+ * reused connection, or refuses to go on with it, the same attempt uses a new one.
  */
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
 import type { FailureRule } from '../../model/failure-rule.ts';
-import type { Attempt, Outcome, Reply, Stage } from '../../model/outcome.ts';
+import { type Attempt, createDeferral, createLocalReply, type Outcome, type Stage } from '../../model/outcome.ts';
 import { findProvider } from '../../providers/providers.ts';
-import type { OutgoingMessage, Transport } from '../transport.ts';
-import {
-  type Channel,
-  type ConnectionLost,
-  type ReplyOrConnectionLost,
-  SMTP_LIMITS,
-  type SmtpLimits,
-} from './channel.ts';
+import type { BeforeCompletion, OutgoingMessage, Transport } from '../transport.ts';
+import { type Channel, type ConnectionLost, SMTP_LIMITS, type SmtpLimits } from './channel.ts';
 import {
   type Connection,
   ConnectionPool,
@@ -35,16 +27,16 @@ import {
   CommandError,
   type EnvelopeLines,
   type ServerReply,
+  Transcript,
   toReply,
 } from './protocol.ts';
-import { Transcript } from './transcript.ts';
 
-/** `limits` replaces individual values of `SMTP_LIMITS`. */
 export interface SmtpParts extends SmtpNetwork {
+  /** Replaces values of `SMTP_LIMITS`. */
   readonly limits?: Partial<SmtpLimits>;
 }
 
-/** Creates the transport. Throws a `CommandError` if the EHLO name or the credentials cannot be sent as SMTP lines. */
+/** Throws a `CommandError` if the EHLO name or the credentials cannot be sent as SMTP lines. */
 export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Transport {
   buildHelloCommand('EHLO', setting.name);
   if (setting.auth !== null) {
@@ -52,45 +44,42 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
     buildAuthLogin(setting.auth.user, setting.auth.pass);
   }
   const relay = findProvider(setting.provider)?.relay ?? null;
-  const { messagesPerConnection } = relay ?? SMTP_LIMITS;
-  const limits: SmtpLimits = {
-    ...SMTP_LIMITS,
-    messagesPerConnection: messagesPerConnection ?? SMTP_LIMITS.messagesPerConnection,
-    ...parts.limits,
-  };
+  const messagesPerConnection = relay?.messagesPerConnection ?? SMTP_LIMITS.messagesPerConnection;
+  const limits: SmtpLimits = { ...SMTP_LIMITS, messagesPerConnection, ...parts.limits };
   const relayRules = relay?.replies ?? [];
   const { clock } = parts;
   const pool = new ConnectionPool(setting.connections, limits, clock);
   const remote = isIP(setting.host) === 6 ? `[${setting.host}]:${setting.port}` : `${setting.host}:${setting.port}`;
-  const addReference = createReferenceReader(setting.provider);
   const openingChannels = new Set<Channel>();
   let plaintextUntil = 0;
   let isClosing = false;
 
-  async function openConnectionOnce(transcript: Transcript, deadline: number, plaintext: boolean): Promise<OpenResult> {
+  async function openOnce(transcript: Transcript, deadline: number, plaintext: boolean): Promise<OpenResult> {
     let channel: Channel | null = null;
     const onChannel = (newChannel: Channel): void => {
       channel = newChannel;
       openingChannels.add(newChannel);
     };
-    const openResult = await openConnection(setting, parts, limits, {
-      transcript,
-      plaintext,
-      deadline,
-      onChannel,
-    });
+    const openResult = await openConnection(setting, parts, limits, { transcript, plaintext, deadline, onChannel });
     if (channel !== null) openingChannels.delete(channel);
     return openResult;
   }
 
   async function open(transcript: Transcript, deadline: number): Promise<OpenResult> {
-    const openResult = await openConnectionOnce(transcript, deadline, clock.monotonic() < plaintextUntil);
+    const openResult = await openOnce(transcript, deadline, clock.monotonic() < plaintextUntil);
     if (openResult.kind === 'open' || !openResult.tlsFailed || setting.auth !== null || isClosing) return openResult;
-    // RFC 7435: a failure of opportunistic encryption does not prevent delivery. With credentials there is no fallback
-    // to clear text.
+    // RFC 7435: a failure of opportunistic encryption does not prevent delivery. Credentials are not sent in clear text.
     plaintextUntil = clock.monotonic() + limits.plaintextAfterTlsFailureMs;
     transcript.addRemark('TLS failed; the attempt is repeated in clear text');
-    return openConnectionOnce(transcript, deadline, true);
+    return openOnce(transcript, deadline, true);
+  }
+
+  /** Adds the provider's id of the message, by which its events identify the message. */
+  function addReference(outcome: Outcome): Outcome {
+    const reference = outcome.kind === 'delivered' ? (relay?.findReference?.(outcome.reply.text) ?? null) : null;
+    return outcome.kind !== 'delivered' || reference === null
+      ? outcome
+      : { ...outcome, reference: `${setting.provider}:${reference}` };
   }
 
   return {
@@ -102,19 +91,19 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
       for (const channel of openingChannels) channel.destroy('the service is stopping');
     },
 
-    async attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
+    async attempt(message: OutgoingMessage, beforeCompletion: BeforeCompletion): Promise<Attempt> {
       const startedAt = clock.now();
       const startedMonotonic = clock.monotonic();
       const deadline = startedMonotonic + limits.attemptMs;
       const transcript = new Transcript(clock);
       let wasConnected = false;
-      let markPromise: Promise<void> | null = null;
-      const markOnce =
+      let mark: Promise<void> | null = null;
+      const markOnce: BeforeCompletion =
         beforeCompletion === null
           ? null
           : () => {
-              markPromise ??= beforeCompletion();
-              return markPromise;
+              mark ??= beforeCompletion();
+              return mark;
             };
       const finish = (outcome: Outcome): Attempt => ({
         outcome,
@@ -127,22 +116,20 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
 
       try {
         const { from, to, smtputf8 } = message.envelope;
-        const envelopeLines = buildEnvelopeLines(from, to, smtputf8);
+        const lines = buildEnvelopeLines(from, to, smtputf8);
         for (let requireNew = false; ; requireNew = true) {
-          const acquireResult = pool.acquire(requireNew);
-          let connection = acquireResult instanceof Promise ? await acquireResult : acquireResult;
+          const acquired = pool.acquire(requireNew);
+          let connection = acquired instanceof Promise ? await acquired : acquired;
           if (connection === 'closed')
-            return finish(toLocalFailure('connection', 'the service is stopping', 'transport'));
+            return finish(createDeferral('connect', 'the service is stopping', 'connection', 'transport'));
           if (connection === 'open') {
-            let openResult: OpenResult;
+            let openResult: OpenResult | null = null;
             try {
               openResult = await open(transcript, deadline);
-            } catch (error) {
-              pool.onFreed();
-              throw error;
+            } finally {
+              if (openResult?.kind !== 'open') pool.onFreed();
             }
             if (openResult.kind === 'failed') {
-              pool.onFreed();
               wasConnected ||= openResult.wasConnected;
               return finish(openResult.outcome);
             }
@@ -157,15 +144,15 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
           connection.channel.beginWork(transcript, deadline);
           let outcome: Outcome | 'stale';
           try {
-            outcome = await runTransaction(
+            outcome = await runTransaction({
               connection,
               message,
-              envelopeLines,
-              markOnce,
+              lines,
+              beforeCompletion: markOnce,
               limits,
               relayRules,
               transcript,
-            );
+            });
           } catch (error) {
             connection.channel.destroy();
             throw error;
@@ -176,83 +163,60 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
           transcript.addRemark('the reused connection was closed; the attempt is repeated over a new connection');
         }
       } catch (error) {
-        // The error is caused by a bug in this code or in the caller. The failure is classified as temporary and
-        // concerns only this message.
+        // A bug in this code or in the caller. It concerns only this message.
         const text =
           error instanceof CommandError
             ? error.message
             : `the attempt failed because of an internal error: ${String(error)}`;
-        return finish(toLocalFailure('unknown', text, 'message'));
+        return finish(createDeferral('connect', text, 'unknown', 'message'));
       }
     },
   };
 }
 
-/**
- * Creates the function that adds the provider's id of the message to a delivered outcome, if the reply to the message
- * contains this id. Events of the provider identify the message by this id.
- */
-function createReferenceReader(name: SmtpSetting['provider']): (outcome: Outcome) => Outcome {
-  const findReference = findProvider(name)?.relay?.findReference ?? null;
-  if (findReference === null) return (outcome) => outcome;
-  return (outcome) => {
-    const reference = outcome.kind === 'delivered' ? findReference(outcome.reply.text) : null;
-    return outcome.kind !== 'delivered' || reference === null
-      ? outcome
-      : { ...outcome, reference: `${name}:${reference}` };
-  };
-}
-
-function toLocalFailure(reason: 'connection' | 'unknown', text: string, scope: 'message' | 'transport'): Outcome {
-  return { kind: 'deferred', reply: { stage: 'connect', code: null, enhanced: null, text }, reason, scope };
-}
-
 /** Below this size, copying into one buffer (one system call, one TLS record) is faster than a vectored write. */
 const COPY_BELOW_BYTES = 65_536;
+
+/** One mail transaction on a connection that is ready for MAIL. */
+interface Transaction {
+  readonly connection: Connection;
+  readonly message: OutgoingMessage;
+  readonly lines: EnvelopeLines;
+  readonly beforeCompletion: BeforeCompletion;
+  readonly limits: SmtpLimits;
+  readonly relayRules: readonly FailureRule[];
+  readonly transcript: Transcript;
+}
 
 type Refusal = { readonly stage: Stage; readonly reply: ServerReply };
 
 /**
- * Sends MAIL, RCPT, DATA, the content and the final dot of one message (RFC 5321 section 3.3). The connection must be
- * ready for MAIL. If the server offers PIPELINING (RFC 2920), MAIL, RCPT and DATA are sent in one write.
- *
- * Guarantees: the promise is never rejected. If the connection is lost after the final dot may have been sent, the
- * outcome is `unanswered`. If the connection is lost earlier, the outcome is deferred. The result `'stale'` means that
- * a reused connection was closed and the server did not accept the message. The caller must then use another
- * connection. The connection is usable or destroyed when the promise resolves.
+ * Sends MAIL, RCPT, DATA, the content and the final dot (RFC 5321 section 3.3); with PIPELINING, the commands are one
+ * write (RFC 2920). Never rejects. `'stale'`: a reused connection was closed, the server has not accepted the message,
+ * and the caller must use another connection. Afterwards the connection is usable or destroyed.
  */
-async function runTransaction(
-  connection: Connection,
-  message: OutgoingMessage,
-  envelopeLines: EnvelopeLines,
-  beforeCompletion: (() => Promise<void>) | null,
-  limits: SmtpLimits,
-  relayRules: readonly FailureRule[],
-  transcript: Transcript,
-): Promise<Outcome | 'stale'> {
+async function runTransaction(transaction: Transaction): Promise<Outcome | 'stale'> {
+  const { connection, message, lines, limits, transcript } = transaction;
   const { channel, extensions } = connection;
-  const smtputf8 = message.envelope.smtputf8;
-  if (smtputf8 && !extensions.smtputf8) return refuseSmtputf8();
+  const { smtputf8 } = message.envelope;
+  // RFC 6531 section 3.2.
+  if (smtputf8 && !extensions.smtputf8) {
+    const text = 'an address needs SMTPUTF8, which the next hop does not offer';
+    const reply = { ...createLocalReply('mail', text), enhanced: '5.6.7' };
+    return { kind: 'bounced', reply, reason: 'smtputf8', suppress: false };
+  }
   const isReused = connection.messageCount > 0;
   connection.messageCount += 1;
-  const mailCommand = buildMailCommand(envelopeLines.mail, extensions.size ? message.data.length : null, smtputf8);
+  const mailCommand = buildMailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
 
-  // RFC 2920 section 3.1: RSET, MAIL and RCPT may be anywhere in a group of commands. DATA must be the last command of
-  // a group.
-  let commandGroup = '';
-  if (connection.needsReset) {
-    transcript.addClientLine('RSET');
-    commandGroup = 'RSET\r\n';
-  }
-  transcript.addClientLine(mailCommand);
-  commandGroup += `${mailCommand}\r\n`;
-  if (extensions.pipelining) {
-    transcript.addClientLine(envelopeLines.rcpt);
-    transcript.addClientLine('DATA');
-    commandGroup += `${envelopeLines.rcpt}\r\nDATA\r\n`;
-  }
-  channel.write(commandGroup);
-
+  // RFC 2920 section 3.1: RSET, MAIL and RCPT may be anywhere in a group of commands. DATA must be its last command.
+  const group = [
+    ...(connection.needsReset ? ['RSET'] : []),
+    mailCommand,
+    ...(extensions.pipelining ? [lines.rcpt, 'DATA'] : []),
+  ];
+  for (const command of group) transcript.addClientLine(command);
+  channel.write(`${group.join('\r\n')}\r\n`);
   if (connection.needsReset) {
     const answer = await channel.readReply('the answer to RSET', limits.commandMs);
     if (answer.kind === 'lost' || answer.code !== 250) {
@@ -262,75 +226,51 @@ async function runTransaction(
     connection.needsReset = false;
   }
 
-  /** Ends the transaction after the reply 421, which is not followed by the replies to the rest of the group. */
-  const endTransaction = (refusal: Refusal): Outcome | 'stale' => {
-    channel.destroy();
-    return isReused && isClosing(refusal.reply) ? 'stale' : classifyRefusal(refusal, relayRules);
-  };
-
-  const mailAnswer = await channel.readReply('the answer to MAIL', limits.commandMs);
-  if (mailAnswer.kind === 'lost') return resolveLoss('mail', mailAnswer, isReused);
-  if (isClosing(mailAnswer)) return endTransaction({ stage: 'mail', reply: mailAnswer });
-  let refusal: Refusal | null = isPositive(mailAnswer) ? null : { stage: 'mail', reply: mailAnswer };
-
-  if (!extensions.pipelining) {
-    if (refusal !== null) return handleRefusal(connection, refusal, relayRules);
-    channel.sendCommand(envelopeLines.rcpt);
+  let refusal: Refusal | null = null;
+  let lastCode = 0;
+  const commands = [['mail', mailCommand] as const, ['rcpt', lines.rcpt] as const, ['data', 'DATA'] as const];
+  for (const [stage, command] of commands) {
+    if (!extensions.pipelining && stage !== 'mail') {
+      if (refusal !== null) return handleRefusal(transaction, refusal);
+      channel.sendCommand(command);
+    }
+    const answer = await channel.readReply(`the answer to ${stage.toUpperCase()}`, limits.commandMs);
+    if (answer.kind === 'lost')
+      return refusal === null ? resolveLoss(stage, answer, isReused) : classifyRefusal(transaction, refusal);
+    if (answer.code === 421) {
+      // The replies to the rest of the group do not follow.
+      channel.destroy();
+      if (isReused && refusal === null) return 'stale';
+      return classifyRefusal(transaction, refusal ?? { stage, reply: answer });
+    }
+    const isAccepted = stage === 'data' ? answer.code === 354 : answer.code >= 200 && answer.code < 260;
+    if (!isAccepted) refusal ??= { stage, reply: answer };
+    lastCode = answer.code;
   }
-  const rcptAnswer = await channel.readReply('the answer to RCPT', limits.commandMs);
-  if (rcptAnswer.kind === 'lost')
-    return refusal === null ? resolveLoss('rcpt', rcptAnswer, isReused) : classifyRefusal(refusal, relayRules);
-  if (isClosing(rcptAnswer)) return endTransaction(refusal ?? { stage: 'rcpt', reply: rcptAnswer });
-  if (!isPositive(rcptAnswer)) refusal ??= { stage: 'rcpt', reply: rcptAnswer };
-
-  if (!extensions.pipelining) {
-    if (refusal !== null) return handleRefusal(connection, refusal, relayRules);
-    channel.sendCommand('DATA');
-  }
-  const dataAnswer = await channel.readReply('the answer to DATA', limits.commandMs);
-  if (dataAnswer.kind === 'lost')
-    return refusal === null ? resolveLoss('data', dataAnswer, isReused) : classifyRefusal(refusal, relayRules);
-  if (isClosing(dataAnswer)) return endTransaction(refusal ?? { stage: 'data', reply: dataAnswer });
-  if (dataAnswer.code !== 354)
-    return handleRefusal(connection, refusal ?? { stage: 'data', reply: dataAnswer }, relayRules);
   if (refusal !== null) {
-    // RFC 2920 section 3.1: the server may answer 354 although it has refused the recipient. A final dot then ends the
-    // empty message, which the server refuses.
-    channel.sendCommand('.');
-    await channel.readReply('the answer to an empty message', limits.commandMs);
-    return handleRefusal(connection, refusal, relayRules);
+    if (lastCode === 354) {
+      // RFC 2920 section 3.1: the server may answer 354 although it has refused the recipient. It refuses the empty
+      // message that a final dot ends.
+      channel.sendCommand('.');
+      await channel.readReply('the answer to an empty message', limits.commandMs);
+    }
+    return handleRefusal(transaction, refusal);
   }
-  const outcome = await sendContent(connection, message.data, beforeCompletion, limits, relayRules, transcript);
-  return isReused && outcome.kind === 'deferred' && isConnectionFault(outcome.reply)
-    ? discardConnection(channel)
-    : outcome;
-}
-
-/** Returns true for the reply after which the server closes the connection (RFC 5321 section 3.8). */
-function isClosing(reply: ServerReply): boolean {
-  return reply.code === 421;
-}
-
-/** Returns true for a refusal because of the connection: 421, or X.4.2 (RFC 3463 section 3.5: bad connection). */
-function isConnectionFault({ code, enhanced }: Reply): boolean {
-  return code === 421 || (code !== null && code < 500 && enhanced === '4.4.2');
-}
-
-/** Closes a reused connection whose server refused to go on with it. The attempt is repeated on a new connection. */
-function discardConnection(channel: Channel): 'stale' {
+  const outcome = await sendContent(transaction);
+  if (!isReused || outcome.kind !== 'deferred' || !isConnectionFault(outcome.reply)) return outcome;
   channel.destroy();
   return 'stale';
 }
 
-async function sendContent(
-  connection: Connection,
-  data: Buffer,
-  beforeCompletion: (() => Promise<void>) | null,
-  limits: SmtpLimits,
-  relayRules: readonly FailureRule[],
-  transcript: Transcript,
-): Promise<Outcome> {
+/** Returns true for 421, and for X.4.2 (RFC 3463 section 3.5: bad connection). */
+function isConnectionFault({ code, enhanced }: Outcome['reply']): boolean {
+  return code === 421 || (code !== null && code < 500 && enhanced === '4.4.2');
+}
+
+async function sendContent(transaction: Transaction): Promise<Outcome> {
+  const { connection, message, beforeCompletion, limits, relayRules, transcript } = transaction;
   const { channel } = connection;
+  const { data } = message;
   const content = dotStuff(data);
   transcript.addClientLine(`(${data.length} octets)`);
   let isFlushed = false;
@@ -342,43 +282,38 @@ async function sendContent(
     else channel.writeBoth(content, FINAL_DOT, onFlushed);
   } else {
     channel.write(content);
-    const refusal = await awaitPermission(connection, beforeCompletion, relayRules);
+    const refusal = await awaitPermission(channel, beforeCompletion, relayRules);
     if (refusal !== null) return refusal;
     channel.write(FINAL_DOT, onFlushed);
   }
   const answer = await channel.readReply('the answer to the message', limits.contentMs, false);
   if (answer.kind === 'lost') {
-    // If the write is not flushed, the operating system has not received the complete final dot. This is not certain
-    // with TLS, because TLS has its own buffer.
-    if (!isFlushed && !channel.isSecure) return toLostOutcome('content', answer);
-    return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: answer.text } };
+    // If the write is not flushed, the operating system has not received the complete final dot. With TLS, which has
+    // its own buffer, this is not certain.
+    return !isFlushed && !channel.isSecure
+      ? toLostOutcome('content', answer)
+      : { kind: 'unanswered', reply: createLocalReply('content', answer.text) };
   }
   if (answer.code === 421 || channel.hasUnread) channel.destroy();
   return classify(toReply('content', answer), relayRules);
 }
 
-/**
- * Awaits `beforeCompletion`. Returns null if the final dot may be written; otherwise closes the connection and returns
- * the outcome.
- */
+/** Returns null if the final dot may be written; otherwise closes the connection and returns the outcome. */
 async function awaitPermission(
-  connection: Connection,
+  channel: Channel,
   beforeCompletion: () => Promise<void>,
   relayRules: readonly FailureRule[],
 ): Promise<Outcome | null> {
-  const { channel } = connection;
   try {
     await Promise.race([beforeCompletion(), channel.waitUntilLost()]);
   } catch (error) {
     channel.destroy();
     const text = `not completed: ${error instanceof Error ? error.message : String(error)}`;
-    const reply = { stage: 'content', code: null, enhanced: null, text } as const;
-    return { kind: 'deferred', reply, reason: 'unknown', scope: 'message' };
+    return createDeferral('content', text, 'unknown', 'message');
   }
-  if (channel.loss !== null && !channel.hasUnread) return toLostOutcome('content', channel.loss);
-  if (!channel.hasUnread) return null;
+  if (!channel.hasUnread) return channel.loss === null ? null : toLostOutcome('content', channel.loss);
   // The server has replied before the end of the message, so it cannot have accepted the message.
-  const earlyReply: ReplyOrConnectionLost = await channel.readReply('an early answer', 0);
+  const earlyReply = await channel.readReply('an early answer', 0);
   channel.destroy();
   if (earlyReply.kind === 'lost') return toLostOutcome('content', earlyReply);
   const reply = toReply('content', earlyReply);
@@ -386,50 +321,22 @@ async function awaitPermission(
   return outcome.kind === 'delivered' ? { kind: 'deferred', reply, reason: 'unknown', scope: 'transport' } : outcome;
 }
 
-function isPositive(reply: ServerReply): boolean {
-  return reply.code >= 200 && reply.code < 260;
-}
-
-/**
- * Returns `stale` if the server closed a reused connection, or did not answer MAIL on a reused connection (which may be
- * half open).
- */
-function resolveLoss(stage: Stage, lost: ConnectionLost, reused: boolean): Outcome | 'stale' {
+/** A reused connection that was closed, or did not answer MAIL (it may be half open), is stale. */
+function resolveLoss(stage: Stage, lost: ConnectionLost, isReused: boolean): Outcome | 'stale' {
   const wasClosed = lost.cause === 'closed' || (lost.cause === 'timeout' && stage === 'mail');
-  return reused && wasClosed ? 'stale' : toLostOutcome(stage, lost);
+  return isReused && wasClosed ? 'stale' : toLostOutcome(stage, lost);
 }
 
-function classifyRefusal(refusal: Refusal, relayRules: readonly FailureRule[]): Outcome {
-  return classify(toReply(refusal.stage, refusal.reply), relayRules);
+function classifyRefusal({ relayRules }: Transaction, { stage, reply }: Refusal): Outcome {
+  return classify(toReply(stage, reply), relayRules);
 }
 
-function handleRefusal(connection: Connection, refusal: Refusal, relayRules: readonly FailureRule[]): Outcome {
-  const { channel } = connection;
+function handleRefusal(transaction: Transaction, refusal: Refusal): Outcome {
+  const { connection } = transaction;
   connection.needsReset = true;
-  if (isClosing(refusal.reply) || channel.hasUnread) channel.destroy();
-  return classifyRefusal(refusal, relayRules);
+  if (connection.channel.hasUnread) connection.channel.destroy();
+  return classifyRefusal(transaction, refusal);
 }
-
-/**
- * Returns the outcome of a message that needs SMTPUTF8 and must not be sent to a server without this extension (RFC
- * 6531 section 3.2).
- */
-function refuseSmtputf8(): Outcome {
-  return {
-    kind: 'bounced',
-    reply: {
-      stage: 'mail',
-      code: null,
-      enhanced: '5.6.7',
-      text: 'an address needs SMTPUTF8, which the next hop does not offer',
-    },
-    reason: 'smtputf8',
-    suppress: false,
-  };
-}
-
-// The content between the 354 reply and the final dot: dot-stuffed and ended by a line end (RFC 5321 section 4.5.2).
-// The processing time is linear in the size of the message. A message in which no line begins with a dot is not copied.
 
 const DOT = 0x2e;
 const LF = 0x0a;
@@ -438,9 +345,8 @@ const LF_DOT = Buffer.from('\n.');
 const FINAL_DOT = Buffer.from('.\r\n');
 
 /**
- * Returns the content to send before the final dot. Returns `data` itself if no change is necessary. A dot after a bare
- * LF is doubled too, because a server that accepts a bare LF as a line end could otherwise interpret the dot as the end
- * of the message.
+ * Returns the content before the final dot (RFC 5321 section 4.5.2), or `data` itself if nothing changes. A dot after a
+ * bare LF is doubled too, because a server may accept a bare LF as a line end and take the dot for the end.
  */
 export function dotStuff(data: Buffer): Buffer {
   let dotCount = data[0] === DOT ? 1 : 0;

@@ -3,8 +3,7 @@ import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { createCaptureInbox } from '../../../src/transports/capture/inbox.ts';
-import { createCaptureTransport } from '../../../src/transports/capture/transport.ts';
+import { createCaptureInbox, createCaptureTransport } from '../../../src/transports/capture/transport.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 

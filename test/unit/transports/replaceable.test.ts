@@ -1,6 +1,6 @@
 /** Tests a transport that is replaced while the service runs. */
 import { expect, test } from 'vitest';
-import { createReplaceableTransport } from '../../../src/transports/replaceable.ts';
+import { createReplaceableTransport } from '../../../src/transports/open.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
 import { createAttempt } from '../../rig/messages.ts';
 

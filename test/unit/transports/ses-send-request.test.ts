@@ -8,8 +8,8 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { SESv2Client, SendEmailCommand } from '@aws-sdk/client-sesv2';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
+import type { SesMessage } from '../../../src/transports/ses/client.ts';
 import { createSesClient } from '../../../src/transports/ses/client.ts';
-import type { SesMessage } from '../../../src/transports/ses/send-request.ts';
 import { CREDENTIALS } from '../../rig/ses-fake.ts';
 
 beforeEach(() => {

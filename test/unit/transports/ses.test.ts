@@ -4,10 +4,8 @@
  */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { classifySesError, toSesError } from '../../../src/transports/ses/errors.ts';
-import { createRateLimiter } from '../../../src/transports/ses/rate-limiter.ts';
-import { SES_RULES } from '../../../src/transports/ses/rules.ts';
-import { createSesTransport } from '../../../src/transports/ses/transport.ts';
+import { classifySesError, SES_RULES, toSesError } from '../../../src/transports/ses/errors.ts';
+import { createRateLimiter, createSesTransport } from '../../../src/transports/ses/transport.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 import { CREDENTIALS, createAccountAnswer, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
