@@ -3,9 +3,8 @@ import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
- * Creates the folder and its missing parents. Only the user of the process can read the created folders. Throws the
- * error of the operating system. Does not use the recursive mode of `mkdirSync`, which never returns in a file system
- * that reports ENOENT for a new folder, such as /proc.
+ * Only this user can read the created folders. Not with the recursive mode of `mkdirSync`, which never returns in a
+ * file system that reports ENOENT for a new folder, such as /proc.
  */
 export function createFolder(folder: string): void {
   const isFolder = () => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;

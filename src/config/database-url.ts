@@ -1,8 +1,6 @@
 /**
- * Parses the value of POSTRIDER_DATABASE or POSTRIDER_DATABASE_DIRECT as a PostgreSQL URL in the form of libpq
- * (postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS): a URL can have several hosts for failover,
- * and `?host=` can be the folder of a socket. Every part of the URL is checked: an unknown parameter is an error. An
- * error never contains the password.
+ * Parses a PostgreSQL URL of libpq (postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS), also with
+ * several hosts or `?host=` as the folder of a socket. Every part is checked, and an error never contains the password.
  */
 
 import { userInfo } from 'node:os';
@@ -29,10 +27,7 @@ const PARAMETERS = [
   'target_session_attrs',
   'application_name',
 ];
-/**
- * The accepted schema names. PostgreSQL permits more names. A comma is refused, because it separates the schemas of a
- * search path.
- */
+/** PostgreSQL permits more names. A comma separates the schemas of a search path. */
 const SCHEMA_NAME = /^[A-Za-z_][A-Za-z0-9_$-]{0,62}$/;
 const TLS_MODES: Readonly<Record<string, PostgresSetting['tls']>> = {
   disable: 'never',
@@ -43,15 +38,11 @@ const TLS_MODES: Readonly<Record<string, PostgresSetting['tls']>> = {
   'verify-full': 'verified',
 };
 
-/** Returns true if the text is the URL of a PostgreSQL server. */
 export function isDatabaseUrl(text: string): boolean {
   return /^postgres(ql)?:/i.test(text);
 }
 
-/**
- * Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. If the URL contains no user, the name of
- * the operating system user is used, as in libpq.
- */
+/** Without a user the name of the operating system user is used, as in libpq. */
 export function parseDatabaseUrl(text: string): ParseResult<PostgresSetting> {
   const maskedUrl = quote(maskUrl(text));
   const createUrlFault = (problem: string) => createFault(`${maskedUrl} ${problem}; use the form ${EXAMPLE_URL}`);
@@ -61,8 +52,7 @@ export function parseDatabaseUrl(text: string): ParseResult<PostgresSetting> {
   const queryIndex = afterScheme.indexOf('?');
   const beforeQuery = queryIndex < 0 ? afterScheme : afterScheme.slice(0, queryIndex);
   const slashIndex = beforeQuery.indexOf('/');
-  // An @ after the first / means that the password contains an unencoded / or ?. The errors below would then contain
-  // parts of the password.
+  // The password contains an unencoded / or ?, and the errors below would contain parts of it.
   if (slashIndex >= 0 && beforeQuery.includes('@', slashIndex))
     return createUrlFault('has an @ after its first /; write / as %2F and @ as %40');
   const authority = slashIndex < 0 ? beforeQuery : beforeQuery.slice(0, slashIndex);
@@ -131,10 +121,7 @@ export function parseDatabaseUrl(text: string): ParseResult<PostgresSetting> {
   });
 }
 
-/**
- * Returns the TLS mode and the certificate files, or the error as text. As in libpq, `require` with `sslrootcert`
- * checks the certificate chain.
- */
+/** As in libpq, `require` with `sslrootcert` checks the certificate chain. Returns an error as text. */
 function parseTlsParameters(
   parameters: ReadonlyMap<string, string>,
   tls: PostgresSetting['tls'],
@@ -153,8 +140,8 @@ function parseTlsParameters(
 }
 
 /**
- * Returns the text of the error. The text contains the parameter name only if the name is a plain word or similar to a
- * known parameter, because in a mistyped URL the name may be a part of the password.
+ * Names the parameter only if it is a plain word or similar to a known one: in a mistyped URL it may be a part of the
+ * password.
  */
 function describeUnknownParameter(maskedUrl: string, name: string): string {
   const hint = formatSuggestion(name, PARAMETERS);
@@ -162,7 +149,6 @@ function describeUnknownParameter(maskedUrl: string, name: string): string {
   return `${maskedUrl} has an unknown parameter; the parameters are ${PARAMETERS.join(', ')}`;
 }
 
-/** Returns the hosts, or the error as text. */
 function parseHosts(text: string, port: string | undefined): readonly HostPort[] | string {
   const hosts: HostPort[] = [];
   for (const hostAndPort of (text === '' ? '127.0.0.1' : text).split(',')) {
@@ -177,7 +163,7 @@ function parseHosts(text: string, port: string | undefined): readonly HostPort[]
     const portText =
       isSocket || hostEnd >= hostAndPort.length ? (port ?? String(DEFAULT_PORT)) : hostAndPort.slice(hostEnd + 1);
     const parsedPort = /^\d{1,5}$/.test(portText) ? Number(portText) : 0;
-    // The errors contain neither the host nor the port, because in a mistyped URL both may be parts of the password.
+    // Without the host and the port, because in a mistyped URL both may be parts of the password.
     if (!isSocket && !isHost(host)) return 'the host is not a host name or address; give one such as db.example.com';
     if (parsedPort < 1 || parsedPort > 65_535)
       return `the port is not a number from 1 to 65535; give a port such as ${DEFAULT_PORT}`;
@@ -186,7 +172,6 @@ function parseHosts(text: string, port: string | undefined): readonly HostPort[]
   return hosts;
 }
 
-/** Returns the percent-decoded text, or null if the text is malformed. */
 function decodePercentEncoding(text: string): string | null {
   try {
     return decodeURIComponent(text);

@@ -1,14 +1,13 @@
 /**
- * Reads the `.env` file with parseEnv of node:util. parseEnv ignores malformed lines, so this module first checks each
- * line with the same grammar: `NAME=value`, `export NAME=value`, comments, and values in `"`, `'` or backticks, which
- * may span lines. An error contains the line number and never the text of the line.
+ * Reads `.env` with parseEnv, which ignores malformed lines, so each line is checked first. An error contains the
+ * number of the line and never its text.
  */
 import { parseEnv } from 'node:util';
 import { SettingsError } from './settings.ts';
 
 const NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 
-/** Parses the text of a `.env` file. @throws SettingsError that names the first malformed line. */
+/** @throws SettingsError that names the first malformed line */
 export function readDotEnv(content: string): Readonly<Record<string, string>> {
   const text = (content.startsWith('\uFEFF') ? content.slice(1) : content).replaceAll('\r\n', '\n');
   checkLines(text);
@@ -55,10 +54,7 @@ function findLineEnd(text: string, from: number): number {
   return end === -1 ? text.length : end;
 }
 
-/**
- * Checks the value that begins at `from`, in line `line`. Returns the index of the end of its last line. @throws
- * SettingsError
- */
+/** Returns the end of the last line of the value. @throws SettingsError */
 function checkValue(text: string, from: number, line: number, name: string): number {
   const end = findLineEnd(text, from);
   const value = text.slice(from, end);

@@ -3,27 +3,18 @@ import { isIP, isIPv6 } from 'node:net';
 import type { HostPort, HttpListen } from '../model/listen-address.ts';
 import { createFault, createParseResult, findDuplicate, type ParseResult, parseCount, quote } from './units.ts';
 
-/**
- * Returns true for a host name whose labels consist of letters, digits and inner hyphens (RFC 1123 section 2.1).
- * Underscores are also allowed, because existing host names contain them.
- */
+/** RFC 1123 section 2.1, and underscores, because existing host names contain them. */
 export function isHostName(text: string): boolean {
   if (text.length === 0 || text.length > 253) return false;
   return text.split('.').every((label) => /^(?!-)[A-Za-z0-9_-]{1,63}$/.test(label) && !label.endsWith('-'));
 }
 
-/**
- * Returns true for a host name or an IP address without brackets. A name that consists of digits and dots is refused as a
- * mistyped IPv4 address.
- */
+/** Without brackets. Digits and dots alone are a mistyped IPv4 address. */
 export function isHost(text: string): boolean {
   return isIP(text) !== 0 || (isHostName(text) && !/^[0-9.]+$/.test(text));
 }
 
-/**
- * Parses `host:port`, `[::1]:8080` or `:8080`. An address without a host, such as `:8080`, means every IPv4 address of
- * the machine. With port 0 the system chooses a free port.
- */
+/** `host:port`, `[::1]:8080`, or `:8080` for every IPv4 address. With port 0 the system chooses a free port. */
 export function parseListen(text: string): ParseResult<HostPort> {
   const colonIndex = text.lastIndexOf(':');
   const fault = createFault(`${quote(text)} is not an address such as 127.0.0.1:8080, [::1]:8080 or :8080`);
@@ -44,13 +35,9 @@ export function parseListen(text: string): ParseResult<HostPort> {
   return createParseResult({ host, port: port.value });
 }
 
-/**
- * The maximum length of the path of a unix socket that every supported system accepts. The limit with the final NUL is
- * 104 bytes on macOS and 108 bytes on Linux.
- */
+/** With the final NUL 104 bytes on macOS and 108 bytes on Linux. */
 const MAX_SOCKET_PATH_BYTES = 103;
 
-/** Parses `unix:/absolute/path`, or an address that `parseListen` accepts. */
 export function parseHttpListen(text: string): ParseResult<HttpListen> {
   if (!text.startsWith('unix:')) return parseListen(text);
   const socketPath = text.slice('unix:'.length);
@@ -64,7 +51,7 @@ export function parseHttpListen(text: string): ParseResult<HttpListen> {
   return createParseResult({ socketPath });
 }
 
-/** Parses a comma-separated list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3). */
+/** RFC 4632, RFC 4291 section 2.3. */
 export function parseNetworks(text: string): ParseResult<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
   const invalidNetwork = networks.find((network) => !isNetwork(network));
@@ -77,15 +64,12 @@ export function parseNetworks(text: string): ParseResult<readonly string[]> {
 function isNetwork(text: string): boolean {
   const slashIndex = text.indexOf('/');
   const address = slashIndex === -1 ? text : text.slice(0, slashIndex);
-  // An address with a zone is refused, because the address is valid only on one link.
+  // A zone is valid only on one link.
   if (isIP(address) === 0 || address.includes('%')) return false;
   return slashIndex === -1 || parseCount(text.slice(slashIndex + 1), 0, isIP(address) === 6 ? 128 : 32).ok;
 }
 
-/**
- * Parses `host:port` of a DNS server. The host is an IP address or `localhost`, because looking up any other name would
- * require a DNS server.
- */
+/** An IP address or `localhost`, because any other name would require a DNS server. */
 export function parseResolver(text: string): ParseResult<HostPort> {
   const listenResult = parseListen(text);
   const isAddress = listenResult.ok && (isIP(listenResult.value.host) !== 0 || listenResult.value.host === 'localhost');

@@ -1,7 +1,6 @@
 /**
- * Reads the settings of this process from the environment and the text of `.env`. The environment takes precedence over
- * `.env`. The value of a secret setting can be in a file: `NAME_FILE` is the path of the file whose content is the value
- * of `NAME`. An invalid, unknown or unsupported setting causes a SettingsError with a one-line message.
+ * Reads the settings from the environment, which precedes `.env`. `NAME_FILE` is a file with the value of a secret
+ * setting. Every fault is a SettingsError of one line.
  */
 
 import { isIPv6 } from 'node:net';
@@ -23,13 +22,11 @@ import { quote } from './units.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The source of a value. `file`: the value is the content of the file whose path is in `NAME_FILE`. */
 export type Source = 'default' | '.env' | 'environment' | 'file';
 
-/** Reads a secret file as text. Throws an Error of Node.js with a code such as ENOENT. */
 export type ReadFile = (path: string) => string;
 
-/** One effective setting in a form that contains no secret. */
+/** It contains no secret. */
 export interface DescribedSetting {
   readonly name: string;
   /** The value as text, in which secrets are masked. Null if the setting has no value. */
@@ -38,7 +35,7 @@ export interface DescribedSetting {
   readonly meaning: string;
 }
 
-/** Only `postrider send` reads this variable. It is not a setting of the service. */
+/** Only for `postrider send`. It is not a setting of the service. */
 const API_KEY_VARIABLE = 'POSTRIDER_API_KEY';
 
 const FILE_SUFFIX = '_FILE';
@@ -46,7 +43,6 @@ const FILE_SUFFIX = '_FILE';
 interface SettingInput {
   readonly text: string;
   readonly source: Source;
-  /** The path of the file whose content is the value, or null. */
   readonly file: string | null;
 }
 
@@ -57,28 +53,16 @@ const FILE_VARIABLE_NAMES: readonly string[] = SETTING_SPECS.filter(({ secrecy }
 const SETTING_NAMES: readonly string[] = SETTING_SPECS.map(({ name }) => name);
 const ALL_VARIABLE_NAMES: readonly string[] = [...SETTING_NAMES, ...FILE_VARIABLE_NAMES];
 
-/**
- * Variables that Kubernetes or Docker sets for a Service named `postrider`: `POSTRIDER_SERVICE_HOST`,
- * `POSTRIDER_SERVICE_PORT_HTTP`, `POSTRIDER_PORT=tcp://10.0.0.1:80`, `POSTRIDER_PORT_80_TCP_ADDR`. These variables are
- * not settings.
- */
+/** Kubernetes or Docker sets these for a Service named `postrider`, such as `POSTRIDER_PORT_80_TCP_ADDR`. */
 const INJECTED_SERVICE_PATTERN = /^POSTRIDER_(?:[A-Z0-9_]+_)?SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$/;
 const INJECTED_PORT_PATTERN = /^POSTRIDER_(?:[A-Z0-9_]+_)?PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?$/;
 
-/** The settings of a process, and the same settings as text. */
 export interface LoadedSettings {
   readonly settings: Settings;
-  /** The settings as text, in the order of the table and with secrets masked. */
   readonly describedSettings: readonly DescribedSetting[];
 }
 
-/**
- * Reads the settings and their description together, so that both are based on the same content of the files.
- *
- * @param environment the environment variables, such as `process.env`; only names that begin with `POSTRIDER_` are read.
- * @param dotEnv the text of `.env`, or null if there is none.
- * @throws SettingsError
- */
+/** Settings and description are based on the same content of the files. @throws SettingsError */
 export function readSettings(
   environment: Environment,
   dotEnv: string | null,
@@ -136,12 +120,10 @@ export function readSettings(
   return { settings: freezeSettings(settings), describedSettings: describeInputs(inputs) };
 }
 
-/** Returns the settings that `readSettings` reads. @throws SettingsError as `readSettings` does */
 export function loadSettings(environment: Environment, dotEnv: string | null, readFile?: ReadFile): Settings {
   return readSettings(environment, dotEnv, readFile).settings;
 }
 
-/** Returns the description of the settings that `readSettings` reads. @throws SettingsError as `readSettings` does */
 export function describeSettings(
   environment: Environment,
   dotEnv: string | null,
@@ -159,10 +141,6 @@ function describeInputs(inputs: ReadonlyMap<string, SettingInput>): readonly Des
   });
 }
 
-/**
- * Returns the names of the variables in the environment that Kubernetes or Docker sets for a Service. Postrider ignores
- * these variables.
- */
 function findInjectedVariables(environment: Environment): readonly string[] {
   return Object.entries(environment).flatMap(([name, text]) =>
     text !== undefined && isInjected(name, text) ? [name] : [],
@@ -175,10 +153,6 @@ function isInjected(name: string, text: string): boolean {
   return INJECTED_PORT_PATTERN.test(name) && (name.includes('_PORT_') ? true : /^(?:tcp|udp|sctp):\/\//.test(text));
 }
 
-/**
- * Returns the API key for `postrider send` from the environment or from `.env`. Returns null if neither contains the key.
- * @throws SettingsError if `.env` has a malformed line
- */
 export function findApiKey(environment: Environment, dotEnv: string | null): string | null {
   const key =
     environment[API_KEY_VARIABLE] ?? (dotEnv === null ? undefined : readDotEnv(dotEnv)[API_KEY_VARIABLE]) ?? '';
@@ -216,14 +190,10 @@ function collectInputs(
   return inputs;
 }
 
-/**
- * Matches a control character, which no setting may contain. The most common case is a second line end in a secret
- * file.
- */
+/** Most often a second line end in a secret file. */
 const CONTROL_CHARACTER = /\p{Cc}/u;
 const CONTROL_CHARACTER_FAULT = 'contains a line break or another control character; remove it';
 
-/** Returns the content of the file that `NAME_FILE` names, without a final line end. */
 function readSecret(name: string, path: string, readFile: ReadFile): string {
   let content: string;
   try {
@@ -240,15 +210,11 @@ function readSecret(name: string, path: string, readFile: ReadFile): string {
   return text;
 }
 
-/**
- * Reads the content of a secret file, without a final line end. @throws SettingsError if the file cannot be read, is
- * empty or too large, or contains a control character
- */
+/** @throws SettingsError */
 export function readSecretFile({ name, path }: SecretFile): string {
   return readSecret(`${name}${FILE_SUFFIX}`, path, readSecretText);
 }
 
-/** Returns the name of the variable that was set: `NAME`, or `NAME_FILE` if the value is in a file. */
 function getVariableName(name: string, inputs: ReadonlyMap<string, SettingInput>): string {
   return inputs.get(name)?.source === 'file' ? `${name}${FILE_SUFFIX}` : name;
 }
@@ -278,7 +244,7 @@ function describeSource(source: Source): string {
   return source === '.env' ? '.env' : 'the environment';
 }
 
-/** Returns the value of a setting that has a default in the table. @throws SettingsError if the value is null */
+/** Of a setting with a default. */
 function requireValue<T>(value: T | null): T {
   if (value === null) throw new SettingsError('a setting without a default has no value');
   return value;
@@ -350,7 +316,7 @@ function isSameAddress(leftAddress: HttpListen, rightAddress: HttpListen): boole
     return (
       isUnixSocket(leftAddress) && isUnixSocket(rightAddress) && leftAddress.socketPath === rightAddress.socketPath
     );
-  // With port 0 the system chooses a free port.
+  // With port 0 the system chooses.
   if (leftAddress.port === 0 || leftAddress.port !== rightAddress.port) return false;
   return (
     leftAddress.host === rightAddress.host ||
@@ -359,12 +325,11 @@ function isSameAddress(leftAddress: HttpListen, rightAddress: HttpListen): boole
   );
 }
 
-/** Returns true if `wildcard` listens on every address of a family to which `host` belongs. `::` includes IPv4. */
+/** `::` includes IPv4. */
 function includesHost(wildcard: string, host: string): boolean {
   return wildcard === '::' || (wildcard === '0.0.0.0' && !isIPv6(host));
 }
 
-/** Checks the feedback settings that depend on one another. */
 function checkFeedback(settings: Settings): void {
   const {
     returnPathDomain,
@@ -426,12 +391,11 @@ function checkNotify(settings: Settings): void {
   if (fault !== null) throw new SettingsError(fault);
 }
 
-/** Returns true if the relay’s provider tests the URL of the listener before the secret for its events exists. */
+/** The provider tests the URL of the listener before the secret for its events exists. */
 function isEndpointTested({ transport }: Settings): boolean {
   return transport.kind === 'smtp' && findProvider(transport.provider)?.events?.isEndpointTest !== undefined;
 }
 
-/** Freezes the settings, each object that is a member of the settings, and the credentials of the relay. */
 function freezeSettings(settings: Settings): Settings {
   for (const value of Object.values(settings)) if (typeof value === 'object' && value !== null) Object.freeze(value);
   if (settings.transport.kind === 'smtp') Object.freeze(settings.transport.auth);

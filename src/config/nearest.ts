@@ -1,9 +1,6 @@
 /** Finds the known name that is closest to a mistyped name, for suggestions in error messages. */
 
-/**
- * Returns the edit distance of two texts. A swap of adjacent characters counts as one edit. Compares only the first 64
- * characters of each text, because the running time is quadratic.
- */
+/** A swap of adjacent characters is one edit. Only the first 64 characters count, because the time is quadratic. */
 function computeEditDistance(left: string, right: string): number {
   const leftStart = left.slice(0, 64);
   const rightStart = right.slice(0, 64);
@@ -33,10 +30,7 @@ function computeEditDistance(left: string, right: string): number {
   return previousRow[rightStart.length] ?? 0;
 }
 
-/**
- * Returns the known name with the smallest edit distance from `name`, if this distance is 1 or at most a third of the
- * length of the known name. Otherwise returns a known name of three or more characters with which `name` begins, or null.
- */
+/** At most a third of the known name is edited, or `name` begins with it. */
 export function findClosestName(name: string, knownNames: readonly string[]): string | null {
   const lowerCaseName = name.toLowerCase();
   let closestName: string | null = null;

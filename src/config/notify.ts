@@ -1,4 +1,4 @@
-/** Parses the settings of notifications to operators, and checks the settings that depend on one another. */
+/** The settings of notifications to operators. */
 import { parseAddress, parseSenderAddress } from '../model/address.ts';
 import type { NotificationTarget } from '../model/notification.ts';
 import { isSigningSecret } from '../model/webhook-signature.ts';
@@ -11,10 +11,7 @@ const MAX_TARGETS = 10;
 const MAX_SECRETS = 2;
 const MAIL_SCHEME = 'mailto:';
 
-/**
- * Parses POSTRIDER_NOTIFY. This function accepts HTTP URLs and private addresses; `findNotifyFault` refuses them unless
- * POSTRIDER_WEBHOOK_TARGETS permits them.
- */
+/** Accepts HTTP and private addresses; `findNotifyFault` refuses them unless POSTRIDER_WEBHOOK_TARGETS permits them. */
 export function parseNotifyTargets(text: string): ParseResult<readonly NotificationTarget[]> {
   const targets: NotificationTarget[] = [];
   for (const element of text.split(',').map((part) => part.trim())) {
@@ -31,7 +28,7 @@ export function parseNotifyTargets(text: string): ParseResult<readonly Notificat
     : createFault(`${quote(maskTargets(duplicate))} is given twice; remove one`);
 }
 
-/** Returns POSTRIDER_NOTIFY with the logins, paths, queries and fragments of its URLs masked. Accepts any text. */
+/** Masks the logins, paths, queries and fragments of URLs. Accepts any text. */
 export function maskTargets(text: string): string {
   return text
     .split(',')
@@ -67,14 +64,13 @@ function parseTarget(text: string): ParseResult<NotificationTarget> {
     : createFault(`${quote(maskTargets(text))} ${url.fault}`);
 }
 
-/** Parses POSTRIDER_NOTIFY_FROM. */
 export function parseNotifyFrom(text: string): ParseResult<string> {
   return parseSenderAddress(text) === null
     ? createFault(`${quote(text)} is not an address such as postrider@example.com`)
     : createParseResult(text);
 }
 
-/** Parses POSTRIDER_NOTIFY_SECRET. The error contains no part of the secret. */
+/** The error contains no part of the secret. */
 export function parseNotifySecrets(text: string): ParseResult<readonly string[]> {
   const secrets = text.split(',').map((secret) => secret.trim());
   if (!secrets.every(isSigningSecret))
@@ -93,14 +89,12 @@ interface NotifySettings {
   readonly notifySecrets: readonly string[];
 }
 
-/** The names of the settings in error messages. */
 interface NotifyNames {
   readonly targets: string;
   readonly from: string;
   readonly secret: string;
 }
 
-/** Returns the first fault of the settings that depend on one another, as one line. Returns null if there is no fault. */
 export function findNotifyFault(settings: NotifySettings, names: NotifyNames): string | null {
   const { webhookTargets, notifyTargets, notifyFrom, notifySecrets } = settings;
   for (const target of notifyTargets) {

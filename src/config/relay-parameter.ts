@@ -1,6 +1,6 @@
 /**
- * Checks values that a relay receives in a header field: a message stream, or a configuration set of Amazon SES. A value is
- * written into the field unchanged.
+ * Checks values that a relay receives in a header field: a message stream, or a configuration set of Amazon SES. A
+ * value is written into the field unchanged.
  */
 
 /** The form that Amazon SES requires of the name of a configuration set. */

@@ -8,17 +8,12 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
 export const MAX_SECRET_FILE_BYTES = 65_536;
 
-/**
- * The error of a file that cannot contain a secret. The message states the problem and the remedy, but not the name of
- * the file.
- */
+/** The message states the problem and the remedy, but not the name of the file. */
 export class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
 }
 
-/**
- * Returns the text of the file, without a byte order mark. @throws SecretFileError, or an Error of Node.js with a code
- */
+/** Without a byte order mark. @throws SecretFileError, or an Error of Node.js with a code */
 export function readSecretText(path: string): string {
   // Without O_NONBLOCK, opening a pipe waits for its writer.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
@@ -30,10 +25,7 @@ export function readSecretText(path: string): string {
   }
 }
 
-/**
- * Returns the whole content. Reads until the end of the file, because the size that the system reports is 0 for files
- * below /proc. @throws SecretFileError if the file is too large
- */
+/** Until the end of the file, because the reported size is 0 below /proc. */
 function readBoundedContent(file: number): Buffer {
   const content = Buffer.alloc(MAX_SECRET_FILE_BYTES + 1);
   let length = 0;

@@ -1,6 +1,6 @@
 /**
- * Defines the table of settings: name, default, parser, meaning. The loader, the check for unknown names, `postrider
- * config` and docs/configuration.md are derived from the table. A test compares docs/configuration.md with the table.
+ * The table of settings. The loader, `postrider config` and docs/configuration.md are derived from it, and a test
+ * compares the page.
  */
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
@@ -35,30 +35,23 @@ import {
   quote,
 } from './units.ts';
 
-/** The kind of values of a setting, such as a duration within limits. */
 interface ValueKind<T> {
   readonly parse: (text: string) => ParseResult<T>;
-  /** The type of the value, such as `duration`. docs/configuration.md explains the types. */
+  /** docs/configuration.md explains the types. */
   readonly type: string;
-  /** The accepted values as text. Null if every value of the type is accepted. */
+  /** Null if every value of the type is accepted. */
   readonly range: string | null;
 }
 
-/**
- * The secret part of a value. `whole`: the value is a secret. `password`: the value is a URL that may contain a
- * password. `urls`: the value is a list of targets, and the paths and queries of the URLs may be secrets.
- */
+/** `password`: a URL that may contain one. `urls`: targets, whose paths and queries may be secrets. */
 type Secrecy = 'no' | 'password' | 'urls' | 'whole';
 
 export interface SettingSpec<T> extends ValueKind<T> {
   readonly name: string;
-  /** The default as text. Null if the setting has no default. */
   readonly default: string | null;
   readonly meaning: string;
-  /** An example value that the parser accepts. */
   readonly example: string;
   readonly secrecy: Secrecy;
-  /** Returns the value in the form that is printed, in which secrets are masked. */
   readonly formatMaskedValue: (text: string) => string;
 }
 
@@ -73,7 +66,6 @@ const MASKED_FORMATTERS: { readonly [secrecy in Secrecy]: (text: string) => stri
   whole: () => MASK,
 };
 
-/** Creates the specification of a setting. */
 function createSpec<T>(
   name: string,
   value: { readonly default: string | null; readonly example: string; readonly secrecy?: Secrecy },
@@ -133,7 +125,7 @@ function createSizeKind(minBytes: number, maxBytes: number): ValueKind<number> {
   return createValueKind('size', parse, `\`${min}\` to \`${max}\``);
 }
 
-/** Parses POSTRIDER_DATABASE, or another setting with the same syntax. */
+/** Also for another setting with the same syntax. */
 export function parseDatabase(text: string): ParseResult<DatabaseSetting> {
   const example = 'sqlite:./data/postrider.db';
   if (isDatabaseUrl(text)) return parseDatabaseUrl(text);
@@ -145,7 +137,7 @@ export function parseDatabase(text: string): ParseResult<DatabaseSetting> {
     return createFault(`${maskedUrl} has a URL after sqlite:; remove sqlite:, or give a path such as ${example}`);
   if (path.trim() === '' || path.endsWith('/'))
     return createFault(`${maskedUrl} names no file; give a file, such as ${example}`);
-  // With `:memory:` SQLite stores messages in memory, but an accepted message must survive the end of the process.
+  // An accepted message must survive the end of the process.
   if (path === ':memory:')
     return createFault(`${maskedUrl} would lose accepted messages; give a file, such as ${example}`);
   if (path.startsWith('//') && !path.startsWith('///')) {
@@ -156,7 +148,6 @@ export function parseDatabase(text: string): ParseResult<DatabaseSetting> {
   return createParseResult({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
 }
 
-/** Parses POSTRIDER_DATABASE_DIRECT. */
 function parseDirectDatabase(text: string): ParseResult<PostgresSetting> {
   if (!isDatabaseUrl(text)) return createFault(`${quote(maskUrl(text))} is not a URL such as ${EXAMPLE_DATABASE}`);
   const parsedUrl = parseDatabaseUrl(text);
@@ -178,7 +169,7 @@ function parseRoles(text: string): ParseResult<ReadonlySet<Role>> {
   return findDuplicate(names) ?? createParseResult(roles);
 }
 
-/** Accepts the path of an existing file. The content is not read. */
+/** The content is not read. */
 function parseFilePath(text: string): ParseResult<string> {
   let fileStatus: Stats | undefined;
   try {
@@ -204,7 +195,6 @@ function parseSecretText(text: string): ParseResult<string> {
     : createFault('the secret must have 64 hexadecimal digits; `openssl rand -hex 32` prints one');
 }
 
-/** `arn:aws:sns:REGION:ACCOUNT:NAME`, or the same form with the partition `aws-cn` or `aws-us-gov`. */
 const TOPIC_ARN_PATTERN = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12}:[A-Za-z0-9_-]{1,256}$/;
 
 function parseTopics(text: string): ParseResult<readonly string[]> {
@@ -252,7 +242,7 @@ function parseDomains(text: string): ParseResult<readonly string[]> {
   return findDuplicate(domains) ?? createParseResult(Object.freeze(domains));
 }
 
-/** Parses the public URL of a listener. The value has no slash at its end. */
+/** Without a slash at its end. */
 function parsePublicUrl(text: string, example: string): ParseResult<string> {
   const url = URL.parse(text);
   const isValid =
@@ -266,7 +256,6 @@ function parsePublicUrl(text: string, example: string): ParseResult<string> {
   return createParseResult(text.endsWith('/') ? text.slice(0, -1) : text);
 }
 
-/** Creates the specification of POSTRIDER_EVENTS_<PROVIDER>. */
 function createEventSecretsSpec({ name, title, events }: Provider): SettingSpec<readonly string[]> {
   const parse = (text: string): ParseResult<readonly string[]> => {
     const secrets = text.split(',').map((secret) => secret.trim());
@@ -514,7 +503,6 @@ export const SETTINGS_TABLE = {
   ),
 } as const satisfies Record<string, SettingSpec<Settings[keyof Settings] | string>>;
 
-/** The setting with the secrets of each provider's events. */
 export const EVENT_SECRET_SPECS: Readonly<Partial<Record<EventProviderName, SettingSpec<readonly string[]>>>> = {
   postmark: SETTINGS_TABLE.postmarkEvents,
   sendgrid: SETTINGS_TABLE.sendgridEvents,

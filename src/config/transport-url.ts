@@ -1,7 +1,4 @@
-/**
- * Parses POSTRIDER_TRANSPORT, the URL of the next hop. Every part of the URL is checked: an unknown scheme, an unknown
- * parameter or an unexpected path is an error. An error never contains the password.
- */
+/** Parses POSTRIDER_TRANSPORT. Every part is checked, and an error never contains the password. */
 import { hostname } from 'node:os';
 import { maskUrl } from '../printing/escape.ts';
 import type { RelayParameter } from '../providers/provider.ts';
@@ -18,20 +15,16 @@ type Fault = { readonly ok: false; readonly fault: string };
 const EXAMPLE_URL = 'smtp://user:password@smtp.example.com:587?tls=required';
 const DEFAULT_CONNECTIONS = 20;
 const MAX_CONNECTIONS = 1000;
-/** The schemes of planned transports. This version does not support these transports. */
+/** Planned, and not supported by this version. */
 const PLANNED_SCHEMES = ['mx'];
 const SES_EXAMPLE = 'ses://eu-west-1?configuration-set=transactional';
 
-/**
- * Returns the EHLO name (RFC 5321 section 4.1.1.1): the host name of the machine, or an address literal if the host
- * name is not valid.
- */
+/** The host name of the machine, or an address literal (RFC 5321 section 4.1.1.1). */
 export function getDefaultEhloName(): string {
   const name = hostname();
   return isHostName(name) ? name : '[127.0.0.1]';
 }
 
-/** Parses `capture:`, `smtp://…`, `smtps://…` or `ses://…`. */
 export function parseTransport(text: string): ParseResult<TransportSetting> {
   const colonIndex = text.indexOf(':');
   const scheme = colonIndex === -1 ? text : text.slice(0, colonIndex);
@@ -62,10 +55,7 @@ export function parseTransport(text: string): ParseResult<TransportSetting> {
 
 const SES_PARAMETERS = ['endpoint', 'configuration-set'];
 
-/**
- * Parses `ses://REGION[?configuration-set=NAME&endpoint=URL]`. The AWS SDK finds the credentials in the environment or
- * its configuration files. The URL never contains credentials.
- */
+/** The AWS SDK finds the credentials, and the URL never contains them. */
 function parseSes(afterScheme: string, maskedUrl: string): ParseResult<TransportSetting> {
   if (!afterScheme.startsWith('//')) return createFault(`${maskedUrl} needs // after the scheme, as in ${SES_EXAMPLE}`);
   const queryIndex = afterScheme.indexOf('?');
@@ -99,8 +89,8 @@ function parseSes(afterScheme: string, maskedUrl: string): ParseResult<Transport
 }
 
 /**
- * Returns the error. The error contains the parameter name only if the name is a plain word or similar to a known
- * parameter, because in a mistyped URL the name may be a part of the password.
+ * Names the parameter only if it is a plain word or similar to a known one: in a mistyped URL it may be a part of the
+ * password.
  */
 function createUnknownParameterFault(maskedUrl: string, name: string, knownParameters: readonly string[]): Fault {
   const hint = formatSuggestion(name, knownParameters);
@@ -119,12 +109,11 @@ function isEndpoint(text: string): boolean {
   );
 }
 
-/** Parses the text after the colon of the scheme. `maskedUrl` is the whole setting, in which the password is masked. */
 function parseSmtp(usesImplicitTls: boolean, afterScheme: string, maskedUrl: string): ParseResult<TransportSetting> {
   if (!afterScheme.startsWith('//')) return createFault(`${maskedUrl} needs // after the scheme, as in ${EXAMPLE_URL}`);
   if (hasSpaceOrControl(afterScheme))
     return createFault(`${maskedUrl} contains a space or control character; percent-encode it`);
-  // The credentials may contain ? and /, so the credentials are separated first.
+  // The credentials may contain ? and /.
   const atSignIndex = afterScheme.lastIndexOf('@');
   const auth = parseCredentials(atSignIndex === -1 ? null : afterScheme.slice(2, atSignIndex), maskedUrl);
   if (!auth.ok) return auth;
@@ -210,7 +199,6 @@ function parseHostPort(
 }
 
 const PARAMETERS = ['tls', 'connections', 'verify', 'name', 'provider'];
-/** The providers that `?provider=` can name. */
 const RELAY_PROVIDERS: readonly string[] = PROVIDERS.flatMap(({ name, relay }) => (relay === null ? [] : [name]));
 
 function parseParameters(query: string, maskedUrl: string, defaults: SmtpSetting): ParseResult<SmtpSetting> {
@@ -239,10 +227,7 @@ function parseParameters(query: string, maskedUrl: string, defaults: SmtpSetting
   return createParseResult(smtp);
 }
 
-/**
- * Sets the provider of the relay and the default of `connections`. `name` is the value of `?provider=`. If `name` is null,
- * the host name determines the provider.
- */
+/** Without `?provider=`, the host name determines the provider. */
 function applyProvider(smtp: SmtpSetting, name: string | null, maskedUrl: string): SmtpSetting | Fault {
   if (name !== null && !RELAY_PROVIDERS.includes(name)) {
     const hint = formatSuggestion(name, RELAY_PROVIDERS);

@@ -1,11 +1,9 @@
 /**
- * Parses and formats the values of settings and command flags: durations, sizes, counts, rates, throttles, dates. Each
- * parser returns the value, or an error that contains the invalid text and a valid example. The caller prepends the
- * name of the setting or flag. No parser throws.
+ * Parses and formats the values of settings and flags. A parser returns the value, or an error with the invalid text
+ * and a valid example, to which the caller prepends the name. No parser throws.
  */
 import { maskUrl } from '../printing/escape.ts';
 
-/** The result of a parser: a value, or an error text such as `"10x" is not a duration such as 24h or 30d`. */
 export type ParseResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
 
 const MS_PER_UNIT = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
@@ -29,26 +27,19 @@ export function createFault(fault: string): { readonly ok: false; readonly fault
   return { ok: false, fault };
 }
 
-/**
- * Returns the text in quotes on one line. Passwords in URLs are masked, control characters are replaced, and the text
- * is truncated to 80 characters.
- */
+/** On one line of at most 80 characters, with masked passwords. */
 export function quote(text: string): string {
   const maskedText = text.includes('//') ? maskUrl(text) : text;
   const shortText = maskedText.length > 80 ? `${maskedText.slice(0, 79)}…` : maskedText;
   return `"${shortText.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
 }
 
-/** Returns the fault of the first entry that occurs more than once, or null. */
 export function findDuplicate(entries: readonly string[]): { readonly ok: false; readonly fault: string } | null {
   const duplicate = entries.find((entry, index) => entries.indexOf(entry) !== index);
   return duplicate === undefined ? null : createFault(`${quote(duplicate)} is given twice; remove one`);
 }
 
-/**
- * Splits the text into its leading decimal digits, as a safe integer, and the remaining text. Returns null if the text
- * does not begin with a digit or the number is too large.
- */
+/** Null if the text does not begin with a digit, or the number is not a safe integer. */
 function splitLeadingNumber(text: string): { readonly number: number; readonly suffix: string } | null {
   let digitsEnd = 0;
   while (digitsEnd < text.length && text.charCodeAt(digitsEnd) >= 48 && text.charCodeAt(digitsEnd) <= 57)
@@ -58,7 +49,7 @@ function splitLeadingNumber(text: string): { readonly number: number; readonly s
   return Number.isSafeInteger(number) ? { number, suffix: text.slice(digitsEnd) } : null;
 }
 
-/** Parses `500ms`, `10s`, `15m`, `24h` or `30d` as milliseconds. A number without a unit is invalid. */
+/** A number without a unit is invalid. */
 export function parseDuration(text: string): ParseResult<number> {
   const numberAndUnit = splitLeadingNumber(text);
   const unit =
@@ -66,13 +57,11 @@ export function parseDuration(text: string): ParseResult<number> {
       ? MS_PER_UNIT[numberAndUnit.suffix as keyof typeof MS_PER_UNIT]
       : undefined;
   const value = numberAndUnit && unit !== undefined ? numberAndUnit.number * unit : Number.NaN;
-  // A duration is at most a tenth of the maximum date (8.64e15 ms after the epoch), so that the sum of a date and a
-  // duration is a date.
+  // A tenth of the maximum date, so that the sum of a date and a duration is a date.
   if (!(value <= 8.64e14)) return createFault(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
   return createParseResult(value);
 }
 
-/** Formats a duration in the largest unit that divides it, in the form that `parseDuration` accepts. */
 export function formatDuration(durationMs: number): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
     if (durationMs !== 0 && durationMs % MS_PER_UNIT[unit] === 0) return `${durationMs / MS_PER_UNIT[unit]}${unit}`;
@@ -80,7 +69,6 @@ export function formatDuration(durationMs: number): string {
   return durationMs === 0 ? '0s' : `${durationMs}ms`;
 }
 
-/** Parses `1048576`, `512KiB`, `1MiB` or `1MB` as bytes. */
 export function parseSize(text: string): ParseResult<number> {
   const numberAndUnit = splitLeadingNumber(text);
   const unit =
@@ -93,7 +81,6 @@ export function parseSize(text: string): ParseResult<number> {
   return createParseResult(value);
 }
 
-/** Formats a size in the largest binary unit that divides it, in the form that `parseSize` accepts. */
 export function formatSize(sizeBytes: number): string {
   for (const unit of ['GiB', 'MiB', 'KiB']) {
     const unitBytes = BYTES_PER_UNIT[unit] ?? 1;
@@ -102,10 +89,9 @@ export function formatSize(sizeBytes: number): string {
   return String(sizeBytes);
 }
 
-/** The largest number of a 32-bit integer column of PostgreSQL. */
+/** The maximum of an integer column of PostgreSQL. */
 export const MAX_INT32 = 2_147_483_647;
 
-/** Parses a whole number from `min` to `max`, written in decimal digits. */
 export function parseCount(text: string, min: number, max: number): ParseResult<number> {
   const numberAndRest = splitLeadingNumber(text);
   if (numberAndRest?.suffix !== '' || numberAndRest.number < min || numberAndRest.number > max) {
@@ -114,7 +100,7 @@ export function parseCount(text: string, min: number, max: number): ParseResult<
   return createParseResult(numberAndRest.number);
 }
 
-/** Parses `10%`, `0.15 %` or `10` as a fraction above 0 and up to 1. The percentage has at most four decimal places. */
+/** `10%`, `0.15 %` or `10`, as a fraction. */
 export function parsePercent(text: string): ParseResult<number> {
   const numberText = (text.endsWith('%') ? text.slice(0, -1) : text).trim();
   const value = /^\d{1,3}(\.\d{1,4})?$/.test(numberText) ? Number(numberText) : 0;
@@ -123,7 +109,7 @@ export function parsePercent(text: string): ParseResult<number> {
   return createParseResult(value / 100);
 }
 
-/** Parses `1000/1h` or `1000/h` as messages per period. The minimum is 1 message, and the minimum period is one second. */
+/** `1000/1h` or `1000/h`: at least 1 message and one second. */
 export function parseRate(text: string): ParseResult<{ readonly limit: number; readonly periodMs: number }> {
   const fault = createFault(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
   const parts = splitLeadingNumber(text);
@@ -138,7 +124,7 @@ export function formatRate(rate: { readonly limit: number; readonly periodMs: nu
   return `${rate.limit}/${formatDuration(rate.periodMs)}`;
 }
 
-/** Parses `50/s` (burst 50) or `50/s:200` as requests per second and burst. Both numbers are at most `MAX_INT32`. */
+/** `50/s` (burst 50) or `50/s:200`. */
 export function parseThrottle(text: string): ParseResult<{ readonly perSecond: number; readonly burst: number }> {
   const fault = createFault(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
   const parts = splitLeadingNumber(text);
@@ -160,10 +146,7 @@ export function formatThrottle(throttle: { readonly perSecond: number; readonly 
 
 const DATE_PATTERN = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,3}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
 
-/**
- * Parses a time: an ISO 8601 date (midnight UTC), an ISO 8601 date and time with its time zone, or a duration before or
- * after `now`. Returns milliseconds since the epoch.
- */
+/** A date (midnight UTC), a date and time with its zone (ISO 8601), or a duration before or after `now`. */
 export function parseTimestamp(text: string, now: number, direction: 'ahead' | 'back'): ParseResult<number> {
   const fault = createFault(
     `${quote(text)} is not a date such as 2030-12-31 or 2030-12-31T18:00:00Z, nor a duration such as 30d`,
@@ -192,15 +175,11 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
   return createParseResult(localMs - zoneOffsetMs);
 }
 
-/**
- * Formats a time in ISO 8601 in UTC with milliseconds, the form of every time in `--json` output. Throws a RangeError for
- * a number that is not a time.
- */
+/** With milliseconds, as every time in `--json` output. */
 export function formatIsoTime(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }
 
-/** Formats a time in the form of `formatIsoTime`. Returns null for null. */
 export function formatIsoTimeOrNull(timeMs: number | null): string | null {
   return timeMs === null ? null : formatIsoTime(timeMs);
 }

@@ -1,8 +1,6 @@
 /**
- * Derives from the results of the last check whether messages of a sending domain pass DMARC (RFC 7489 section 3.1). A
- * message passes if DKIM or SPF aligns with the domain of `From`, and a policy is published. The functions are pure.
- *
- * The SPF record is not evaluated, so a `pass` does not mean that the record authorizes the hosts of the relay.
+ * Whether messages of a domain pass DMARC (RFC 7489 section 3.1), from the last check. The SPF record is not evaluated,
+ * so `pass` does not mean that it authorizes the hosts of the relay. Pure.
  */
 import type { RecordCheck, SendingDomain } from '../model/domain.ts';
 import { getOrganizationalDomain } from '../model/public-suffix.ts';
@@ -11,32 +9,27 @@ import type { SendingSetup } from './records.ts';
 import { parseTags } from './tag-list.ts';
 
 /**
- * `pass`: the method aligns, or, for DMARC, the policy is published and DKIM or SPF aligns. `warning`: the conditions
- * of `pass` are met, but with a limitation that `found` states. `fail`: not aligned. `unknown`: the required record was
- * not looked up, or its lookup failed. `not-needed`: SPF is not aligned and not required, because DKIM is sufficient.
+ * `warning`: a pass with a limitation that `found` states. `unknown`: no successful lookup. `not-needed`: DKIM is
+ * sufficient.
  */
 export type AlignmentState = 'pass' | 'warning' | 'fail' | 'unknown' | 'not-needed';
 
 export interface Alignment {
   readonly method: 'dkim' | 'spf' | 'dmarc';
   readonly state: AlignmentState;
-  /** What the last check found, without a full stop. */
   readonly found: string;
-  /** What is required for alignment, without a full stop. */
   readonly expected: string;
 }
 
-/** A record to publish with the result of its last check. */
 type CheckedRecord = Pick<RecordCheck, 'purpose' | 'type' | 'name' | 'found'> & {
   readonly observed: readonly string[];
-  /** For a DKIM record of Postrider, the state and the algorithm of its key. Null for all other records. */
+  /** Null for all other records than the DKIM records of Postrider. */
   readonly key: Pick<SendingDomain['keys'][number], 'state' | 'algorithm'> | null;
 };
 
 type Domain = Pick<SendingDomain, 'name' | 'returnPath' | 'subdomains'>;
 type Setup = Pick<SendingSetup, 'returnPath' | 'replacedBy' | 'spf'>;
 
-/** Returns the alignment of DKIM, SPF and DMARC, in this order. */
 export function describeAlignment(
   domain: Domain,
   records: readonly CheckedRecord[],
@@ -50,7 +43,6 @@ export function describeAlignment(
 
 interface Policy {
   readonly record: CheckedRecord | null;
-  /** The tags of the observed record; empty if no valid record was observed. */
   readonly tags: ReadonlyMap<string, string>;
 }
 
@@ -60,7 +52,7 @@ function readPolicy(records: readonly CheckedRecord[]): Policy {
   return { record, tags: (observedRecord === undefined ? null : parseTags(observedRecord)) ?? new Map() };
 }
 
-/** Only the key that signs every message, which is the active RSA key, is considered. */
+/** Only the active RSA key signs every message. */
 function describeDkim({ name, subdomains }: Domain, records: readonly CheckedRecord[], { tags }: Policy): Alignment {
   const baseAlignment = { method: 'dkim', expected: `d=${name} and the record of the active RSA key` } as const;
   const record = records.find(({ key }) => key?.algorithm === 'rsa' && key.state === 'active');
@@ -73,7 +65,7 @@ function describeDkim({ name, subdomains }: Domain, records: readonly CheckedRec
     case 'wrong':
       return { ...baseAlignment, state: 'fail', found: 'the record has an unexpected value' };
     case 'found':
-      // With strict alignment, `d=` must equal the domain of `From` (RFC 7489 section 3.1.1).
+      // `d=` must equal the domain of `From` (RFC 7489 section 3.1.1).
       if (subdomains && isStrict(tags, 'adkim'))
         return { ...baseAlignment, state: 'warning', found: `d=${name}, aligned; subdomains do not align (adkim=s)` };
       return { ...baseAlignment, state: 'pass', found: `d=${name}, aligned` };
@@ -132,12 +124,12 @@ function describeSpf(
   }
 }
 
-/** Returns the MX record of a MAIL FROM domain that is configured at the provider, or null. */
+/** A MAIL FROM domain that is configured at the provider. */
 function findMailFrom(records: readonly CheckedRecord[]): CheckedRecord | null {
   return records.find(({ purpose, type }) => purpose === 'provider' && type === 'MX') ?? null;
 }
 
-/** Returns the domain of the envelope sender of the next message. A return path is used only while it is verified. */
+/** Of the next message: a return path is used only while it is verified. */
 function getEnvelopeDomain({ name, returnPath }: Domain, { returnPath: installationPath }: Setup): string {
   if (installationPath === null) return name;
   return returnPath?.isVerified === true ? returnPath.name : installationPath;
@@ -175,7 +167,6 @@ function describeDmarc({ name }: Domain, { record, tags }: Policy, dkim: Alignme
   }
 }
 
-/** Returns true if the given tag of the policy requires strict alignment. The default is relaxed alignment. */
 function isStrict(tags: ReadonlyMap<string, string>, tag: 'adkim' | 'aspf'): boolean {
   return tags.get(tag)?.toLowerCase() === 's';
 }

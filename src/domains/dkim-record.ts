@@ -1,6 +1,5 @@
 /**
- * Formats DKIM key records (RFC 6376 section 3.6.1) and compares the records in DNS with the expected record. Records
- * with the same tags are equal, regardless of their notation. The functions are pure.
+ * DKIM key records (RFC 6376 section 3.6.1). Records with the same tags are equal, regardless of their notation. Pure.
  */
 import { createPublicKey } from 'node:crypto';
 import type { DkimKey, RecordCheck } from '../model/domain.ts';
@@ -8,12 +7,10 @@ import { listIncludes, parseTags } from './tag-list.ts';
 
 export type RecordFinding = Pick<RecordCheck, 'found' | 'detail'>;
 
-/** Returns the value of the TXT record of a key. */
 export function formatDkimRecord(key: Pick<DkimKey, 'algorithm' | 'publicKey'>): string {
   return `v=DKIM1; k=${key.algorithm}; p=${key.publicKey}`;
 }
 
-/** Compares the records at the name of a selector with the expected record. */
 export function checkDkim(expected: string, observedRecords: readonly string[]): RecordFinding {
   if (observedRecords.length === 0) return { found: 'missing', detail: 'no record; publish it as shown' };
   if (observedRecords.length > 1) {
@@ -57,13 +54,10 @@ export function checkDkim(expected: string, observedRecords: readonly string[]):
   return { found: 'found', detail: 'found' };
 }
 
-/** The maximum length of a published key that is decoded. The key of RSA-4096 has 736 characters. */
+/** The key of RSA-4096 has 736 characters. */
 const MAX_DECODED_CHARACTERS = 2_048;
 
-/**
- * Returns true if the published key is the RSAPublicKey (PKCS#1) of the expected key. RFC 6376 section 3.6.1 specifies
- * this form, but most records contain a SubjectPublicKeyInfo.
- */
+/** RFC 6376 section 3.6.1 specifies PKCS#1, but most records contain a SubjectPublicKeyInfo. */
 function isSameRsaKey(key: string, expectedKey: string): boolean {
   if (key.length > MAX_DECODED_CHARACTERS) return false;
   try {

@@ -1,7 +1,4 @@
-/**
- * Checks DMARC policy records (RFC 7489 section 6.3). A name must have exactly one record, and the record must be
- * valid. The functions are pure.
- */
+/** DMARC policy records (RFC 7489 section 6.3): a name has exactly one valid record. Pure. */
 import type { RecordFinding } from './dkim-record.ts';
 import { parseTags } from './tag-list.ts';
 
@@ -14,9 +11,6 @@ export function isDmarcRecord(text: string): boolean {
   return version.split(/\s/).join('') === 'v=DMARC1';
 }
 
-/**
- * Checks the TXT records at `_dmarc`. Any of the policies in `POLICIES` is accepted. The suggested policy is `none`.
- */
 export function checkDmarc(txtRecords: readonly string[]): RecordFinding {
   const dmarcRecords = txtRecords.filter(isDmarcRecord);
   const [record] = dmarcRecords;

@@ -1,7 +1,6 @@
 /**
- * Looks up DNS records with the c-ares resolver of Node.js. A lookup has one of three results: `found`, `none` or
- * `failed`. Only NXDOMAIN and an empty answer cause `none`. A timeout, SERVFAIL, a refusal or a network error causes
- * `failed`. Lookups never reject.
+ * Looks up DNS records with c-ares. Only NXDOMAIN and an empty answer are `none`; a timeout, SERVFAIL, a refusal or a
+ * network error is `failed`. Lookups never reject.
  */
 import { Resolver as NodeResolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
@@ -9,36 +8,30 @@ import { isIP } from 'node:net';
 export type Lookup<T = string> =
   | { readonly kind: 'found'; readonly values: readonly T[] }
   | { readonly kind: 'none' }
-  /** The lookup failed. `reason` is a short text, such as `timeout`. */
+  /** `reason`: a short text, such as `timeout`. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 export interface MailExchange {
   readonly priority: number;
-  /** The host name in lower case, without the trailing dot. Empty for a null MX (RFC 7505). */
+  /** Lower case, without the trailing dot. Empty for a null MX (RFC 7505). */
   readonly exchange: string;
 }
 
-/** Looks up DNS records. The names in arguments and results have no trailing dot. */
+/** The names in arguments and results have no trailing dot. */
 export interface Resolver {
-  /**
-   * Returns one text for each TXT record. The strings of a record are concatenated (RFC 7208 section 3.3, RFC 6376
-   * section 3.6.2.2).
-   */
+  /** The strings of a record are concatenated (RFC 7208 section 3.3, RFC 6376 section 3.6.2.2). */
   lookUpTxt(name: string): Promise<Lookup>;
   lookUpMx(name: string): Promise<Lookup<MailExchange>>;
   lookUpCname(name: string): Promise<Lookup>;
-  /** Returns the IPv4 and IPv6 addresses of a host name. */
   lookUpAddresses(name: string): Promise<Lookup>;
-  /** Returns the names in the PTR records of an IP address. */
+  /** PTR. */
   lookUpHostNames(address: string): Promise<Lookup>;
 }
 
 export interface ResolverLimits {
-  /**
-   * Timeout of the first attempt. Each further attempt has twice the timeout of the previous attempt, but at most 4 s.
-   */
+  /** Of the first attempt. Each further attempt has twice as much, but at most 4 s. */
   readonly timeoutMs: number;
-  /** The maximum number of attempts for each server of the resolver. */
+  /** For each server. */
   readonly maxAttempts: number;
 }
 
@@ -57,10 +50,7 @@ const FAILURE_TEXTS: Readonly<Record<string, string>> = {
   ENOTIMP: 'the DNS server does not support this query',
 };
 
-/**
- * Creates a resolver for the server of POSTRIDER_DNS, or for the servers of the system if `server` is null. Throws an
- * Error with a one-line message if the host of the server is not an IP address.
- */
+/** Null: the servers of the system. Throws if the host of the server is not an IP address. */
 export function createResolver(
   server: { readonly host: string; readonly port: number } | null,
   limits: Partial<ResolverLimits> = {},
@@ -93,12 +83,12 @@ export function createResolver(
   };
 }
 
-/** Returns the domain name of the PTR records of an address (RFC 1035 section 3.5, RFC 3596 section 2.5). */
+/** RFC 1035 section 3.5, RFC 3596 section 2.5. */
 function toReverseName(address: string): string {
   const ipVersion = isIP(address);
   if (ipVersion === 0) throw new Error(`${address} is not an IP address`);
   if (ipVersion === 4) return `${address.split('.').reverse().join('.')}.in-addr.arpa`;
-  // The URL parser normalizes every notation of the address to groups of hexadecimal digits.
+  // The URL parser normalizes every notation to groups of hexadecimal digits.
   const [leadingText = '', trailingText] = new URL(`http://[${address}]`).hostname.slice(1, -1).split('::');
   const splitGroups = (text = '') => (text === '' ? [] : text.split(':'));
   const [leadingGroups, trailingGroups] = [splitGroups(leadingText), splitGroups(trailingText)];
@@ -133,10 +123,7 @@ async function lookUp<T>(query: () => Promise<readonly T[]>): Promise<Lookup<T>>
   }
 }
 
-/**
- * Combines the lookups of the IPv4 and the IPv6 addresses. The result is `found` if either lookup found addresses, and
- * `none` only if both lookups returned `none`.
- */
+/** `none` only if both are. */
 function combineFamilies([ipv4, ipv6]: readonly [Lookup, Lookup]): Lookup {
   const values = [ipv4, ipv6].flatMap((lookup) => (lookup.kind === 'found' ? lookup.values : []));
   if (values.length > 0) return { kind: 'found', values };

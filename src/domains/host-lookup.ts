@@ -1,21 +1,16 @@
 /**
- * Looks up the IP addresses of the hosts of webhooks. DNS is queried with c-ares, because a lookup by the operating
- * system occupies a thread of the pool that also signs messages and looks up the relay.
+ * The addresses of the hosts of webhooks, by c-ares: a lookup by the system occupies a thread of the pool that also
+ * signs messages.
  */
 import { lookup as lookUpInSystem } from 'node:dns/promises';
 import { createResolver, type Lookup } from './dns.ts';
 
-/**
- * The limits of a lookup in DNS. The queries for the IPv4 and the IPv6 addresses end before the attempt to send the
- * webhook times out.
- */
+/** The queries for both families end before the attempt to send the webhook times out. */
 const LOOKUP_LIMITS = { timeoutMs: 2_000, maxAttempts: 2 } as const;
 
 /**
- * Creates the lookup. Names with a dot are looked up in DNS, at the server of POSTRIDER_DNS or at the servers of the
- * system. Other names, and names below `localhost`, are looked up by the system, which also reads its hosts file. If
- * `usesHostsFile` is true, the system also looks up each name for which DNS returns no address. At most one lookup by
- * the system runs at a time. A lookup never rejects.
+ * Names without a dot and names below `localhost` are looked up by the system, which reads its hosts file; with
+ * `usesHostsFile` also names without an address in DNS. The system looks up one name at a time. Never rejects.
  */
 export function createHostLookup(
   server: { readonly host: string; readonly port: number } | null,

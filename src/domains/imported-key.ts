@@ -1,34 +1,26 @@
 /**
- * Reads a DKIM key that was created elsewhere and whose record is already published, and the name of its selector. The
- * functions are pure. No fault text contains a part of the input, because the input may be a private key.
+ * Reads a DKIM key that was created elsewhere, and its selector. No fault contains a part of the input, which may be a
+ * private key. Pure.
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { parseHost } from '../model/address.ts';
 import { getDkimRecordName } from '../model/domain.ts';
 import { formatPublicKey, type KeyPair } from './keys.ts';
 
-/** The maximum length of the text of a key. The PEM of an RSA-4096 key has about 3,300 characters. */
+/** The PEM of an RSA-4096 key has about 3,300 characters. */
 export const MAX_KEY_CHARACTERS = 16_384;
-/**
- * RFC 8301 section 3.2: a signer must not use a key of less than 1024 bits, and a verifier must support keys up to 4096
- * bits.
- */
+/** RFC 8301 section 3.2. */
 const MIN_RSA_BITS = 1024;
 const MAX_RSA_BITS = 4096;
-/** RFC 8301 section 3.2 recommends this length. */
 const RECOMMENDED_RSA_BITS = 2048;
-/** The maximum length of a domain name without the final dot (RFC 1035 section 2.3.4). */
+/** Without the final dot (RFC 1035 section 2.3.4). */
 const MAX_RECORD_NAME_LENGTH = 253;
 
-/** `fault` states the problem and the remedy. In an error message, this text follows the name of the input member. */
 export type ParsedPrivateKey =
   | { readonly ok: true; readonly keyPair: KeyPair; readonly warning: string | null }
   | { readonly ok: false; readonly fault: string };
 
-/**
- * Parses the PEM of one private key: RSA in PKCS#1 or PKCS#8, or Ed25519 in PKCS#8. Checks that the key creates a valid
- * signature. The caller must overwrite the private key of the result.
- */
+/** RSA in PKCS#1 or PKCS#8, or Ed25519 in PKCS#8. The caller must overwrite the private key of the result. */
 export function parsePrivateKey(pem: string): ParsedPrivateKey {
   const formFault = findFormFault(pem);
   if (formFault !== null) return createKeyFault(formFault);
@@ -78,10 +70,6 @@ function createKeyPair(key: KeyObject, algorithm: KeyPair['algorithm'], warning:
   return { ok: true, keyPair: { algorithm, publicKey: formatPublicKey(key), privateKey }, warning };
 }
 
-/**
- * Returns the fault of a text that is not the PEM of exactly one unencrypted private key. Returns null if the text has
- * no such fault.
- */
 function findFormFault(text: string): string | null {
   const labels = findPemLabels(text);
   const [label] = labels;
@@ -103,9 +91,7 @@ function findFormFault(text: string): string | null {
   return null;
 }
 
-/**
- * Returns the labels of the PEM blocks, such as `PRIVATE KEY` for `-----BEGIN PRIVATE KEY-----` (RFC 7468 section 2).
- */
+/** Such as `PRIVATE KEY` (RFC 7468 section 2). */
 function findPemLabels(text: string): readonly string[] {
   return text.split('\n').flatMap((line) => {
     const trimmedLine = line.trim();
@@ -122,9 +108,7 @@ export type ParsedSelector =
   | { readonly ok: true; readonly selector: string }
   | { readonly ok: false; readonly fault: string };
 
-/**
- * Parses the name of a selector: labels of letters, digits and inner hyphens, separated by dots (RFC 6376 section 3.1).
- */
+/** RFC 6376 section 3.1. */
 export function parseSelector(text: string, domain: string): ParsedSelector {
   const selector = text.toLowerCase();
   if (selector.includes('_domainkey')) {

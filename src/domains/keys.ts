@@ -1,6 +1,6 @@
 /**
- * Generates, seals and unseals DKIM keys. A private key is unencrypted only in memory: during its generation or import,
- * in the signer, and while it is sent to Amazon SES for an identity. A private key is never printed.
+ * DKIM keys. A private key is unencrypted only in memory: while it is generated or imported, in the signer, and on its
+ * way to an identity at Amazon SES. It is never printed.
  */
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -11,23 +11,20 @@ export interface KeyPair {
   readonly algorithm: DkimAlgorithm;
   /** The value of `p=`, in base64. */
   readonly publicKey: string;
-  /** The private key as PKCS#8 in DER. */
+  /** PKCS#8 in DER. */
   readonly privateKey: Buffer;
 }
 
 const generateKeyPairOnThread = promisify(generateKeyPair);
 
-/**
- * RFC 8301 section 3.2 recommends 2048 bits. Longer keys are not accepted by some DNS hosts and make signing slower.
- */
+/** RFC 8301 section 3.2. Some DNS hosts refuse longer keys, which also sign slower. */
 const RSA_BITS = 2048;
-/** The number of octets before the key in the DER of an Ed25519 public key (RFC 8410 section 4). */
+/** In the DER of an Ed25519 public key (RFC 8410 section 4). */
 const ED25519_PREFIX_OCTETS = 12;
 const SELECTOR_ALPHABET = 'abcdefghjkmnpqrstuvwxyz23456789';
 const RANDOM_CHARACTERS = 4;
 const MAX_ATTEMPTS = 100;
 
-/** Generates a key pair on a thread of the libuv pool. */
 export async function createKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> {
   const keyPair =
     algorithm === 'rsa'
@@ -38,9 +35,8 @@ export async function createKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> 
 }
 
 /**
- * Returns the value of `p=`. For RSA, the value is the DER of SubjectPublicKeyInfo. RFC 6376 section 3.6.1 does not
- * specify this form, but its examples and all verifiers use it. For Ed25519, the value is the 32 octets of the key (RFC
- * 8463 section 4.2).
+ * RSA: SubjectPublicKeyInfo, as in the examples of RFC 6376 and in all verifiers. Ed25519: 32 octets (RFC 8463 section
+ * 4.2).
  */
 export function formatPublicKey(key: KeyObject): string {
   const { asymmetricKeyType: type } = key;
@@ -52,16 +48,14 @@ export interface KeyRequest {
   readonly domain: string;
   readonly algorithms: readonly DkimAlgorithm[];
   readonly state: 'staged' | 'active';
-  /** Selectors that the domain has already used. DNS caches may still contain their records. */
+  /** DNS caches may still contain their records. */
   readonly usedSelectors: readonly string[];
-  /** The key that `deriveKey` returns for `dkim`. */
   readonly sealingKey: Buffer;
   readonly now: number;
-  /** Returns a random number in [0, 1). */
   readonly random: () => number;
 }
 
-/** Generates and seals keys. `state` is `active` for the first keys of a domain, and `staged` for a rotation. */
+/** `active` for the first keys of a domain, `staged` for a rotation. */
 export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[]> {
   const { domain, algorithms, state, usedSelectors, sealingKey, now, random } = request;
   const selectorPrefix = createSelectorPrefix(now, random, usedSelectors);
@@ -75,10 +69,7 @@ export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[
   });
 }
 
-/**
- * Seals a key that was created elsewhere, and overwrites the private key of the pair. The state of the key is `active`,
- * because its record is usually published already.
- */
+/** `active`, because the record is usually published already. Overwrites the private key of the pair. */
 export function sealImportedKey(
   { algorithm, publicKey, privateKey }: KeyPair,
   {
@@ -102,7 +93,7 @@ export function sealImportedKey(
   };
 }
 
-/** Returns the private key as PKCS#8. Throws a SecretError that names the domain and the selector. */
+/** PKCS#8. Throws a SecretError that names the domain and the selector. */
 export function unsealKey(sealingKey: Buffer, domain: string, selector: string, sealed: string): Buffer {
   return unseal(sealingKey, sealed, createAssociatedData(domain, selector));
 }
@@ -113,10 +104,7 @@ function createAssociatedData(domain: string, selector: string): string {
 
 const SELECTOR_SUFFIXES: Readonly<Record<DkimAlgorithm, string>> = { rsa: 'a', ed25519: 'e' };
 
-/**
- * Creates the common prefix of the selectors: `pr`, the date and four random characters, such as `pr20261121k7xm`. The
- * caller appends the suffix of the algorithm.
- */
+/** `pr`, the date and four random characters, such as `pr20261121k7xm`. */
 function createSelectorPrefix(now: number, random: () => number, usedSelectors: readonly string[]): string {
   const dayText = new Date(now).toISOString().slice(0, 10).replaceAll('-', '');
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {

@@ -1,13 +1,7 @@
 /**
- * Finds the mailbox providers of recipient domains by their MX records, without delaying a caller: `find` returns a
- * cached answer, and requests a lookup if the answer is missing or has expired. A lookup first reads the store, which
- * all nodes share, and then DNS.
- *
- * Guarantees: an answer expires after 24 h. The next call of `find` for the domain causes a new lookup, and the expired
- * answer is used until the new answer arrives. A failed lookup is repeated after ten minutes at the earliest. At most
- * `MAX_CONCURRENT_LOOKUPS` lookups run at a time, and on average at most `LOOKUPS_PER_SECOND` start per second, however
- * many different domains are requested. The waiting domain whose answer the most events need is looked up first, so a
- * client that sends to random domains does not delay the lookup of a frequent domain. Memory is bounded.
+ * Finds the mailbox providers of domains by their MX records, without delaying a caller: from a cache, the store and
+ * DNS. An answer lasts 24 h and is used until the next one arrives. The domain whose answer the most events need is
+ * first, so a client that sends to random domains does not delay a frequent one. Memory is bounded.
  */
 import type { Clock } from '../clock.ts';
 import { findMailboxProvider, type MailboxProvider, type StoredMailboxProvider } from '../model/mailbox-provider.ts';
@@ -20,59 +14,49 @@ const RETRY_MS = 600_000;
 const TICK_MS = 250;
 const MAX_CONCURRENT_LOOKUPS = 8;
 const LOOKUPS_PER_SECOND = 10;
-/** The capacity of the token bucket: the number of lookups that may start without delay after an idle period. */
+/** Lookups that may start without delay after an idle period. */
 const LOOKUP_BURST = 50;
-/**
- * The maximum number of domains that wait for a lookup. Above this number, the domains with the fewest events are
- * dropped until half of this number remains.
- */
+/** Above it, the domains with the fewest events are dropped until half of this number remains. */
 const MAX_WAITING_DOMAINS = 1_000;
 const MAX_CACHED_ANSWERS = 20_000;
 const MAX_STORE_BATCH = 200;
 
 export interface MailboxProviders {
   /**
-   * Returns the mailbox provider of `domain`, which is in lower case. Returns null while the first lookup of the domain
-   * waits or runs, and `unknown` if every lookup of the domain has failed. `eventCount` is the number of events that
-   * need the answer. This number determines the order of the lookups.
+   * `domain` is in lower case. Null during the first lookup, `unknown` if every lookup has failed. The lookups for the
+   * most events are first.
    */
   find(domain: string, eventCount: number): MailboxProvider | null;
-  /** Stops the lookups and resolves when the answers are stored. */
+  /** Resolves when the answers are stored. */
   stop(): Promise<void>;
 }
 
 export interface MailboxProvidersParts {
   readonly clock: Clock;
-  /** Null if no DNS query may be made. In this case, only answers in the store are found. */
+  /** Null if no DNS query may be made. */
   readonly resolver: Pick<Resolver, 'lookUpMx' | 'lookUpAddresses'> | null;
   readonly store: Pick<DeliverabilityStore, 'findMailboxProviders' | 'writeMailboxProviders'>;
-  /** Receives the first error of a series of failed accesses to the store. */
+  /** Receives the first error of a series. */
   readonly onError: (error: unknown) => void;
 }
 
 interface CachedAnswer {
   readonly provider: MailboxProvider;
-  /** The time from which a request for the domain causes a new lookup. */
   readonly validUntil: number;
 }
 
-/** Creates the cache of mailbox providers. No lookup starts before the first call of `find`. */
 export function createMailboxProviders({ clock, resolver, store, onError }: MailboxProvidersParts): MailboxProviders {
-  /** The answers by domain. The least recently used answer is the first. */
+  /** The least recently used answer is the first. */
   const answers = new Map<string, CachedAnswer>();
-  /** Domains that wait for the store, with the number of events that need the answer. */
+  /** With the number of events that need the answer. */
   const domainsWaitingForStore = new Map<string, number>();
-  /**
-   * Domains that wait for DNS, with the number of events that need the answer. The store has no answer, or only an
-   * expired answer, for these domains.
-   */
+  /** The store has no answer, or only an expired one. */
   const domainsWaitingForDns = new Map<string, number>();
   const domainsInProgress = new Set<string>();
   const lookups = new Set<Promise<void>>();
   let unstoredAnswers: StoredMailboxProvider[] = [];
   let tokens = LOOKUP_BURST;
   let currentTick: Promise<void> = Promise.resolve();
-  /** Null if no tick is scheduled or running. */
   let cancelTick: (() => void) | null = null;
   let isFailing = false;
   let isStopped = false;
@@ -112,7 +96,6 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     currentTick = performDueWork();
   }
 
-  /** Performs the lookups and writes that are due, and schedules the next tick while a domain waits. */
   async function performDueWork(): Promise<void> {
     try {
       tokens = Math.min(LOOKUP_BURST, tokens + (LOOKUPS_PER_SECOND * TICK_MS) / 1_000);
@@ -159,9 +142,7 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     }
   }
 
-  /**
-   * Resolves to null if the lookup failed. A domain without MX records is its own mail server (RFC 5321 section 5.1).
-   */
+  /** Null if the lookup failed. A domain without MX records is its own mail server (RFC 5321 section 5.1). */
   async function lookUp(domain: string): Promise<MailboxProvider | null> {
     if (resolver === null) return null;
     const mx = await resolver.lookUpMx(domain);
@@ -180,7 +161,7 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   function recordAnswer(domain: string, provider: MailboxProvider | null): void {
     const now = clock.now();
     if (provider === null) {
-      // After a failed lookup, the previous answer remains in use.
+      // The previous answer remains in use.
       cacheAnswer(domain, answers.get(domain)?.provider ?? 'unknown', now + RETRY_MS);
       return;
     }
@@ -195,7 +176,7 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     if (answers.size > MAX_CACHED_ANSWERS && oldest !== undefined) answers.delete(oldest);
   }
 
-  /** If the write fails, the answers of this batch are not stored. These answers remain in memory. */
+  /** What cannot be stored remains in memory. */
   async function writeStore(): Promise<void> {
     const batch = new Map(unstoredAnswers.map((entry) => [entry.domain, entry]));
     unstoredAnswers = [];
@@ -215,7 +196,6 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   };
 }
 
-/** Returns the waiting domains, those with the most events first. */
 function sortByEvents(
   waitingDomains: ReadonlyMap<string, number>,
 ): readonly (readonly [domain: string, events: number])[] {

@@ -1,6 +1,6 @@
 /**
- * Detects domain labels that mix scripts (UTS 39 section 5.2, level "highly restrictive"). The function is pure. A
- * label in a single script that looks like a label in another script is not detected.
+ * UTS 39 section 5.2, level "highly restrictive". A label in one script that looks like a label in another is not
+ * detected.
  */
 
 const SCRIPT_PATTERNS: readonly (readonly [string, RegExp])[] = [
@@ -21,18 +21,17 @@ const SCRIPT_PATTERNS: readonly (readonly [string, RegExp])[] = [
   ['Hangul', /\p{Script=Hangul}/u],
 ];
 
-/** Matches digits, hyphens and marks, which are allowed in any script. */
+/** Digits, hyphens and marks, which are allowed in any script. */
 const NEUTRAL_CHARACTER = /\p{Script=Common}|\p{Script=Inherited}/u;
 const OTHER_SCRIPT = 'other';
 
-/** The allowed combinations of scripts: Latin with the scripts of Japanese, of Chinese or of Korean. */
+/** Latin with the scripts of Japanese, of Chinese or of Korean. */
 const COMBINABLE_SCRIPTS: readonly (readonly string[])[] = [
   ['Latin', 'Han', 'Hiragana', 'Katakana'],
   ['Latin', 'Han', 'Bopomofo'],
   ['Latin', 'Han', 'Hangul'],
 ];
 
-/** Returns the scripts of the label if their combination is not allowed. Otherwise returns null. */
 export function findMixedScripts(label: string): readonly string[] | null {
   const scripts = new Set<string>();
   for (const character of label) {

@@ -1,7 +1,4 @@
-/**
- * Parses the names that an operator enters for sending domains. A name is converted to lower-case A-labels, by the same
- * rules as the domains of addresses. The functions are pure. Every error is one line with the problem and the remedy.
- */
+/** Parses the names of sending domains to lower-case A-labels, by the rules of addresses. Pure. */
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
 import { parseHost } from '../model/address.ts';
@@ -9,18 +6,17 @@ import { parsePublicSuffix } from '../model/public-suffix.ts';
 import { findMixedScripts } from './mixed-scripts.ts';
 
 export type DomainName =
-  /** `name` is the domain in lower-case A-labels. `warning` is one line if the name mixes scripts, or null. */
+  /** `warning`: the name mixes scripts. */
   | { readonly ok: true; readonly name: string; readonly warning: string | null }
   | { readonly ok: false; readonly fault: string };
 
-/** Maximum lengths of a domain name and of a label (RFC 1035 section 2.3.4). */
+/** RFC 1035 section 2.3.4. */
 const MAX_NAME_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
-/** Length of the prefix of a DKIM record name: a selector (keys.ts) and `._domainkey.`. */
 const DKIM_PREFIX_LENGTH = 'prYYYYMMDDxxxxa._domainkey.'.length;
 const REMEDY = 'give a domain name such as example.com';
 
-/** Parses an entered domain name. A public suffix, and a name that is too long for its DKIM records, are faults. */
+/** A public suffix, and a name that is too long for its DKIM records, are faults. */
 export function parseDomainName(text: string): DomainName {
   const enteredName = text.endsWith('.') ? text.slice(0, -1) : text;
   const fault = findShapeFault(enteredName);
@@ -44,19 +40,13 @@ export function parseDomainName(text: string): DomainName {
   return { ok: true, name, warning: createMixedScriptWarning(name) };
 }
 
-/**
- * Returns the organizational domain of a host name if its public suffix is in the Public Suffix List. Otherwise, such
- * as for `node.js` and for IP addresses, returns null.
- */
+/** Null if its suffix is not in the Public Suffix List, as for `node.js` and IP addresses. */
 export function findOrganizationalDomain(host: string): string | null {
   const parsedName = parsePublicSuffix(host);
   return parsedName.isIcann === true || parsedName.isPrivate === true ? parsedName.domain : null;
 }
 
-/**
- * Returns an error if the text does not have the form of a domain name, for example if it is an address or a URL.
- * Otherwise returns null.
- */
+/** The text is no domain name, but for example an address or a URL. */
 function findShapeFault(enteredName: string): string | null {
   const quotedName = quoteShortenedText(enteredName);
   if (enteredName === '') return `a domain name is missing; ${REMEDY}`;
@@ -74,7 +64,7 @@ function findShapeFault(enteredName: string): string | null {
   return null;
 }
 
-/** Returns an error with the reason why `parseHost` refuses the text. */
+/** Why `parseHost` refuses the text. */
 function describeLabelFault(enteredName: string): string {
   const quotedName = quoteShortenedText(enteredName);
   const labels = enteredName.split('.');
@@ -100,9 +90,6 @@ function createMixedScriptWarning(name: string): string | null {
   return null;
 }
 
-/**
- * Returns the text in quotes on one line. Control characters are replaced, and the text is truncated to 80 characters.
- */
 function quoteShortenedText(text: string): string {
   const shortText = text.length > 80 ? `${text.slice(0, 79)}…` : text;
   return `"${shortText.replaceAll(/\p{C}/gu, '\uFFFD')}"`;

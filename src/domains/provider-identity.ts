@@ -1,6 +1,6 @@
 /**
- * Reads, creates and updates the identity of a sending domain at the provider of the transport. Only the transport
- * `ses:` has identities. If the provider cannot be reached, the checks are `unknown`, and no error is thrown.
+ * The identity of a domain at the provider of the transport. Only `ses:` has identities. If the provider cannot be
+ * reached, the checks are `unknown`. Never rejects.
  */
 import type { Settings } from '../config/settings.ts';
 import type { DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
@@ -22,17 +22,17 @@ import { loadSealingKey } from './setup.ts';
 type ProviderSettings = Pick<Settings, 'transport' | 'secret' | 'database'>;
 
 export interface ProviderStatus {
-  /** The DNS records that the provider requires, and the status records of the identity, which are not published. */
+  /** The DNS records that the provider requires, and the status records, which are not published. */
   readonly records: readonly DnsRecord[];
-  /** The checks of the status records. */
+  /** Of the status records. */
   readonly checks: readonly RecordCheck[];
-  /** The check of the identity, which determines whether the provider accepts messages from the domain. */
+  /** Whether the provider accepts messages from the domain. */
   readonly identityCheck: RecordCheck;
-  /** True if the provider signs messages with its own keys (Easy DKIM). */
+  /** The provider signs with its own keys. */
   readonly usesEasyDkim: boolean;
 }
 
-/** Reads the identity of the domain. Resolves to null if the transport has no identities. Never rejects. */
+/** Null if the transport has no identities. */
 export function checkProviderIdentity(
   settings: ProviderSettings,
   domain: SendingDomain,
@@ -40,10 +40,7 @@ export function checkProviderIdentity(
   return withIdentities(settings, domain, (identities) => identities.readIdentity(domain.name));
 }
 
-/**
- * Creates the identity if it is missing, and replaces a previous key with the current signing key. Resolves like
- * `checkProviderIdentity`.
- */
+/** Creates a missing identity, and replaces a previous key with the current signing key. */
 export function ensureProviderIdentity(
   settings: ProviderSettings,
   domain: SendingDomain,
@@ -55,9 +52,8 @@ export function ensureProviderIdentity(
 }
 
 /**
- * Returns a function that calls `updateDomain`. While a previous key retires, the function also sends the current
- * signing key to the provider after the update, so that a rotation completes in the background. A failure is reported
- * to `onError`, and the next check sends the key again.
+ * While a previous key retires, the update also sends the current key to the provider, so that a rotation completes in
+ * the background. The next check repeats a failure.
  */
 export function updateWithProviderKey(
   settings: ProviderSettings,
@@ -108,9 +104,7 @@ async function withIdentities(
   }
 }
 
-/**
- * Returns a function that unseals a key of the domain for the provider. The function overwrites the unencrypted buffer.
- */
+/** Overwrites the unencrypted buffer. */
 function createKeyUnsealer(
   settings: ProviderSettings,
   { name }: SendingDomain,

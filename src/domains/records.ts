@@ -1,37 +1,27 @@
-/**
- * Creates the DNS records that an operator publishes for a sending domain. The functions are pure.
- */
+/** The DNS records that an operator publishes for a sending domain. Pure. */
 
 import { type DnsRecord, getDkimRecordName, type SendingDomain } from '../model/domain.ts';
 import { formatDkimRecord } from './dkim-record.ts';
 
 export interface SendingSetup {
-  /**
-   * The domain of POSTRIDER_RETURN_PATH_DOMAIN in A-labels. Null if it is not set, or if the provider replaces the
-   * envelope sender.
-   */
+  /** Null if POSTRIDER_RETURN_PATH_DOMAIN is not set, or if the provider replaces the envelope sender. */
   readonly returnPath: string | null;
-  /** The display name of the provider that replaces the envelope sender, or null. */
+  /** The title of the provider that replaces the envelope sender. */
   readonly replacedBy: string | null;
-  /**
-   * The public name of the feedback listener, which receives messages for the return path. Null if this name is
-   * `returnPath`. In this case, `returnPath` has the address records of the listener.
-   */
+  /** The public name of the feedback listener; null if it is `returnPath`. */
   readonly returnPathHost: string | null;
-  /** The suggested SPF record (relays.ts), or null if the relay needs no SPF record. */
+  /** Null if the relay needs no SPF record. */
   readonly spf: string | null;
-  /** The address for aggregate DMARC reports, or null. */
+  /** For aggregate DMARC reports. */
   readonly reportsTo: string | null;
 }
 
 const RETURN_PATH_PRIORITY = 10;
 
 /**
- * Returns all records of the domain in the order of publication: DKIM keys, the records in `provider`, SPF, DMARC,
- * return path. `provider` contains the records that a provider requires. The SPF record is included only if the relay
- * needs one. The name of the SPF record is the domain of the envelope sender. Retiring keys are included, because
- * messages in transit have signatures of these keys. A domain with a return path of its own has the records of this
- * return path instead of the records of the return path of the installation.
+ * In the order of publication. The name of the SPF record is the domain of the envelope sender. Retiring keys are
+ * included, because messages in transit have their signatures. A domain with a return path of its own has the records
+ * of this one.
  */
 export function createRecords(
   domain: Pick<SendingDomain, 'name' | 'keys' | 'returnPath'>,
@@ -47,8 +37,7 @@ export function createRecords(
     value: formatDkimRecord(key),
   }));
   records.push(...provider);
-  // SPF applies to the domain of the envelope sender (RFC 7208 section 2.4). This is the return-path domain if it is
-  // set, else the From domain.
+  // SPF applies to the domain of the envelope sender (RFC 7208 section 2.4).
   if (spf !== null) records.push({ purpose: 'spf', type: 'TXT', name: returnPath ?? domain.name, value: spf });
   const reportTag = reportsTo === null ? '' : `; rua=mailto:${encodeMailtoAddress(reportsTo)}`;
   records.push({ purpose: 'dmarc', type: 'TXT', name: `_dmarc.${domain.name}`, value: `v=DMARC1; p=none${reportTag}` });
@@ -59,10 +48,7 @@ export function createRecords(
   return records;
 }
 
-/**
- * Encodes an address for a mailto URI in a tag list. Characters that are reserved in the list or in the URI are
- * percent-encoded.
- */
+/** For a mailto URI in a tag list. */
 function encodeMailtoAddress(address: string): string {
   return encodeURIComponent(address).replaceAll('%40', '@');
 }

@@ -1,29 +1,21 @@
-/**
- * Defines the SPF record that authorizes the messages of a relay, and the header fields that the relay replaces.
- * Replaced fields must not be signed. The functions are pure.
- */
+/** The SPF record for a relay, and the header fields that it replaces, which must not be signed. Pure. */
 import { isIP } from 'node:net';
 import type { ProviderName } from '../providers/provider.ts';
 import { findProvider } from '../providers/providers.ts';
 
 export interface RelayFacts {
-  /** The suggested SPF record, or null if the relay needs no record at the sending domain. */
+  /** Null if the sending domain needs no record. */
   readonly spf: string | null;
-  /** The header fields that the relay replaces, in lower case. These fields must not be signed. */
+  /** In lower case. */
   readonly rewrittenFields: ReadonlySet<string>;
-  /** True if the relay refuses a message with more than one DKIM-Signature field. */
+  /** The relay refuses a message with more than one DKIM-Signature field. */
   readonly acceptsOneSignature: boolean;
 }
 
-/**
- * An SPF record that authorizes no host: the SPF result is `neutral` for every host, and DMARC passes with DKIM alone.
- */
+/** Authorizes no host, and DMARC passes with DKIM alone. */
 export const NEUTRAL_SPF = 'v=spf1 ?all';
 
-/**
- * Returns the facts about the relay of a provider, from the profile of the provider. If the profile contains no SPF
- * record, the envelope sender is in a domain of the provider, so the sending domain needs no SPF record.
- */
+/** Without an SPF record in the profile, the envelope sender is in a domain of the provider. */
 export function getProviderFacts(name: ProviderName): RelayFacts {
   const relay = findProvider(name)?.relay ?? null;
   return {
@@ -34,8 +26,8 @@ export function getProviderFacts(name: ProviderName): RelayFacts {
 }
 
 /**
- * Returns the facts about a relay without a known provider. `host` is null for a transport without a relay. The SPF
- * record authorizes the addresses of the relay, which is correct for an operator's own mail server.
+ * Without a known provider, the record authorizes the addresses of the relay, as for an own mail server. Null: no
+ * relay.
  */
 export function getHostFacts(host: string | null): RelayFacts {
   const hostName = (host ?? '').toLowerCase();

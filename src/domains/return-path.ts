@@ -1,27 +1,22 @@
-/**
- * Checks the name of a return path, which is the domain of the envelope sender in the messages of a sending domain.
- * Describes whether messages use a return path. The functions are pure.
- */
+/** The return path of a sending domain: its name, and whether messages use it. Pure. */
 import type { ReturnPath } from '../model/domain.ts';
 import { getOrganizationalDomain } from '../model/public-suffix.ts';
 import { parseDomainName } from './name.ts';
 import type { SendingSetup } from './records.ts';
 
 /**
- * Maximum length of a return path. An address has at most 254 octets, and the local part of a bounce address and the
- * `@` have 48 octets (message/return-path.ts).
+ * An address has at most 254 octets, and the local part of a bounce address and the `@` have 48
+ * (message/return-path.ts).
  */
 const MAX_RETURN_PATH_LENGTH = 254 - 48;
 
 export type ParsedReturnPath =
-  /** `name` is in lower-case A-labels. */
-  { readonly ok: true; readonly name: string } | { readonly ok: false; readonly fault: string };
+  | { readonly ok: true; readonly name: string }
+  | { readonly ok: false; readonly fault: string };
 
 /**
- * Checks the entered return path of the sending domain `domain`. SPF aligns only if the return path and the sending
- * domain have the same organizational domain (relaxed mode, RFC 7489 section 3.1.2). The MX record of a return path
- * names the feedback listener, which refuses messages to ordinary mailboxes. The sending domain and the domains above
- * it are therefore refused.
+ * SPF aligns only within the organizational domain (RFC 7489 section 3.1.2). The feedback listener refuses messages to
+ * ordinary mailboxes, so the sending domain and the domains above it are refused.
  */
 export function parseReturnPath(domain: string, text: string): ParsedReturnPath {
   const parsedName = parseDomainName(text);
@@ -46,13 +41,11 @@ export function parseReturnPath(domain: string, text: string): ParsedReturnPath 
 }
 
 /**
- * `used`: messages use the return path. `unverified`: the records of the return path have not been found. `replaced`:
- * the provider replaces the envelope sender. `no-listener`: POSTRIDER_RETURN_PATH_DOMAIN is not set, so the feedback
- * listener has no public name.
+ * `unverified`: its records have not been found. `replaced`: the provider replaces the envelope sender. `no-listener`:
+ * POSTRIDER_RETURN_PATH_DOMAIN is not set.
  */
 export type ReturnPathState = 'used' | 'unverified' | 'replaced' | 'no-listener';
 
-/** Returns whether messages use the return path, and the reason in one line. */
 export function describeReturnPath(
   { name, isVerified }: ReturnPath,
   { returnPath, replacedBy }: Pick<SendingSetup, 'returnPath' | 'replacedBy'>,

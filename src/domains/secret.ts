@@ -1,12 +1,7 @@
 /**
- * Reads the secret of the installation (POSTRIDER_SECRET) and derives keys from it. The secret has 256 bits and is in
- * the environment or in a file beside the database. Each purpose has its own derived key. A derived key does not reveal
- * any other key.
- *
- * Guarantees: only the owner can read the file. The file is synced to disk before the secret is used. The file is never
- * replaced, because data that was sealed with a lost secret cannot be recovered. Without the secret, sealed data can
- * neither be read nor be used with other associated data. Errors are SecretErrors whose message is one line and
- * contains no secret.
+ * The secret of the installation (256 bits) and the keys that are derived from it. Only the owner can read its file,
+ * which is synced before its use and never replaced, because data that was sealed with a lost secret cannot be
+ * recovered. Errors contain no secret.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, linkSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
@@ -20,18 +15,17 @@ export class SecretError extends Error {
 const SECRET_DIGITS = 64;
 const NONCE_OCTETS = 12;
 const TAG_OCTETS = 16;
-/** The first byte of sealed data, which identifies the format. Version 1 is AES-256-GCM with a 96-bit nonce. */
+/** Version 1: AES-256-GCM with a 96-bit nonce. */
 const SEAL_VERSION = 1;
 const SECRET_FORMAT = `${SECRET_DIGITS} hexadecimal digits, such as the output of openssl rand -hex 32`;
 
-/** Parses a secret. Returns null if the text is not 64 hexadecimal digits. */
 export function parseSecret(text: string): Buffer | null {
   if (text.length !== SECRET_DIGITS) return null;
   const secret = Buffer.from(text, 'hex');
   return secret.length === SECRET_DIGITS / 2 ? secret : null;
 }
 
-/** Parses the setting POSTRIDER_SECRET. Throws a SecretError that does not contain the value. */
+/** The error does not contain the value. */
 export function parseSecretSetting(text: string): Buffer {
   const secret = parseSecret(text);
   if (secret === null)
@@ -40,9 +34,8 @@ export function parseSecretSetting(text: string): Buffer {
 }
 
 /**
- * Reads the secret from the file at `path`. Creates the file if it does not exist. If several processes start at once,
- * one process creates the file and all processes read the same secret. Throws a SecretError if other users can read the
- * file, if its content is invalid, or if it cannot be created.
+ * Of several processes that start at once, one creates the file, and all read the same secret. Throws a SecretError,
+ * also if other users can read the file.
  */
 export function loadOrCreateSecret(path: string): Buffer {
   try {
@@ -83,10 +76,7 @@ function readSecretFile(path: string): Buffer | null {
   }
 }
 
-/**
- * Writes a new secret to a temporary file and links this file to `path`. If another process has created `path` in the
- * meantime, returns the secret that `path` contains.
- */
+/** Links a temporary file to `path`, or reads what another process has created in the meantime. */
 function createSecretFile(path: string): Buffer {
   const secret = randomBytes(SECRET_DIGITS / 2);
   const temporaryPath = `${path}.${randomBytes(6).toString('hex')}`;
@@ -120,15 +110,14 @@ function getErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : String(error);
 }
 
-/** Derives the 256-bit key for one use, such as `dkim`, with HKDF (RFC 5869). */
+/** HKDF (RFC 5869). */
 export function deriveKey(secret: Buffer, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, '', `postrider ${purpose}`, 32));
 }
 
 /**
- * Encrypts `plaintext` with AES-256-GCM and a new random nonce, and returns the result in base64url. `associatedData`
- * identifies the data; `unseal` requires the same value. The function generates the nonce itself, because a repeated
- * nonce would break the encryption.
+ * AES-256-GCM, in base64url. `unseal` requires the same `associatedData`. The nonce is generated here, because a
+ * repeated nonce would break the encryption.
  */
 export function seal(key: Buffer, plaintext: Buffer, associatedData: string): string {
   const nonce = randomBytes(NONCE_OCTETS);
@@ -138,10 +127,7 @@ export function seal(key: Buffer, plaintext: Buffer, associatedData: string): st
   return Buffer.concat(sealedParts).toString('base64url');
 }
 
-/**
- * Decrypts sealed data. Throws a SecretError that contains `associatedData` if the data was not sealed with `key` and
- * `associatedData`, was changed, or has an unsupported format.
- */
+/** Throws a SecretError that contains `associatedData`. */
 export function unseal(key: Buffer, sealed: string, associatedData: string): Buffer {
   const bytes = Buffer.from(sealed, 'base64url');
   if (bytes.length < 1 + NONCE_OCTETS + TAG_OCTETS || bytes[0] !== SEAL_VERSION) {

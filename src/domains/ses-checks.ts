@@ -1,23 +1,18 @@
 /**
- * Derives the records to publish, and the findings with their remedies, from the identity of a domain at Amazon SES.
- * The functions are pure. An identity that could not be read is `unknown`, never `missing`.
+ * The records to publish and the findings for a domain's identity at Amazon SES. What could not be read is `unknown`,
+ * never `missing`. Pure.
  */
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
 import type { SesIdentity } from './ses-identity.ts';
 
-/**
- * The value of the status record of an identity. A status record is listed with the DNS records but is not published.
- */
+/** A status record is listed with the DNS records but is not published. */
 const IDENTITY_VALUE = 'verified';
 const formatMailFromValue = (domain: string): string => `MAIL FROM ${domain}`;
 
-/** The SPF record that the Developer Guide of Amazon SES requires for a custom MAIL FROM domain. */
+/** As the Developer Guide of Amazon SES requires. */
 const MAIL_FROM_SPF = 'v=spf1 include:amazonses.com ~all';
 
-/**
- * Returns the DNS records that the provider requires, including MX and SPF of a custom MAIL FROM domain. The status
- * records follow the DNS records.
- */
+/** The status records follow the DNS records. */
 export function createIdentityRecords(
   domain: string,
   region: string,
@@ -54,8 +49,8 @@ function createStatusRecords(domain: string, identity: SesIdentity | null): read
 type Finding = Omit<RecordCheck, keyof DnsRecord>;
 
 /**
- * Returns the checks of the status records. The check of the identity is the first. `fault` is the reason why the
- * provider could not be reached, or null. If there is a fault, all checks are `unknown`.
+ * The check of the identity is the first. With a fault, the provider could not be reached, and all checks are
+ * `unknown`.
  */
 export function createIdentityChecks(
   domain: string,
@@ -106,7 +101,7 @@ function getKeyRemedy({ origin, tokens }: SesIdentity): string {
   return `publish the record of ${tokens.length === 0 ? 'the RSA key' : `the selector ${tokens.join(', ')}`}`;
 }
 
-/** The provider checks only the MX record of the MAIL FROM domain. */
+/** The provider checks only the MX record. */
 function createMailFromFinding(region: string, identity: SesIdentity | null): Finding {
   const mailFrom = identity?.mailFrom ?? null;
   if (mailFrom === null) return { found: 'missing', seen: [], detail: 'no custom MAIL FROM domain is set' };

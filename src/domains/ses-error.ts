@@ -1,9 +1,6 @@
 /** Formats errors of the API of Amazon SES. */
 
-/**
- * Returns the error as one line. The line begins with the provider's name for the error, such as
- * `AccessDeniedException: …`.
- */
+/** The first line, after the provider's name for the error, such as `AccessDeniedException: …`. */
 export function formatSesError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { name } = error;

@@ -1,10 +1,6 @@
 /**
- * Manages the identity of a sending domain at Amazon SES. An identity uses the DKIM key of Postrider ("bring your own
- * DKIM") or keys of the provider (Easy DKIM). In both cases Postrider signs every message with its own key. Without a
- * verified identity, the provider rejects messages from the domain. ses-checks.ts derives the findings for the
- * operator.
- *
- * An identity whose key does not belong to Postrider is never changed. The functions reject with the errors of the SDK.
+ * The identity of a domain at Amazon SES, with the key of Postrider or with Easy DKIM. Without it messages are
+ * rejected. An identity with another key is never changed. Rejects with the errors of the SDK.
  */
 import type { SendingDomain } from '../model/domain.ts';
 
@@ -13,7 +9,7 @@ export interface SesIdentitySetting {
   readonly endpoint: string | null;
 }
 
-/** A DKIM key in the form that the provider accepts: RSA, PKCS#8 in base64. */
+/** RSA, PKCS#8 in base64. */
 export interface SesKey {
   readonly selector: string;
   readonly privateKey: string;
@@ -21,32 +17,28 @@ export interface SesKey {
 
 export interface SesIdentity {
   readonly isVerified: boolean;
-  /** The reason for which the provider's last DNS check failed, such as `HOST_NOT_FOUND`, or null. */
+  /** Why the last DNS check failed, such as `HOST_NOT_FOUND`. */
   readonly fault: string | null;
-  /** The DKIM status: `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE` or `NOT_STARTED`. */
+  /** `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE` or `NOT_STARTED`. */
   readonly dkim: string;
-  /**
-   * The origin of the DKIM key. `EXTERNAL`: the provider signs with a key of the customer, and the only token is the
-   * selector of this key.
-   */
+  /** `EXTERNAL`: a key of the customer, whose selector is the only token. */
   readonly origin: string;
   readonly tokens: readonly string[];
-  /** The DNS zone of the provider's keys. Newer regions have their own zones. */
+  /** Newer regions have their own zones. */
   readonly keyZone: string;
-  /** The custom MAIL FROM domain, or null if the provider uses its own MAIL FROM domain. */
+  /** Null: the provider uses its own MAIL FROM domain. */
   readonly mailFrom: {
     readonly domain: string;
-    /** The status of the MX record: `PENDING`, `SUCCESS`, `FAILED` or `TEMPORARY_FAILURE`. */
+    /** `PENDING`, `SUCCESS`, `FAILED` or `TEMPORARY_FAILURE`. */
     readonly status: string;
-    /** True if the provider rejects messages while it does not find the MX record. */
+    /** Messages are rejected while the MX record is not found. */
     readonly isRequired: boolean;
   } | null;
 }
 
 export interface SesIdentities {
-  /** Reads the identity of a domain. Resolves to null if the domain has no identity. */
   readIdentity(domain: string): Promise<SesIdentity | null>;
-  /** Creates the identity with the key, or with Easy DKIM if `key` is null. An existing identity is not changed. */
+  /** Easy DKIM if `key` is null. An existing identity is not changed. */
   createIdentity(domain: string, key: SesKey | null): Promise<SesIdentity>;
   replaceKey(domain: string, key: SesKey): Promise<void>;
   close(): void;
@@ -55,7 +47,7 @@ export interface SesIdentities {
 const RESPONSE_TIMEOUT_MS = 20_000;
 const DEFAULT_KEY_ZONE = 'dkim.amazonses.com';
 
-/** Loads the SDK and creates a client of the API. The SDK reads the credentials from its standard sources. */
+/** The SDK reads the credentials from its standard sources. */
 export async function openSesIdentities({ region, endpoint }: SesIdentitySetting): Promise<SesIdentities> {
   const sdk = await import('@aws-sdk/client-sesv2');
   const client = new sdk.SESv2Client({ region, ...(endpoint === null ? {} : { endpoint }), maxAttempts: 2 });
@@ -120,17 +112,13 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
   };
 }
 
-/** The source of the keys of a new identity: `own` means the key of Postrider, `easy` means keys of the provider. */
+/** `own`: the key of Postrider. `easy`: keys of the provider. */
 export type IdentityKeySource = 'own' | 'easy';
 
 type IdentityDomain = Pick<SendingDomain, 'name' | 'keys' | 'published'>;
-/** Unseals an RSA key for the provider. */
 type OpenKey = (selector: string, sealed: string) => SesKey;
 
-/**
- * Returns the identity of the domain. Creates a missing identity, and updates an existing identity as
- * `updateIdentityKey` does.
- */
+/** Creates a missing identity. */
 export async function ensureIdentity(
   identities: SesIdentities,
   domain: IdentityDomain,
@@ -145,9 +133,8 @@ export async function ensureIdentity(
 }
 
 /**
- * Returns the identity of the domain, or null if the domain has no identity. If the identity has a previous key of
- * Postrider and the record of the current signing key is published, replaces the previous key with the current key. The
- * provider repeatedly checks the record of the identity's key, and rejects messages if the record is missing for days.
+ * Null if there is no identity. A previous key of Postrider is replaced once the record of the current key is
+ * published: the provider rejects messages if the record of its key is missing for days.
  */
 export async function updateIdentityKey(
   identities: SesIdentities,
@@ -162,14 +149,11 @@ export async function updateIdentityKey(
   return identities.readIdentity(domain.name);
 }
 
-/** Only RSA keys are considered, because the provider does not support Ed25519. */
+/** The provider does not support Ed25519. */
 function findSigningKey({ keys }: IdentityDomain): IdentityDomain['keys'][number] | undefined {
   return keys.find(({ algorithm, state }) => algorithm === 'rsa' && state === 'active');
 }
 
-/**
- * Returns true if the identity has a previous key of Postrider and the record of the current signing key is published.
- */
 function isOutdated(
   { origin, tokens }: SesIdentity,
   { published }: Pick<SendingDomain, 'published'>,
@@ -179,5 +163,5 @@ function isOutdated(
   return origin === 'EXTERNAL' && hasOwnKey && !tokens.includes(selector) && published.includes(selector);
 }
 
-/** Matches the RSA selectors that keys.ts generates, including those of removed keys. */
+/** The RSA selectors that keys.ts generates, including those of removed keys. */
 const OWN_SELECTOR = /^pr20\d{6}[a-z0-9]{4}a$/;

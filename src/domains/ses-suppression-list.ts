@@ -1,33 +1,27 @@
 /**
- * Reads and changes the account-level suppression list of Amazon SES. SES accepts a message to an address on this list
- * but does not send the message. The list applies to all programs that use the same AWS account in the same region, so
- * Postrider changes the list only on the request of an operator.
- *
- * If the API fails, a call does not reject: it resolves to a failure with a code, a reason and a remedy.
+ * The account-level suppression list of Amazon SES. SES accepts a message to such an address and does not send it. The
+ * list applies to all programs of the AWS account, so only an operator changes it. A failed call resolves to a failure.
  */
 import type { Settings } from '../config/settings.ts';
 import { formatSesError } from './ses-error.ts';
 
-/** The location of the API for a transport. A region of null means the region of the environment (AWS_REGION). */
+/** A region of null means the region of the environment (AWS_REGION). */
 export interface SesApiSetting {
   readonly region: string | null;
   readonly endpoint: string | null;
 }
 
-/** The reason for an entry of the list. */
 export type SesSuppressionReason = 'BOUNCE' | 'COMPLAINT';
 
 export interface SesSuppressionPage {
   readonly entries: readonly { readonly address: string; readonly reason: SesSuppressionReason }[];
-  /** The position of the next page, or null after the last page. */
+  /** Null after the last page. */
   readonly nextPosition: string | null;
 }
 
 /**
- * `no-credentials`: the SDK finds no credentials. `no-region`: the region is not known. `credentials-refused`: SES does
- * not accept the credentials. `not-permitted`: the credentials have no permission for the action. `throttled`: too many
- * requests. `unavailable`: no response, or an internal error of SES. `refused`: SES refuses the request for another
- * reason.
+ * `credentials-refused`: the credentials are not accepted. `not-permitted`: they lack the permission. `unavailable`: no
+ * response, or an internal error. `refused`: another reason.
  */
 export type SesFailureCode =
   | 'no-credentials'
@@ -40,9 +34,7 @@ export type SesFailureCode =
 
 export interface SesFailure {
   readonly code: SesFailureCode;
-  /** The reason in one line. */
   readonly reason: string;
-  /** The remedy in one line. */
   readonly remedy: string;
 }
 
@@ -51,11 +43,11 @@ export type SesResult<T> =
   | { readonly kind: 'failed'; readonly failure: SesFailure };
 
 export interface SesSuppressionList {
-  /** Removes an address. The value of the result is false if the address was not on the list. */
+  /** False if the address was not on the list. */
   remove(address: string): Promise<SesResult<boolean>>;
-  /** Reads one page of at most `MAX_PAGE_ENTRIES` entries, in the order of the provider. */
+  /** At most `MAX_PAGE_ENTRIES` entries, in the order of the provider. */
   readPage(position: string | null): Promise<SesResult<SesSuppressionPage>>;
-  /** Reads the reasons for which SES suppresses recipients. The set is empty if SES does not use the list. */
+  /** Empty if SES does not use the list. */
   readReasons(): Promise<SesResult<ReadonlySet<SesSuppressionReason>>>;
   close(): void;
 }
@@ -63,7 +55,7 @@ export interface SesSuppressionList {
 export const MAX_PAGE_ENTRIES = 1_000;
 const RESPONSE_TIMEOUT_MS = 10_000;
 
-/** Returns the location of the API for a transport that sends through Amazon SES. Otherwise returns null. */
+/** Null if the transport does not send through Amazon SES. */
 export function getSesApiSetting(transport: Settings['transport']): SesApiSetting | null {
   switch (transport.kind) {
     case 'capture':
@@ -75,14 +67,13 @@ export function getSesApiSetting(transport: Settings['transport']): SesApiSettin
   }
 }
 
-/** Finds the region in the name of an SMTP endpoint, for example `email-smtp.eu-west-1.amazonaws.com`. */
+/** As in `email-smtp.eu-west-1.amazonaws.com`. */
 function findRegion(host: string): string | null {
   const labels = host.toLowerCase().split('.');
   const index = labels.findIndex((label) => label === 'email-smtp' || label === 'email-smtp-fips');
   return index === -1 ? null : (labels[index + 1] ?? null);
 }
 
-/** Loads the SDK and creates a client of the API. The SDK reads the credentials from its standard sources. */
 export async function openSesSuppressionList({ region, endpoint }: SesApiSetting): Promise<SesSuppressionList> {
   const sdk = await import('@aws-sdk/client-sesv2');
   const client = new sdk.SESv2Client({
@@ -91,7 +82,6 @@ export async function openSesSuppressionList({ region, endpoint }: SesApiSetting
     maxAttempts: 2,
   });
 
-  /** Runs a call that needs the permission `permission`. */
   async function run<T>(
     permission: string,
     call: (options: { readonly abortSignal: AbortSignal }) => Promise<T>,
@@ -152,9 +142,7 @@ const NO_REGION_FAILURE: SesFailure = {
 const CREDENTIALS_REMEDY =
   'provide the service with credentials for the API of Amazon SES (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the role of the machine)';
 
-/** The names of errors for a missing permission. */
 const PERMISSION_ERROR_NAMES = ['AccessDeniedException', 'AccessDenied'];
-/** The names of errors for credentials that cannot be found or read. */
 const CREDENTIALS_ERROR_NAMES = ['CredentialsProviderError', 'TokenProviderError', 'ProviderError'];
 const THROTTLING_ERROR_NAMES = ['TooManyRequestsException', 'ThrottlingException', 'Throttling'];
 

@@ -26,7 +26,6 @@ import { deriveKey, loadOrCreateSecret, parseSecretSetting, SecretError } from '
 import { createSigner, type PrepareParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
 
-/** Derives from the settings the values that determine the records to publish. */
 export function getSendingSetup({
   returnPathDomain,
   transport,
@@ -35,7 +34,7 @@ export function getSendingSetup({
   const provider = findTransportProvider(transport);
   const replacedBy = provider?.relay?.keepsEnvelopeSender === false ? provider.title : null;
   return {
-    // The records of a return path have no effect if no message contains the return path.
+    // Its records have no effect if no message contains the return path.
     returnPath: replacedBy === null ? returnPathDomain : null,
     replacedBy,
     returnPathHost: null,
@@ -44,7 +43,7 @@ export function getSendingSetup({
   };
 }
 
-/** Returns the provider to which the transport sends, or null if the provider is not known. */
+/** Null if the provider is not known. */
 export function findTransportProvider(transport: Settings['transport']): Provider | null {
   switch (transport.kind) {
     case 'capture':
@@ -61,30 +60,23 @@ function getTransportFacts(transport: Settings['transport']): RelayFacts {
     case 'capture':
       return getHostFacts(null);
     case 'ses':
-      // The API of Amazon SES replaces the same header fields as its SMTP interface.
+      // The API replaces the same header fields as the SMTP interface.
       return getProviderFacts('ses');
     case 'smtp':
       return transport.provider === null ? getHostFacts(transport.host) : getProviderFacts(transport.provider);
   }
 }
 
-/** Returns the key that seals private DKIM keys. Creates the secret if it does not exist. @throws SecretError */
+/** A missing secret is created. @throws SecretError */
 export function loadSealingKey(settings: Pick<Settings, 'secret' | 'database'>): Buffer {
   return deriveKey(loadInstallationSecret(settings), 'dkim');
 }
 
-/**
- * Returns the key that seals the signing secrets of webhooks. Creates the secret if it does not exist. @throws
- * SecretError
- */
 export function loadWebhookKey(settings: Pick<Settings, 'secret' | 'database'>): Buffer {
   return deriveKey(loadInstallationSecret(settings), 'webhook');
 }
 
-/**
- * Returns the key that signs operator sessions. It is derived from the secret and the password, so a new password ends
- * every session. Creates the secret if it does not exist. @throws SecretError
- */
+/** Derived from the secret and the password, so a new password ends every session. @throws SecretError */
 export function loadOperatorKey(settings: Pick<Settings, 'secret' | 'database' | 'operatorPassword'>): Buffer {
   const key = deriveKey(loadInstallationSecret(settings), 'operator');
   return createHmac('sha256', key)
@@ -94,8 +86,7 @@ export function loadOperatorKey(settings: Pick<Settings, 'secret' | 'database' |
 
 function loadInstallationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
   if (secret !== null) return parseSecretSetting(secret);
-  // The folder of the embedded database already exists. With a database server, this call creates the folder of the
-  // secret file if it does not exist.
+  // The folder of the embedded database exists. Beside a database server, that of the secret file may not.
   if (database.kind === 'postgres') createDataFolder(getDataFolder(database));
   return loadOrCreateSecret(getSecretPath({ database }));
 }
@@ -110,9 +101,8 @@ function createDataFolder(folder: string): void {
 }
 
 /**
- * Returns the path of the secret file that is used if POSTRIDER_SECRET is not set. The file is in the folder of the
- * embedded database, or with PostgreSQL in the folder `data` of the working directory. If the database path is a
- * symbolic link, a secret file beside the link takes precedence over a secret file beside the target.
+ * Beside the embedded database, or in `data`. If the path of the database is a symbolic link, a file beside the link
+ * precedes one beside its target.
  */
 export function getSecretPath({ database }: Pick<Settings, 'database'>): string {
   const defaultPath = join(getDataFolder(database), 'secret');
@@ -121,35 +111,27 @@ export function getSecretPath({ database }: Pick<Settings, 'database'>): string 
     const realPath = realpathSync(database.path);
     return realPath === resolve(database.path) ? defaultPath : join(dirname(realPath), 'secret');
   } catch {
-    // realpath throws if the database does not exist yet.
+    // The database does not exist yet.
     return defaultPath;
   }
 }
 
-/** The remedy for the warning of `getSecretWarning`. */
 export const SECRET_REMEDY = 'set POSTRIDER_SECRET to the content of this file on every node that uses the database';
 
-/**
- * Returns a warning if several nodes can share the database and this node uses its own secret file. Otherwise returns
- * null.
- */
+/** Several nodes can share the database, and this node uses its own secret file. */
 export function getSecretWarning({ secret, database }: Pick<Settings, 'secret' | 'database'>): string | null {
   if (secret !== null || database.kind === 'sqlite') return null;
   return `POSTRIDER_SECRET is not set, so this node uses its own file ${getSecretPath({ database })}`;
 }
 
-/**
- * Returns the folder for the files of this node: the folder of the embedded database or, with a database server, `data`
- * in the working directory.
- */
+/** The folder for the files of this node. */
 export function getDataFolder(database: Settings['database']): string {
   return database.kind === 'sqlite' ? dirname(database.path) : 'data';
 }
 
 /**
- * Checks that the secret unseals a stored DKIM key, so that a lost secret is never replaced without an error. This
- * function must be called before a message is signed or a key is sealed. For a store without keys, every secret is
- * accepted. @throws SecretError with the remedy
+ * The secret must unseal a stored key, so that a lost secret is never replaced without an error. To be called before a
+ * message is signed or a key is sealed. @throws SecretError
  */
 export async function checkSecret(
   settings: Pick<Settings, 'secret' | 'database'>,
@@ -180,15 +162,12 @@ export async function checkSecret(
   );
 }
 
-/** The result of a domain check: the update to store, and the event to publish. */
 export interface DomainCheckResult {
   readonly update: DomainUpdate;
   readonly event: CheckEvaluation['event'];
 }
 
-/**
- * Derives the update of a domain from the checks of its records. First activates the keys whose records are published.
- */
+/** Activates first the keys whose records are published. */
 export function evaluateDomainChecks(
   domain: SendingDomain,
   checks: readonly RecordCheck[],
@@ -201,19 +180,12 @@ export function evaluateDomainChecks(
   return { update: { id, revision, status, checkedAt, authenticatedAt, failingSince, checks, keys }, event };
 }
 
-/**
- * Returns the domain and the key of return paths, or null if POSTRIDER_RETURN_PATH_DOMAIN is not set. Creates the
- * secret if it does not exist. @throws SecretError
- */
+/** Null if POSTRIDER_RETURN_PATH_DOMAIN is not set. @throws SecretError */
 export function loadReturnPathKey(settings: Settings): PrepareParts['returnPath'] {
   const { returnPathDomain: domain } = settings;
   return domain === null ? null : { domain, key: deriveKey(loadInstallationSecret(settings), 'return-path') };
 }
 
-/**
- * Creates the signer that uses the sealed keys, and the return path with its key. Creates the secret if it does not
- * exist. @throws SecretError
- */
 export function createSigningParts(
   settings: Settings,
 ): Pick<PrepareParts, 'signer' | 'acceptsOneSignature' | 'mustSign' | 'returnPath' | 'metadata'> {
@@ -226,9 +198,8 @@ export function createSigningParts(
 }
 
 /**
- * Creates the parts that compose a message that is displayed and not sent. The envelope has no return path. The message
- * is not signed if its domain has no key. The secret is loaded only if the message is signed. The caller must call
- * `checkSecret` first.
+ * For a message that is displayed and not sent: it has no return path, and the secret is loaded only to sign. The
+ * caller must call `checkSecret` first.
  */
 export function createSourceParts(
   settings: Settings,
@@ -236,12 +207,12 @@ export function createSourceParts(
   return { ...createComposition(settings, () => loadSealingKey(settings)), mustSign: false, returnPath: null };
 }
 
-/** Returns the header fields, in lower case, that the provider of the transport replaces after the transmission. */
+/** In lower case, after the transmission. */
 export function listReplacedFields({ transport }: Pick<Settings, 'transport'>): readonly string[] {
   return [...getTransportFacts(transport).rewrittenFields];
 }
 
-/** Returns the keys that sign the messages of a domain, such as `signed with RSA (s1) and Ed25519 (e1)`. */
+/** Such as `signed with RSA (s1) and Ed25519 (e1)`. */
 export function describeSignatures({ transport }: Pick<Settings, 'transport'>, domain: SendingDomain): string {
   const keys = getSigningKeys(domain);
   const isLimited = keys.length > 1 && getTransportFacts(transport).acceptsOneSignature;
@@ -268,8 +239,8 @@ function createComposition(
 }
 
 /**
- * Creates the function that returns the header fields by which the provider of the relay identifies a message. For the
- * API of Amazon SES the function returns no field, because the request has a parameter for the message id.
+ * The header fields by which the provider of the relay identifies a message. The API of Amazon SES has a parameter
+ * instead.
  */
 function createMetadata(transport: Settings['transport']): PrepareParts['metadata'] {
   if (transport.kind !== 'smtp') return () => [];
@@ -277,15 +248,12 @@ function createMetadata(transport: Settings['transport']): PrepareParts['metadat
   const relay = findProvider(provider)?.relay ?? null;
   if (relay === null) return () => [];
   if (!relay.parameters.includes('configuration-set')) return (messageId) => relay.metadata(messageId, relayParameters);
-  // The configuration set of the account takes precedence over the configuration set of the transport.
+  // The configuration set of the account precedes that of the transport.
   return (messageId, set) =>
     relay.metadata(messageId, set === null ? relayParameters : { ...relayParameters, 'configuration-set': set });
 }
 
-/**
- * Creates the check that the watcher runs for each domain. The check looks up the records. The check resolves to the
- * update, or to null if no lookup was answered.
- */
+/** Null if no lookup was answered. */
 export function createDomainCheck(
   settings: Settings,
   clock: Clock,

@@ -1,8 +1,6 @@
 /**
- * Caches sending domains and their keys, prepares messages for delivery attempts, and signs messages with DKIM.
- *
- * Guarantees: acceptance and signing need no database query. The change feed of the store updates the cache. A change
- * is effective from the next call after `apply`.
+ * Caches sending domains, and composes and signs messages. Acceptance and signing need no database query: the change
+ * feed of the store updates the cache, from the next call after `apply`.
  */
 import { createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -22,12 +20,11 @@ import type { PublishOf } from '../model/events.ts';
 import type { LeasedMessage } from '../model/message.ts';
 import type { OutgoingMessage } from '../transports/transport.ts';
 
-/** The keys that sign messages from addresses of a domain. */
 interface DomainSigning {
-  /** The tag `d=` of the signature: the sending domain, which is the domain of the address or a parent of it. */
+  /** `d=`: the domain of the address, or a parent of it. */
   readonly domain: string;
   readonly keys: readonly DkimKey[];
-  /** False if the domain was authenticated in the past and messages from it are now refused. */
+  /** False if the domain was authenticated in the past and is no longer. */
   readonly maySend: boolean;
 }
 
@@ -36,10 +33,9 @@ export interface DomainCacheParts {
   readonly publish: PublishOf<'domain.changed'>;
 }
 
-/** Caches the sending domains in memory. */
 export class DomainCache {
   readonly #byName = new Map<string, SendingDomain>();
-  /** Maps each return path to the name of its domain. */
+  /** The name of the domain by return path. */
   readonly #byReturnPath = new Map<string, string>();
   readonly #parts: DomainCacheParts;
 
@@ -47,7 +43,6 @@ export class DomainCache {
     this.#parts = parts;
   }
 
-  /** Adds or replaces `domains`, and removes the domains with the names `removedDomains`. */
   apply({
     domains,
     removedDomains,
@@ -64,40 +59,32 @@ export class DomainCache {
     if (domains.length + removedDomains.length > 0) publish({ type: 'domain.changed', at: clock.now() });
   }
 
-  /** Returns true if the account may send from this domain. `name` is in lower-case A-labels. */
+  /** `name` is in lower-case A-labels. */
   isAuthenticated(accountId: number, name: string): boolean {
     const domain = this.#findDomain(accountId, name);
     return domain !== null && maySend(domain);
   }
 
-  /** Returns the sending domain with exactly this name, in lower-case A-labels, or null. */
   readonly findByName = (name: string): SendingDomain | null => this.#byName.get(name) ?? null;
 
-  /** Returns true if any account has a domain from which messages may be sent. */
   hasSendingDomain(): boolean {
     return [...this.#byName.values()].some(maySend);
   }
 
-  /**
-   * Returns the keys that must sign messages of the account from this domain, or null if the domain was never
-   * authenticated for the account.
-   */
+  /** Null if the domain was never authenticated for the account. */
   findSigning(accountId: number, name: string): DomainSigning | null {
     const domain = this.#findDomain(accountId, name);
     if (domain === null || domain.authenticatedAt === null) return null;
     return { domain: domain.name, keys: getSigningKeys(domain), maySend: maySend(domain) };
   }
 
-  /**
-   * Returns the verified return path of the domain in lower-case A-labels. Returns null if the account has no such
-   * domain, or if the domain has no verified return path.
-   */
+  /** Null if it is not verified. */
   findReturnPath(accountId: number, name: string): string | null {
     const returnPath = this.#findDomain(accountId, name)?.returnPath ?? null;
     return returnPath?.isVerified === true ? returnPath.name : null;
   }
 
-  /** Returns true if the name is the return path of a domain, verified or not. */
+  /** Verified or not. */
   isReturnPath(name: string): boolean {
     return this.#byReturnPath.has(name);
   }
@@ -114,44 +101,37 @@ export class DomainCache {
   }
 }
 
-// Prepares a leased message for an attempt: composes the message, sets the envelope sender to the return path, and
-// signs the message. The bytes are the same on every attempt unless the signing keys change. Rejects if a required
-// signature cannot be created. In this case the message is deferred and never sent unsigned.
+// Preparation of an attempt. The bytes are the same on every attempt unless the keys change. A message whose required
+// signature cannot be created is deferred and never sent unsigned.
 
-/** The identifier of the sender, which is the last element of Feedback-ID. Gmail requires 5 to 15 characters. */
+/** The last element of Feedback-ID. Gmail requires 5 to 15 characters. */
 const SENDER_ID = 'postrider';
 
 export interface PrepareParts {
   readonly domains: Pick<DomainCache, 'findSigning' | 'findReturnPath'>;
   readonly signer: Signer;
-  /** True if the relay refuses a message with more than one DKIM-Signature field. The first key then signs. */
+  /** The relay refuses a message with more than one signature, so only the first key signs. */
   readonly acceptsOneSignature: boolean;
   /**
-   * True if sender domains must be authenticated: messages from a domain that is no longer authenticated are deferred.
-   * If false, messages from a domain that was never authenticated are sent unsigned, and messages from a domain that is
-   * no longer authenticated are signed with its keys.
+   * Messages from a domain that is no longer authenticated are deferred. If false, they are signed with its keys, and
+   * messages from a domain that never was authenticated are sent unsigned.
    */
   readonly mustSign: boolean;
-  /** Called for each message that is deferred because it could not be signed. An operator must correct the cause. */
+  /** A message could not be signed. An operator must correct the cause. */
   readonly onError: (error: unknown) => void;
   /**
-   * The default domain and the key of return paths. The verified return path of the sending domain takes precedence
-   * over the default. If this member is null, the envelope sender is always the From address.
+   * The default, which the verified return path of the sending domain precedes. Null: the envelope sender is the From
+   * address.
    */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
-  /**
-   * Returns the header fields by which the provider of the relay identifies the message. `configurationSet` is the
-   * configuration set of the account.
-   */
+  /** The header fields by which the provider of the relay identifies the message. */
   readonly metadata: (messageId: string, configurationSet: string | null) => readonly ExtraHeader[];
-  /** Returns the configuration set of the account at Amazon SES, or null. */
+  /** Of the account at Amazon SES. */
   readonly findConfigurationSet: (accountId: number) => string | null;
 }
 
-/** The members of a message on which its bytes depend. */
 type PreparedMessage = Omit<LeasedMessage, 'attempts' | 'lease'>;
 
-/** Creates the function with which the queue prepares a message for an attempt. */
 export function createPrepare({
   domains,
   signer,
@@ -166,7 +146,7 @@ export function createPrepare({
     const domain = parseAddress(message.from)?.domain ?? '';
     const domainSigning = domains.findSigning(message.accountId, domain);
     const configurationSet = findConfigurationSet(message.accountId);
-    // Only signed messages have the field Feedback-ID, because Gmail attributes its value to the signing domain.
+    // Gmail attributes the value to the signing domain.
     const feedbackIdField = { name: 'Feedback-ID', value: `transactional:${message.accountId}:${domain}:${SENDER_ID}` };
     const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(message, [
       ...(domainSigning === null ? [] : [feedbackIdField]),
@@ -207,52 +187,41 @@ export function createPrepare({
   };
 }
 
-// Signs messages with the keys of their domain. The signatures are computed on the thread pool of libuv, so that the
-// event loop is not blocked.
-//
-// Guarantees: a signed message has one signature per key. If a signature cannot be created, `sign` rejects and never
-// resolves with an unsigned message. Unsealed keys are cached. If the cache is full, the least recently used key is
-// evicted. A key is never logged, and no error contains a key.
+// Signatures are computed on the thread pool of libuv. A message has one for each key, or `sign` rejects. No key is
+// logged, and no error contains one.
 
 export interface SigningKey extends SignatureIdentity {
-  /** The sealed private key. */
   readonly sealed: string;
 }
 
 interface Signer {
   /**
-   * Resolves to the message with its DKIM-Signature fields prepended in the order of `keys`. `data` has CRLF line ends,
-   * and its body begins at index `bodyAt`. `at` is the time of acceptance in milliseconds since the epoch. The
-   * signatures use this time so that the bytes of all attempts are equal.
+   * Prepends the fields in the order of `keys`. `data` has CRLF line ends, and its body begins at `bodyAt`. `at` is the
+   * time of acceptance, so that the bytes of all attempts are equal.
    */
   sign(data: Buffer, bodyAt: number, keys: readonly SigningKey[], at: number): Promise<Buffer>;
 }
 
 interface SignerParts {
-  /** Returns the private key as PKCS#8 DER. Throws if the key cannot be unsealed. */
+  /** PKCS#8 DER. Throws if the key cannot be unsealed. */
   readonly openKey: (domain: string, selector: string, sealed: string) => Buffer;
-  /** The header fields that the next hop replaces, in lower case. These fields are not signed. */
+  /** Replaced by the next hop and therefore not signed. In lower case. */
   readonly unsignedHeaders?: ReadonlySet<string>;
-  /** The maximum number of cached keys. */
   readonly maxKeys?: number;
 }
 
-/** The cache can contain two keys for each of 2,000 domains. A key needs about 4 KB. */
+/** Two keys for each of 2,000 domains. A key needs about 4 KB. */
 const MAX_KEYS = 4_000;
 
 interface UnsealedKey {
-  /**
-   * The name of the key record. The same object is used for all signatures of the key, because `dkim.ts` looks up the
-   * cached prefix of the signatures by this object.
-   */
+  /** One object for all signatures of the key, because dkim.ts finds the cached prefix by it. */
   readonly identity: SignatureIdentity;
   readonly sealed: string;
   readonly key: KeyObject;
 }
 
-/** Creates a signer with an empty cache. */
 export function createSigner({ openKey, unsignedHeaders, maxKeys = MAX_KEYS }: SignerParts): Signer {
-  /** Maps record names to unsealed keys. The least recently used key is first. */
+  /** By record name. The least recently used key is first. */
   const unsealedKeys = new Map<string, UnsealedKey>();
 
   let hasLoweredPriority = false;
@@ -275,7 +244,7 @@ export function createSigner({ openKey, unsignedHeaders, maxKeys = MAX_KEYS }: S
   };
 
   const loadKey = (signingKey: SigningKey, name: string): KeyObject => {
-    // The selector and the domain are checked because they are written into the header unchanged.
+    // Selector and domain are written into the header unchanged.
     const host = `${signingKey.selector}.${signingKey.domain}`;
     if (parseHost(host, 0) !== host) throw new TypeError(`${JSON.stringify(name)} is not a valid name of a DKIM key`);
     const der = openKey(signingKey.domain, signingKey.selector, signingKey.sealed);
@@ -312,7 +281,7 @@ export function createSigner({ openKey, unsignedHeaders, maxKeys = MAX_KEYS }: S
               return;
             }
             fields[index] = formatSignatureField(signatureText, signature);
-            // The thread pool creates all its threads when it runs its first task.
+            // The pool creates all its threads when it runs its first task.
             if (!hasLoweredPriority) {
               hasLoweredPriority = true;
               lowerSigningThreadPriority();
@@ -326,19 +295,16 @@ export function createSigner({ openKey, unsignedHeaders, maxKeys = MAX_KEYS }: S
   };
 }
 
-// The niceness of the threads of libuv's pool. Signatures can use every core, but the acceptance and the commit of
-// requests must have priority. Only Linux has a niceness per thread, and no privilege is required to increase it. On
-// other systems the niceness does not change.
+// Acceptance and commit have priority over signatures, which can use every core. Only Linux has a niceness per thread.
 
 const POOL_THREAD = 'libuv-worker';
 /**
- * If the pool threads have a niceness of 10, the event loop handles one event at a time. With a niceness of 5, the
- * event loop handles several events and commits together, which needs less processor time. docs/decisions/dkim.md
- * contains the figures and the cost for acceptance.
+ * With 10 the event loop handles one event at a time. With 5 it handles several together, which needs less processor
+ * time (docs/decisions/dkim.md).
  */
 const NICENESS = 5;
 
-/** Lowers the priority of the existing threads of libuv's pool. Never throws. */
+/** Never throws. */
 function lowerSigningThreadPriority(tasksFolder = '/proc/self/task'): void {
   try {
     for (const threadId of readdirSync(tasksFolder)) {
@@ -346,6 +312,6 @@ function lowerSigningThreadPriority(tasksFolder = '/proc/self/task'): void {
       if (name === POOL_THREAD) setPriority(Number(threadId), NICENESS);
     }
   } catch {
-    // The system is not Linux, or a thread has just ended. Signing works with the normal priority.
+    // The system is not Linux, or a thread has just ended.
   }
 }

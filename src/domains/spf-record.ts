@@ -1,12 +1,11 @@
 /**
- * Checks SPF records (RFC 7208). A domain must have exactly one record, and the record must be valid. The hosts that
- * the record authorizes are not checked. The functions are pure.
+ * SPF records (RFC 7208): a domain has exactly one valid record. The hosts that it authorizes are not checked. Pure.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import type { RecordFinding } from './dkim-record.ts';
 
 const VERSION = 'v=spf1';
-/** RFC 7208 section 4.6.4: the maximum number of terms that need a lookup. A record with more terms is invalid. */
+/** Of terms that need a lookup (RFC 7208 section 4.6.4). */
 const MAX_LOOKUPS = 10;
 
 /** RFC 7208 section 4.5: the version is followed by a space or by the end of the record. */
@@ -15,7 +14,7 @@ export function isSpfRecord(text: string): boolean {
   return prefix === VERSION || prefix === `${VERSION} `;
 }
 
-/** Checks the SPF record among the TXT records of a name. `expected` is the suggested record. */
+/** `expected` is the suggested record. */
 export function checkSpf(expected: string, txtRecords: readonly string[]): RecordFinding {
   const records = txtRecords.filter(isSpfRecord);
   const [record] = records;
@@ -43,7 +42,6 @@ export function checkSpf(expected: string, txtRecords: readonly string[]): Recor
   };
 }
 
-/** Returns the reason why the record is invalid, or null if the record is valid. */
 export function findSpfFault(record: string): string | null {
   let lookupCount = 0;
   const seenModifiers = new Set<string>();

@@ -3,8 +3,7 @@
  */
 
 /**
- * Returns the values by tag name, without surrounding white space. Returns null if the text is not a tag list or
- * contains a tag twice. A repeated tag makes the whole list invalid. Tag names are case-sensitive.
+ * Null if the text is not a tag list or repeats a tag, which makes the whole list invalid. Names are case-sensitive.
  */
 export function parseTags(text: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>();
@@ -31,7 +30,6 @@ function isTagName(name: string): boolean {
   return name !== '';
 }
 
-/** Returns true if the colon-separated list contains one of `acceptedValues`, which are in lower case. */
 export function listIncludes(value: string, acceptedValues: readonly string[]): boolean {
   return value.split(':').some((item) => acceptedValues.includes(item.trim().toLowerCase()));
 }

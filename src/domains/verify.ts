@@ -1,6 +1,6 @@
 /**
- * Checks the DNS records of a domain. Never rejects: a record whose lookup fails is `unknown`, never `missing`. The
- * number of concurrent lookups is limited, and DNS answers are truncated before they are stored.
+ * Checks DNS records, with limited concurrency. Never rejects: a record whose lookup fails is `unknown`, never
+ * `missing`.
  */
 
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
@@ -11,16 +11,13 @@ import type { Lookup, MailExchange, Resolver } from './dns.ts';
 import { checkSpf, isSpfRecord } from './spf-record.ts';
 
 const CONCURRENCY = 8;
-/**
- * The maximum number of stored characters per observed record. The record of an RSA-4096 key has about 750 characters.
- */
+/** The record of an RSA-4096 key has about 750 characters. */
 const MAX_OBSERVED_CHARACTERS = 1_000;
-/** The maximum number of stored observed records per lookup. */
 const MAX_OBSERVED_RECORDS = 20;
 
 type Finding = RecordFinding & { readonly seen: readonly string[] };
 
-/** Checks the records in DNS. Returns one check for each record, in the order of `records`. */
+/** In the order of `records`. */
 export async function checkRecords(
   records: readonly DnsRecord[],
   resolver: Resolver,
@@ -63,9 +60,7 @@ async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding>
 }
 
 /**
- * Returns the finding for a missing record. The finding has a hint if the record exists at the doubled name, which ends
- * with the domain twice, because many DNS hosts append the domain to the entered name. If the lookup of the doubled
- * name fails, the finding has no hint.
+ * Has a hint if the record exists at the doubled name, because many DNS hosts append the domain to the entered name.
  */
 async function checkDoubledName(record: DnsRecord, marker: string, resolver: Resolver): Promise<RecordFinding> {
   const domain = record.name.slice(record.name.indexOf(marker) + marker.length);
@@ -115,13 +110,12 @@ async function checkMx(record: DnsRecord, resolver: Resolver): Promise<Finding> 
   return compareNames(lookup, record, formatMx, [getMxHost(record)]);
 }
 
-/** The maximum number of return-path hosts that are looked up. `doctor` has the same maximum. */
+/** `doctor` has the same maximum. */
 const MAX_EXCHANGES = 10;
 
 /**
- * Checks the MX record of a return path. The record is `found` if each of its hosts has an address. The operator
- * chooses the host that receives the bounces of POSTRIDER_RETURN_PATH_DOMAIN, so the MX record of this domain can name
- * any host. The MX record of the return path of a sending domain must name hosts that point to the feedback listener.
+ * Each host must have an address. The operator chooses the host of POSTRIDER_RETURN_PATH_DOMAIN; the return path of a
+ * sending domain must lead to the feedback listener.
  */
 async function checkReturnPath(
   lookup: Lookup<MailExchange>,
@@ -160,7 +154,6 @@ async function checkReturnPath(
   return { found: 'found', detail: `messages are routed to ${exchanges.join(', ')}`, seen };
 }
 
-/** Returns the host in the value of an MX record. */
 function getMxHost({ value }: DnsRecord): string {
   return value.slice(value.indexOf(' ') + 1).toLowerCase();
 }
@@ -170,10 +163,7 @@ type ForeignHost =
   | { readonly kind: 'foreign'; readonly host: string }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/**
- * Returns the first host that does not point to the feedback listener. A host points to the listener if it is
- * `listenerHost` or a host of the MX record of `listenerHost`, or if it shares an address with one of these hosts.
- */
+/** The first host that is not `listenerHost`, one of its MX hosts, or at an address of one of these. */
 async function findForeignHost(
   hosts: readonly string[],
   listenerHost: string,
@@ -206,10 +196,7 @@ function formatMx({ priority, exchange }: MailExchange): string {
   return exchange === '' ? `${priority} . (null MX)` : `${priority} ${exchange}`;
 }
 
-/**
- * Returns `found` if one of the records names an expected host. The priority is not compared, because the operator
- * chooses it.
- */
+/** The operator chooses the priority, so it is not compared. */
 function compareNames<T>(
   lookup: Lookup<T>,
   record: DnsRecord,
@@ -238,7 +225,7 @@ function createFailedLookupFinding(reason: string): Finding {
   return { found: 'unknown', detail: `the lookup failed (${reason}), so the status is unknown`, seen: [] };
 }
 
-/** Returns the values in the form that is stored and shown: without control characters, and with limited length. */
+/** As stored and shown: without control characters, and with limited length. */
 function limitObservedValues(values: readonly string[]): readonly string[] {
   return values.slice(0, MAX_OBSERVED_RECORDS).map((value) => {
     const shortValue =

@@ -1,8 +1,6 @@
 /**
- * Checks sending domains periodically. The interval is at most 6 hours. The interval is shorter for a domain that is
- * new and pending, that is failing, that has staged keys, or that has a return path (`getCheckIntervalMs`). A check
- * without an answer does not change the domain and is retried with exponential backoff. The domains whose last check
- * was earliest are checked first. Several nodes can check the same domain, and the node whose result is stored
+ * Checks sending domains every 6 hours, and more often if they are new, failing, rotating or have a return path. A
+ * check without an answer is retried with backoff. Several nodes may check a domain, and the one whose result is stored
  * publishes the event.
  */
 import type { Clock } from '../clock.ts';
@@ -28,15 +26,11 @@ const RETURN_PATH_EVENT_TYPES = {
   verified: 'domain.return_path_verified',
   lost: 'domain.return_path_failing',
 } as const satisfies Readonly<Record<ReturnPathChange, string>>;
-/**
- * The maximum number of domains that are checked per round. The domains are checked one after the other, which limits
- * the load on the resolver.
- */
+/** One after the other, which limits the load on the resolver. */
 const MAX_CHECKS_PER_ROUND = 50;
-/** The delay after the first check without an answer. Each further check without an answer doubles the delay. */
+/** Doubled by each further check without an answer. */
 const MIN_RETRY_MS = HOUR_MS / 12;
 
-/** Returns the interval between two checks of a domain, in ms. */
 export function getCheckIntervalMs(domain: SendingDomain, now: number): number {
   const isNew = now - domain.createdAt < 24 * HOUR_MS;
   const longIntervalMs = getLongIntervalMs(domain);
@@ -50,7 +44,6 @@ export function getCheckIntervalMs(domain: SendingDomain, now: number): number {
   }
 }
 
-/** Returns the interval for a domain whose status requires no shorter interval. */
 function getLongIntervalMs({ returnPath }: SendingDomain): number {
   if (returnPath === null) return 6 * HOUR_MS;
   // Bounces are lost while messages use a return path that has no MX record.
@@ -60,9 +53,9 @@ function getLongIntervalMs({ returnPath }: SendingDomain): number {
 export interface WatcherParts {
   readonly clock: Clock;
   readonly listDomains: () => Promise<readonly SendingDomain[]>;
-  /** Reads the current version of the domain. Resolves to null if the domain no longer exists. */
+  /** Null if the domain no longer exists. */
   readonly findDomain: (name: string) => Promise<SendingDomain | null>;
-  /** Checks the records of the domain. Resolves to the update, or to null if no lookup was answered. */
+  /** Null if no lookup was answered. */
   readonly checkRecords: (
     domain: SendingDomain,
   ) => Promise<{ readonly update: DomainUpdate; readonly event: CheckEvaluation['event'] } | null>;
@@ -74,7 +67,7 @@ export interface WatcherParts {
   >;
 }
 
-/** Starts the periodic checks. The returned function stops them and resolves when the running check has ended. */
+/** The returned function stops the checks and resolves when the running check has ended. */
 export function watchDomains({
   clock,
   listDomains,
@@ -87,10 +80,7 @@ export function watchDomains({
   let cancel: () => void = () => undefined;
   let currentRound: Promise<void> = Promise.resolve();
 
-  /**
-   * Maps the id of each domain whose last check had no answer to the time of this check and the number of consecutive
-   * checks without an answer.
-   */
+  /** By id, for the domains whose last check had no answer. */
   const unansweredChecks = new Map<number, { readonly at: number; readonly count: number }>();
 
   const getLastAttemptAt = ({ id, checkedAt }: SendingDomain): number =>
@@ -106,13 +96,9 @@ export function watchDomains({
     return now - getLastAttemptAt(domain) >= waitMs;
   }
 
-  /**
-   * Checks one domain. Resolves to false if no lookup was answered, or if the answers do not suffice to update the time
-   * of the last check.
-   */
+  /** False if the time of the last check does not change. */
   async function checkDomain(name: string): Promise<boolean> {
-    // The domain is read again, because it may have changed since the round began. The store rejects an update of an
-    // older version as stale.
+    // The domain may have changed since the round began.
     const domain = await findDomain(name);
     if (domain === null) return true;
     const result = await checkRecords(domain);
@@ -145,8 +131,7 @@ export function watchDomains({
       for (const { id, name } of dueDomains.slice(0, MAX_CHECKS_PER_ROUND)) {
         if (isStopped) return;
         const unansweredCount = (unansweredChecks.get(id)?.count ?? 0) + 1;
-        // The entry is set before the check, so a domain whose check throws is retried with backoff and does not delay
-        // the other domains.
+        // Set before the check, so that a domain whose check throws is retried with backoff.
         unansweredChecks.set(id, { at: clock.now(), count: unansweredCount });
         try {
           if (await checkDomain(name)) unansweredChecks.delete(id);

@@ -1,14 +1,12 @@
 /**
- * Computes the version of an account: a hash of the fields that an operator can change (limits, thresholds, lock and
- * configuration set). A change can name the version on which it is based, and is refused if the account has another
- * version. The hash does not include usage and warnings. Pure.
+ * The version of an account: a hash of what an operator can change. A change that names another version is refused.
+ * Pure.
  */
 import { hash } from 'node:crypto';
 import type { Account } from './account.ts';
 
 const VERSION_LENGTH = 16;
 
-/** Returns the version: the first 16 characters of a SHA-256 hash in base64url. */
 export function computeAccountVersion({
   limits,
   thresholds,

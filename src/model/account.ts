@@ -1,4 +1,4 @@
-/** Accounts: API keys, limits, and the reputation thresholds at which an account is locked automatically. Pure. */
+/** Accounts: keys, limits, and the reputation thresholds that lock an account. Pure. */
 import type { SendingDomain } from './domain.ts';
 import type { RemainingLimits, State } from './message.ts';
 
@@ -10,7 +10,7 @@ export interface AccountLimits {
   readonly throttle: { readonly perSecond: number; readonly burst: number } | null;
 }
 
-/** The members of an account that an operator can set. An absent member stays unchanged. */
+/** An absent member stays unchanged. */
 export type AccountChange = Partial<AccountLimits & Thresholds & Pick<Account, 'onReputation' | 'sesConfigurationSet'>>;
 
 export interface Account {
@@ -18,33 +18,26 @@ export interface Account {
   readonly name: string;
   readonly createdAt: number;
   readonly locked: { readonly reason: string; readonly at: number } | null;
-  /** The text of the reputation warning, which names the count and its limit. Null if there is no warning. */
+  /** Names the count and its limit. */
   readonly warning: string | null;
   readonly thresholds: Thresholds;
-  /** What happens when a threshold is reached. */
   readonly onReputation: OnReputation;
   readonly limits: AccountLimits;
-  /**
-   * The configuration set at Amazon SES for the messages of the account. If null, the set in POSTRIDER_TRANSPORT
-   * applies.
-   */
+  /** Null: the configuration set in POSTRIDER_TRANSPORT applies. */
   readonly sesConfigurationSet: string | null;
   readonly volumeUsed: number;
-  /**
-   * The number of messages in the current rate period, and the start of the period. The values are zero and null before
-   * the first message.
-   */
+  /** Messages in the current rate period, and its start; null before the first message. */
   readonly rateUsed: number;
   readonly rateWindowAt: number | null;
 }
 
-/** The record of a secret that authenticates a client or an operator. It does not contain the secret. */
+/** The record of a secret that authenticates a client or an operator, without the secret. */
 export interface Credential {
   readonly id: number;
   readonly name: string;
   /** The first characters of the secret, which identify it in lists. */
   readonly prefix: string;
-  /** The SHA-256 of the secret in hexadecimal. */
+  /** SHA-256 in hexadecimal. */
   readonly hash: string;
   readonly createdAt: number;
   readonly expiresAt: number | null;
@@ -52,12 +45,10 @@ export interface Credential {
   readonly lastUsedAt: number | null;
 }
 
-/** The API key of a client. Commands name a key by `key_` and its number. */
 export interface ApiKey extends Credential {
   readonly accountId: number;
 }
 
-/** The token that authenticates an operator's script. */
 export type OperatorToken = Credential;
 
 /** Changed accounts, keys and domains for the caches of a node. Every change increases `revision`. */
@@ -66,32 +57,22 @@ export interface DirectoryChanges {
   readonly accounts: readonly Account[];
   readonly keys: readonly ApiKey[];
   readonly domains: readonly SendingDomain[];
-  /** Names of removed domains. */
   readonly removedDomains: readonly string[];
 }
 
-/**
- * Keys that were looked up by their hashes, and their accounts. The keys and accounts are at least as new as
- * `revision`.
- */
+/** Keys found by their hashes, and their accounts; at least as new as `revision`. */
 export type FoundKeys = Pick<DirectoryChanges, 'revision' | 'accounts' | 'keys'>;
 
-/** The result of a change whose object may be missing or may already exist. */
 export type ChangeResult<T> =
   | { readonly kind: 'done'; readonly value: T }
   | { readonly kind: 'missing' }
   | { readonly kind: 'exists' };
 
-/**
- * The result of a change that names the version on which it is based. `stale`: the object has another version, and
- * `value` is the current object.
- */
+/** `stale`: the change is based on a version that is no longer current; `value` is the current object. */
 export type GuardedChangeResult<T> = ChangeResult<T> | { readonly kind: 'stale'; readonly value: T };
 
-// The functions below count volume and rate limits exactly while a batch is accepted. The stores for SQLite and
-// PostgreSQL both use them.
+// Volume and rate limits are counted exactly while a batch is accepted.
 
-/** The running counts of one account while a batch is accepted. */
 export interface LimitUsage {
   readonly account: Account;
   volumeUsed: number;
@@ -99,13 +80,11 @@ export interface LimitUsage {
   rateWindowAt: number | null;
 }
 
-/** Returns the running counts of an account, starting with its stored counts. */
 export function toLimitUsage(account: Account): LimitUsage {
   const { volumeUsed, rateUsed, rateWindowAt } = account;
   return { account, volumeUsed, rateUsed, rateWindowAt };
 }
 
-/** Counts one accepted message. */
 export function countMessage(counts: LimitUsage): void {
   counts.volumeUsed += 1;
   if (counts.account.limits.rate !== null) counts.rateUsed += 1;
@@ -124,18 +103,13 @@ export function findExceededLimit(
     counts.rateWindowAt = now;
     counts.rateUsed = 0;
   }
-  // If the clock was set back, the period starts now. Otherwise the period would last longer than configured. The
-  // counts do not change, so messages that arrive slightly out of order are counted exactly.
+  // If the clock was set back, the period starts now; otherwise it would last longer than configured.
   if (now < counts.rateWindowAt) counts.rateWindowAt = now;
   return counts.rateUsed >= rate.limit ? 'rate-limit-exceeded' : null;
 }
 
 const NO_LIMITS: RemainingLimits = { rate: null };
 
-/**
- * Returns the number of messages that the rate limit still allows in the current period, and the remaining time of the
- * period. `rate` is null if the account has no rate limit.
- */
 export function getRemainingLimits(counts: LimitUsage, now: number): RemainingLimits {
   const { rate } = counts.account.limits;
   if (rate === null) return NO_LIMITS;
@@ -144,32 +118,22 @@ export function getRemainingLimits(counts: LimitUsage, now: number): RemainingLi
   return { rate: { ...rate, remaining, resetMs } };
 }
 
-// An account is locked automatically if its hard bounces or complaints in a sliding window reach a threshold. Messages
-// to simulator addresses are not counted.
+// Hard bounces or complaints in a sliding window lock an account. Messages to simulator addresses are not counted.
 
-/** The length of the sliding window in hours, and the length of one bucket of the window in ms. */
 export const REPUTATION_WINDOW_HOURS = 168;
 export const REPUTATION_BUCKET_MS = 3_600_000;
 
-/**
- * If the window contains fewer messages than this number, maximum counts apply instead of rates, because the rate of a
- * small number of messages is not significant.
- */
+/** Below this number maximum counts apply, because the rate of few messages is not significant. */
 const MIN_MESSAGES_FOR_RATES = 100;
-/**
- * The number of hard bounces, or of complaints, that locks an account with fewer than `MIN_MESSAGES_FOR_RATES`
- * messages.
- */
 const MAX_COUNTS = { bounces: 10, complaints: 5 } as const;
 
-/** Fewer complaints than this number never lock an account. */
+/** Fewer complaints never lock an account. */
 const MIN_COMPLAINTS = MAX_COUNTS.complaints;
 
-/** The values of `onReputation`: an account is locked at a threshold, or gets a warning only. */
 export const ON_REPUTATION = ['lock', 'warn'] as const;
 export type OnReputation = (typeof ON_REPUTATION)[number];
 
-/** The thresholds of an account as fractions of its messages. A threshold of 1 never locks the account. */
+/** Fractions of the messages. 1 never locks the account. */
 export interface Thresholds {
   readonly bounceRate: number;
   readonly complaintRate: number;
@@ -177,50 +141,32 @@ export interface Thresholds {
 
 export const DEFAULT_THRESHOLDS: Thresholds = { bounceRate: 0.1, complaintRate: 0.0015 };
 
-/**
- * The counts in the window: delivered and bounced messages, recipients with a hard bounce, and recipients with a
- * complaint.
- */
+/** Delivered and bounced messages, recipients with a hard bounce, and recipients with a complaint. */
 export interface WindowCounts {
   readonly emails: number;
   readonly bounces: number;
   readonly complaints: number;
-  /**
-   * The sources (model/evidence.ts) of the bounces and complaints that nobody could have forged: replies of the next
-   * hop and authenticated reports. Only these lock the account.
-   */
+  /** Sources (evidence.ts) that nobody could have forged. Only these lock the account. */
   readonly provenBounces: number;
   readonly provenComplaints: number;
 }
 
 type ReputationStatus =
   | { readonly kind: 'good' }
-  /**
-   * `warning`: at least half of a threshold or maximum count is reached. The account is not locked, and the operator
-   * receives a warning.
-   */
+  /** At least half of a limit is reached, and the operator is warned. */
   | { readonly kind: 'warning'; readonly reason: string }
   | { readonly kind: 'lock'; readonly reason: string };
 
-/** One count in the window and the limit at which the account is locked. */
 export interface ThresholdUsage {
   readonly metric: 'bounces' | 'complaints';
   readonly count: number;
-  /**
-   * `rate`: `limit` is a fraction, because the window contains 100 messages or more. `count`: `limit` is a number of
-   * bounces or complaints, because the window contains fewer messages. A `limit` of null never
-   * locks the account.
-   */
+  /** `rate`: `limit` is a fraction of 100 messages or more. `count`: a number. Null never locks the account. */
   readonly limitType: 'rate' | 'count';
   readonly limit: number | null;
-  /**
-   * The used fraction of the limit. A value of 0.5 or more causes a warning, and a value of 1 or more locks the
-   * account.
-   */
+  /** A value of 0.5 warns, and 1 locks the account. */
   readonly usage: number;
 }
 
-/** Returns the usage of the bounce limit and of the complaint limit, in this order. */
 export function computeThresholdUsages(
   counts: Pick<WindowCounts, 'emails' | 'bounces' | 'complaints'>,
   thresholds: Thresholds,
@@ -253,10 +199,7 @@ function computeUsage(
   };
 }
 
-/**
- * Compares the proven counts with the thresholds for a lock, and all counts for a warning. The reason for a warning or
- * a lock names the count, the limit and the window.
- */
+/** Proven counts decide about a lock, all counts about a warning. */
 export function determineReputationStatus(
   counts: WindowCounts,
   thresholds: Thresholds,
@@ -285,7 +228,6 @@ export function formatPercent(fraction: number): string {
   return `${Number((fraction * 100).toFixed(2))} %`;
 }
 
-/** The numbers that a change of state adds to the reputation counts of an account. */
 export type ReputationDelta = { -readonly [Count in keyof WindowCounts]: number };
 
 type MessageDelta = Readonly<Pick<ReputationDelta, 'emails' | 'bounces' | 'complaints'>>;
@@ -297,10 +239,8 @@ const ASYNCHRONOUS_BOUNCE: MessageDelta = { emails: 0, bounces: 1, complaints: 0
 const COMPLAINT_DELTA: MessageDelta = { emails: 0, bounces: 0, complaints: 1 };
 
 /**
- * Returns the numbers that a change of state, or a report about an ended message, adds to the reputation counts.
- * Returns null if all numbers are zero. A message counts as one email at its first change to `delivered`, `bounced` or
- * `complained`. `isNew` is true for the first hard bounce that suppresses the recipient, and for the first complaint of
- * a recipient in the window.
+ * A message counts as one email at its first change to `delivered`, `bounced` or `complained`. `isNew`: the first hard
+ * bounce that suppresses the recipient, or its first complaint in the window.
  */
 export function getReputationDelta(from: State, to: State, isNew: boolean): MessageDelta | null {
   const wasCounted = from === 'delivered' || from === 'bounced';

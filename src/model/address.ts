@@ -1,12 +1,7 @@
 /**
- * Parses mailboxes, the host names after their `@`, and the IP addresses of peers.
- *
- * A mailbox is one addr-spec (RFC 5321 section 4.1.2 Mailbox without address literals, RFC 6531 section 3.3). It has no
- * display name, comment, folding or single-label domain. The header and the envelope are both written from the parsed
- * address, so they always name the same mailbox.
- *
- * Guarantees: the parser reads at most 254 characters in one pass and never throws. An accepted address has no control
- * character, no white space except U+0020 inside quotes, and no bidi or other format control.
+ * Parses mailboxes (RFC 5321 section 4.1.2 without address literals, RFC 6531 section 3.3), host names and peers, in
+ * one pass over at most 254 characters. Header and envelope are written from the parsed address, so they name the same
+ * mailbox.
  */
 import { createRequire } from 'node:module';
 
@@ -21,12 +16,9 @@ export interface Address {
 
 const require = createRequire(import.meta.url);
 
-/** The maximum length of a local part (RFC 5321 section 4.5.3.1.1). */
+/** RFC 5321 section 4.5.3.1.1. */
 const MAX_LOCAL_OCTETS = 64;
-/**
- * The maximum length of an address. A path has at most 256 octets, including two angle brackets (RFC 5321 section
- * 4.5.3.1.3).
- */
+/** A path has at most 256 octets with its angle brackets (RFC 5321 section 4.5.3.1.3). */
 const MAX_ADDRESS_OCTETS = 254;
 
 const QUOTE = 0x22;
@@ -40,14 +32,9 @@ for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
   ATEXT[character.charCodeAt(0)] = 1;
 }
 
-/**
- * Characters that are not allowed in an internationalized local part: controls, format controls (bidi overrides,
- * zero-width joiners, tags), separators, lone surrogates, noncharacters. These characters are invisible, or they make
- * one address resemble another.
- */
+/** Invisible in an internationalized local part, or making one address resemble another. */
 const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_Point}]|(?! )\p{Zs}/u;
 
-/** Parses an address. Returns null if `text` is not an address. */
 export function parseAddress(text: string): Address | null {
   const length = text.length;
   // The maximum applies to the text as written, so an address is also refused if it is within the maximum only after
@@ -67,7 +54,6 @@ export function parseAddress(text: string): Address | null {
 /** Mail programs read one of these in a quoted local part of `From` as another address or as an encoded word. */
 const MISREAD_IN_SENDER = /[@<>,]|=\?/;
 
-/** Parses the address of a sender. Returns null also if mail programs misread its quoted local part. */
 export function parseSenderAddress(text: string): Address | null {
   const address = parseAddress(text);
   const isMisread = address?.localPart.startsWith('"') === true && MISREAD_IN_SENDER.test(address.localPart);
@@ -106,28 +92,23 @@ function findQuotedStringEnd(text: string): number {
   return -1;
 }
 
-/** Returns the addr-spec for the envelope and the header: the local part as submitted, and the domain in A-labels. */
 export function formatAddrSpec(address: Address): string {
   return `${address.localPart}@${address.domain}`;
 }
 
 /**
- * Returns the canonical form of an address, which is the key of the suppression list. Forms that almost all servers
- * treat as one mailbox (case, Unicode composition, unnecessary quotes) have the same key, so a suppression applies to
- * all of these forms.
+ * The key of the suppression list: forms that almost all servers treat as one mailbox (case, Unicode composition,
+ * unnecessary quotes) are equal.
  */
 export function toCanonicalAddress(address: Address): string {
   let localPart = address.localPart;
   if (localPart.charCodeAt(0) === QUOTE) localPart = simplifyQuoting(localPart);
-  // NFC and the conversion to lower case can change each other’s result, so NFC is applied before and after the
-  // conversion to lower case.
+  // NFC and lower case can change each other’s result.
   localPart = address.isAscii ? localPart.toLowerCase() : localPart.normalize('NFC').toLowerCase().normalize('NFC');
   return `${localPart}@${address.domain}`;
 }
 
-/**
- * Removes unnecessary quotes and escapes (RFC 5321 section 4.1.2): `"Joe\ Q"` and `"Joe Q"` are the same local part.
- */
+/** RFC 5321 section 4.1.2: `"Joe\ Q"` and `"Joe Q"` are the same local part. */
 function simplifyQuoting(quotedLocalPart: string): string {
   let content = '';
   let escapedContent = '';
@@ -140,19 +121,13 @@ function simplifyQuoting(quotedLocalPart: string): string {
   return findDotAtomEnd(`${content}@`) === content.length ? content : `"${escapedContent}"`;
 }
 
-// The functions below check the domain of an address as a host name and convert it to lower-case A-labels. They are
-// pure, read at most 254 characters in one pass, and never throw.
-
-/** The maximum number of octets of one label, and of a whole name including its dots (RFC 1035 section 2.3.4). */
+/** RFC 1035 section 2.3.4. */
 const MAX_LABEL_OCTETS = 63;
 const MAX_DOMAIN_OCTETS = 253;
 
 const HYPHEN = 0x2d;
 
-/**
- * The class of each ASCII character in a host label: 1 digit, 2 lower-case letter, 3 upper-case letter, 4 hyphen, 0 not
- * allowed.
- */
+/** 1 digit, 2 lower-case letter, 3 upper-case letter, 4 hyphen, 0 not allowed. */
 const HOST_CHARACTER_CLASS = new Uint8Array(128);
 for (let codeUnit = 0x30; codeUnit <= 0x39; codeUnit++) HOST_CHARACTER_CLASS[codeUnit] = 1;
 for (let codeUnit = 0x61; codeUnit <= 0x7a; codeUnit++) HOST_CHARACTER_CLASS[codeUnit] = 2;
@@ -160,10 +135,9 @@ for (let codeUnit = 0x41; codeUnit <= 0x5a; codeUnit++) HOST_CHARACTER_CLASS[cod
 HOST_CHARACTER_CLASS[HYPHEN] = 4;
 
 /**
- * Reads the domain in `text` from `start` to the end. Returns the domain in lower-case A-labels, or null if the domain
- * is not valid. A valid domain has at least two labels of letters, digits and inner hyphens (RFC 1123 section 2.1), and
- * its last label is not all digits. A domain with A-labels or with characters outside ASCII must be valid under the
- * non-transitional processing of UTS 46.
+ * Returns the domain from `start` in lower-case A-labels, or null. It has at least two labels of letters, digits and
+ * inner hyphens (RFC 1123 section 2.1), and the last is not all digits. A name with A-labels or outside ASCII must be
+ * valid in UTS 46 (non-transitional).
  */
 export function parseHost(text: string, start: number): string | null {
   const end = text.length;
@@ -200,10 +174,6 @@ export function parseHost(text: string, start: number): string | null {
   return hasUpperCase ? domain.toLowerCase() : domain;
 }
 
-/**
- * Returns true if the label from `start` to `end` is neither empty nor too long, and neither begins nor ends with a
- * hyphen.
- */
 function isValidLabel(text: string, start: number, end: number): boolean {
   const length = end - start;
   return (
@@ -223,8 +193,8 @@ function hasAcePrefix(text: string, start: number, end: number): boolean {
 }
 
 /**
- * Applies UTS 46 section 4.2 (ToASCII) with every check enabled. The mapping can add ASCII characters and dots (U+3002,
- * full-width letters and digits), so the host rules are checked on the result as well.
+ * UTS 46 section 4.2 with every check. The mapping can add ASCII characters and dots, so the host rules are checked
+ * again.
  */
 function toAsciiDomain(domain: string): string | null {
   // The tables are loaded for the first name that needs them, because loading them delays the start of each thread.
@@ -241,7 +211,6 @@ function toAsciiDomain(domain: string): string | null {
   return asciiDomain !== null && isHost(asciiDomain) ? asciiDomain : null;
 }
 
-/** Returns true if a name in lower-case ASCII is a valid host name. */
 function isHost(domain: string): boolean {
   if (domain.length > MAX_DOMAIN_OCTETS) return false;
   let labelCount = 1;
@@ -265,10 +234,7 @@ function isHost(domain: string): boolean {
 
 // Limits per peer apply to an IPv6 /64 network, because one subscriber usually controls such a network (RFC 6177).
 
-/**
- * Returns the /64 network of an IPv6 address, or the IPv4 address. An IPv4-mapped IPv6 address counts as its IPv4
- * address.
- */
+/** An IPv4-mapped IPv6 address counts as its IPv4 address. */
 export function toPeerNetwork(address: string): string {
   const lowerCaseAddress = address.toLowerCase();
   if (lowerCaseAddress.startsWith('::ffff:') && lowerCaseAddress.includes('.'))

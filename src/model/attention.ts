@@ -1,29 +1,20 @@
 /**
- * Defines the kinds of problems that need the attention of an operator. The overview lists these problems, and
- * notifications report their start and end. Pure.
- *
- * An item is one problem. Its key consists of its code and its subject, so the key stays the same when the text
- * changes. Codes are stable, because receivers of notifications depend on them.
+ * The problems that need an operator. The overview lists them, and notifications report their start and end. Codes are
+ * stable, because receivers depend on them. Pure.
  */
 
 /**
- * The targets that receive notifications about an item. A mail about the next hop waits in the queue until the next hop
- * answers again. `https`: only HTTPS targets, for an item without which no mail is accepted or sent, and for an item
- * that a notification by mail can cause, because the notification could cause the next item. `none`: the item concerns the notifications themselves, or operators are
- * notified about another item with the same cause.
+ * `https`: not by mail, because without this item no mail is sent, or because a mail could cause the next item. `none`:
+ * the item concerns the notifications themselves, or another item has the same cause.
  */
 export type AttentionChannel = 'all' | 'https' | 'none';
 
 interface AttentionKind {
-  /**
-   * Items of one family and one subject are stages of the same problem. If one stage replaces another, only the start
-   * of the new stage is announced.
-   */
+  /** Stages of the same problem: if one replaces another, only the start of the new stage is announced. */
   readonly family: string;
   readonly channel: AttentionChannel;
-  /** The command that shows the details or is the remedy. `SUBJECT` stands for the subject. */
+  /** `SUBJECT` stands for the subject. */
   readonly command: string;
-  /** The consequence in one or two sentences. */
   readonly consequence: string;
 }
 
@@ -180,36 +171,30 @@ export type AttentionCode = keyof typeof ATTENTION_CODES;
 // `Object.keys` returns `string[]`; the keys are exactly those of the type.
 export const ATTENTION_CODE_NAMES = Object.keys(ATTENTION_CODES) as AttentionCode[];
 
-/**
- * The identity of an item. `subject` is the name of the object, such as a domain, or null if the item has no subject.
- */
+/** `subject`: the name of the object, such as a domain. */
 export interface AttentionRef {
   readonly code: AttentionCode;
   readonly subject: string | null;
 }
 
-/** An item that needs attention. */
 export interface AttentionItem extends AttentionRef {
   readonly level: 'warning' | 'failure';
-  /** The cause in one sentence. It may contain untrusted text of a next hop. */
+  /** One sentence, which may contain untrusted text of a next hop. */
   readonly text: string;
   readonly remedy: string;
   /** The page of the dashboard, such as `/accounts/shop`, or null. */
   readonly page: string | null;
 }
 
-/** Returns the key of an item. */
 export function getAttentionKey({ code, subject }: AttentionRef): string {
   return subject === null ? code : `${code}:${subject}`;
 }
 
-/** Returns the key that all stages of the same problem have in common. */
 export function getAttentionFamily({ code, subject }: AttentionRef): string {
   const { family } = ATTENTION_CODES[code];
   return subject === null ? family : `${family}:${subject}`;
 }
 
-/** Returns the command for an item. */
 export function getAttentionCommand({ code, subject }: AttentionRef): string {
   return ATTENTION_CODES[code].command.replace('SUBJECT', () => subject ?? '');
 }

@@ -1,65 +1,53 @@
 /**
- * The types of a sending domain and its DKIM keys, and the changes that the results of DNS checks cause. Pure.
- *
- * Guarantees: a failed lookup changes nothing. A domain whose RSA record is missing causes a warning immediately.
- * Only a check after the grace period blocks the domain. A key signs only after its record was found. The record of a
- * retiring key is checked until no message signed with the key can still be in transit.
+ * A sending domain, its DKIM keys, and the changes that DNS checks cause. A failed lookup changes nothing, only a check
+ * after the grace period blocks the domain, and a key signs only after its record was found. Pure.
  */
 
-/** Signature algorithm of a DKIM key (RFC 6376, RFC 8463). */
+/** RFC 6376, RFC 8463. */
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 
 export interface DkimKey {
   readonly selector: string;
   readonly algorithm: DkimAlgorithm;
-  /** The public key in base64, as in the tag `p=` of the record. */
+  /** In base64, as in the tag `p=`. */
   readonly publicKey: string;
   /** The encrypted private key (secret.ts), base64url. */
   readonly sealed: string;
-  /**
-   * `staged`: the record of the key has not been found in DNS yet. `active`: the key signs. `retiring`: the record of
-   * the key is required until `retireAt`.
-   */
+  /** `staged`: not found in DNS yet. `active`: signs. `retiring`: its record is required until `retireAt`. */
   readonly state: 'staged' | 'active' | 'retiring';
-  /** All times of a key are in milliseconds since the epoch. */
   readonly createdAt: number;
   readonly activatedAt: number | null;
-  /** The time when the key and its record can be removed; null unless the key is retiring. */
   readonly retireAt: number | null;
 }
 
 export type DomainStatus = 'pending' | 'authenticated' | 'failing';
 
-/** The return path of a sending domain: the domain of the envelope sender of its messages. */
+/** The domain of the envelope sender. */
 export interface ReturnPath {
   /** Lower-case A-labels. */
   readonly name: string;
-  /**
-   * True if the last answered checks found the MX record and the SPF record of the return path. Messages use only a
-   * verified return path.
-   */
+  /** The last answered checks found its MX and SPF records. Messages use only a verified return path. */
   readonly isVerified: boolean;
 }
 
 export interface SendingDomain {
   readonly id: number;
-  /** The revision increases with every change. An update that was computed from another revision is stale. */
+  /** An update that was computed from another revision is stale. */
   readonly revision: number;
   readonly accountId: number;
   /** Lower-case A-labels. */
   readonly name: string;
-  /** True if subdomains of the domain can also send. */
   readonly subdomains: boolean;
-  /** Null if messages of the domain use the return path of the installation. */
+  /** Null: the return path of the installation. */
   readonly returnPath: ReturnPath | null;
   readonly status: DomainStatus;
   readonly createdAt: number;
-  /** The time of the last check that DNS answered. */
+  /** The last check that DNS answered. */
   readonly checkedAt: number | null;
-  /** The time when the domain last became authenticated; null if it was never authenticated. */
+  /** When the domain last became authenticated; null if never. */
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** The selectors whose records were found by the last check that DNS answered. */
+  /** The selectors that the last answered check found. */
   readonly published: readonly string[];
   readonly keys: readonly DkimKey[];
 }
@@ -68,30 +56,23 @@ export interface DnsRecord {
   readonly purpose: 'dkim' | 'spf' | 'dmarc' | 'return-path' | 'provider';
   /** `SES` is not a DNS record type: it means the status of the domain at the provider. */
   readonly type: 'TXT' | 'CNAME' | 'MX' | 'SES';
-  /** The fully qualified domain name, without the final dot. */
+  /** Fully qualified, without the final dot. */
   readonly name: string;
-  /**
-   * The value as in a zone file, in one string without quotes. Domain names in the value have no final dot, for example
-   * `10 mx.example.com` for MX.
-   */
+  /** As in a zone file, in one string without quotes and final dots, such as `10 mx.example.com`. */
   readonly value: string;
 }
 
 export interface RecordCheck extends DnsRecord {
   /** `unknown`: the lookup failed. A failed lookup is never treated as `missing`. */
   readonly found: 'found' | 'missing' | 'wrong' | 'unknown';
-  /** The values that DNS returned at this name for this purpose. */
   readonly seen: readonly string[];
-  /** One line for the operator: the found value, the expected value and the remedy. */
+  /** One line: the found value, the expected value and the remedy. */
   readonly detail: string;
 }
 
-/** The time for which a domain can send after the first check that found its RSA record missing or wrong. */
+/** How long a domain can send after the first check that found its RSA record missing or wrong. */
 export const GRACE_PERIOD_MS = 72 * 3_600_000;
-/**
- * The time for which the record of a key is required after the last attempt, because other servers queue messages and
- * verify signatures later.
- */
+/** Other servers queue messages and verify signatures later. */
 const RECORD_RETENTION_MS = 48 * 3_600_000;
 
 export interface CheckEvaluation {
@@ -99,24 +80,19 @@ export interface CheckEvaluation {
   readonly checkedAt: number | null;
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /**
-   * `lost`: the record is missing and the grace period begins. `blocked`: the grace period has ended. `recovered`: the
-   * record exists again. Null: no change.
-   */
+  /** `lost`: the grace period begins. `blocked`: it has ended. `recovered`: the record exists again. */
   readonly event: 'authenticated' | 'lost' | 'blocked' | 'recovered' | null;
-  /** One line for each record whose result is `missing`, `wrong` or `unknown`. */
   readonly warnings: readonly string[];
 }
 
-/** Returns the name of the DNS record of a key (RFC 6376 section 3.6.2.1). */
+/** RFC 6376 section 3.6.2.1. */
 export function getDkimRecordName(domain: string, selector: string): string {
   return `${selector}._domainkey.${domain}`;
 }
 
 /**
- * Evaluates the checks of the records of a domain. Only the record of the active RSA key determines the status, because
- * every verifier supports RSA. All other records cause only warnings. An Ed25519 key is used in addition to an RSA key
- * (RFC 8463 section 3), because some verifiers do not support Ed25519.
+ * Only the active RSA key determines the status, because every verifier supports RSA. An Ed25519 key signs in addition
+ * (RFC 8463 section 3).
  */
 export function evaluateChecks(domain: SendingDomain, checks: readonly RecordCheck[], now: number): CheckEvaluation {
   const { status, checkedAt, authenticatedAt, failingSince } = domain;
@@ -153,10 +129,7 @@ function findDkimCheck(domain: SendingDomain, key: DkimKey, checks: readonly Rec
   return checks.find((check) => check.purpose === 'dkim' && check.name === name);
 }
 
-/**
- * Returns true if messages of the domain are accepted and sent. The end of the grace period alone does not block a
- * domain. A later check must confirm that the record is still missing.
- */
+/** The end of the grace period alone does not block a domain: a later check must confirm that the record is missing. */
 export function maySend({
   status,
   checkedAt,
@@ -173,9 +146,8 @@ export function maySend({
 }
 
 /**
- * Returns the keys that sign: first the active RSA keys, then the active Ed25519 keys with a published record (RFC 8463
- * section 4). An RSA key also signs during the grace period, because its record may be published again before the
- * receiving server verifies the signature.
+ * RSA first, then Ed25519 with a published record (RFC 8463 section 4). RSA also signs during the grace period, because
+ * its record may return before the receiver verifies.
  */
 export function getSigningKeys({ keys, published }: Pick<SendingDomain, 'keys' | 'published'>): readonly DkimKey[] {
   const activeKeys = keys.filter((key) => key.state === 'active');
@@ -185,7 +157,6 @@ export function getSigningKeys({ keys, published }: Pick<SendingDomain, 'keys' |
   return [...activeKeys.filter((key) => key.algorithm === 'rsa'), ...publishedEd25519Keys];
 }
 
-/** Returns the selectors of `keys` whose records were found by these checks. */
 export function findPublishedSelectors(
   domain: string,
   keys: readonly DkimKey[],
@@ -199,10 +170,7 @@ export function findPublishedSelectors(
     .filter((selector) => foundRecordNames.has(getDkimRecordName(domain, selector)));
 }
 
-/**
- * Returns true if these checks found the MX record and the SPF record of the return path. Bounces must have a
- * destination, and SPF must authenticate the domain of the return path.
- */
+/** Bounces must have a destination, and SPF must authenticate the domain. */
 export function isReturnPathVerified(name: string, checks: readonly RecordCheck[]): boolean {
   const isFound = (purpose: DnsRecord['purpose'], type: DnsRecord['type']) =>
     checks.some(
@@ -211,13 +179,9 @@ export function isReturnPathVerified(name: string, checks: readonly RecordCheck[
   return isFound('return-path', 'MX') && isFound('spf', 'TXT');
 }
 
-/** The change that a check causes to a return path: `lost` if one of its records is no longer found. */
 export type ReturnPathChange = 'verified' | 'lost';
 
-/**
- * Returns the change that these checks caused to the return path. Null if the state of the return path did not change,
- * or if the checks do not contain its records.
- */
+/** Null if nothing changed, or if the checks do not contain its records. */
 export function findReturnPathChange(
   { returnPath: before }: Pick<SendingDomain, 'returnPath'>,
   { returnPath: after }: Pick<SendingDomain, 'returnPath'>,
@@ -229,14 +193,14 @@ export function findReturnPathChange(
   return after.isVerified ? 'verified' : 'lost';
 }
 
-/** A change of a domain by an operator. An absent member does not change. */
+/** An absent member does not change. */
 export interface DomainChange {
   readonly subdomains?: boolean;
-  /** The name of the return path in lower-case A-labels. Null removes the return path. */
+  /** Null removes the return path. */
   readonly returnPath?: string | null;
 }
 
-/** Returns the last answered check of each record. A failed lookup does not replace an earlier answer. */
+/** A failed lookup does not replace an earlier answer. */
 export function keepLastAnsweredChecks(
   earlierChecks: readonly RecordCheck[],
   checks: readonly RecordCheck[],
@@ -254,26 +218,24 @@ export function keepLastAnsweredChecks(
 
 export type Rotation =
   | { readonly kind: 'staged'; readonly keys: readonly DkimKey[] }
-  /** `in-progress`: an earlier rotation is not complete. The keys with these selectors are still staged. */
+  /** An earlier rotation is not complete. */
   | { readonly kind: 'in-progress'; readonly selectors: readonly string[] };
 
-/** Adds new keys as staged keys. Fails if the domain already has staged keys. */
 export function beginRotation(domain: Pick<SendingDomain, 'keys'>, newKeys: readonly DkimKey[]): Rotation {
   const stagedKeys = domain.keys.filter((key) => key.state === 'staged');
   if (stagedKeys.length > 0) return { kind: 'in-progress', selectors: stagedKeys.map((key) => key.selector) };
   return { kind: 'staged', keys: [...domain.keys, ...newKeys.map((key) => ({ ...key, state: 'staged' as const }))] };
 }
 
-/** Returns the keys that are not staged, or null if there are no staged keys. */
+/** Null if there are no staged keys. */
 export function cancelRotation({ keys }: Pick<SendingDomain, 'keys'>): readonly DkimKey[] | null {
   const remainingKeys = keys.filter((key) => key.state !== 'staged');
   return remainingKeys.length === keys.length ? null : remainingKeys;
 }
 
 /**
- * Returns the keys after a DNS check. A staged key whose record was found becomes active, and the earlier active key of
- * the same algorithm becomes `retiring`. `maxAgeMs` is the maximum age of a message. Returns `domain.keys` itself if
- * nothing changes.
+ * A staged key whose record was found becomes active, and the active key of its algorithm `retiring`. Returns
+ * `domain.keys` itself if nothing changes.
  */
 export function advanceRotation(
   domain: SendingDomain,
@@ -294,37 +256,27 @@ export function advanceRotation(
   });
 }
 
-/**
- * Removes the keys whose retirement has ended. Returns `keys` itself if no retirement has ended. The DNS records of the
- * removed keys are no longer required.
- */
+/** Returns `keys` itself if no retirement has ended. */
 export function removeRetiredKeys(keys: readonly DkimKey[], now: number): readonly DkimKey[] {
   const hasRetired = (key: DkimKey) => key.state === 'retiring' && key.retireAt !== null && now >= key.retireAt;
   return keys.some(hasRetired) ? keys.filter((key) => !hasRetired(key)) : keys;
 }
 
-/** The values that a check of the records of a domain writes to the store. */
 export interface DomainUpdate {
   readonly id: number;
   readonly status: SendingDomain['status'];
   readonly checkedAt: number | null;
   readonly authenticatedAt: number | null;
   readonly failingSince: number | null;
-  /** An `unknown` check does not replace the last answered check of its record. */
   readonly checks: readonly RecordCheck[];
-  /**
-   * The revision of the domain from which the update was computed. If the domain has another revision, the update is
-   * `stale` and changes nothing.
-   */
   readonly revision: number;
-  /** All keys that the domain has after the update. The store deletes every other key of the domain. */
+  /** The store deletes every other key of the domain. */
   readonly keys: readonly DkimKey[];
 }
 
 /**
- * Returns the sending domain with this name. If no domain has this name, returns the nearest stored parent domain.
- * Returns null if neither exists, if another account owns the found domain, or if the parent does not allow subdomains.
- * `name` is in lower-case A-labels. `findByName` returns the stored domain with exactly this name.
+ * Returns the domain of this name, or its nearest stored parent if that allows subdomains. Null if another account owns
+ * it.
  */
 export function findSendingDomain(
   findByName: (name: string) => SendingDomain | undefined,

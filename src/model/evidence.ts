@@ -1,13 +1,13 @@
 /**
- * Evidence that can lock an account. An outsider owns any number of addresses of one domain, and gets any number of names
- * below the domain of a provider of names such as duckdns.org. So all recipients of a registered domain are one source
- * of evidence, except at mailbox providers whose addresses belong to unrelated people. Pure.
+ * Evidence that can lock an account. An outsider owns any number of addresses of one domain, and gets any number of
+ * names below the domain of a provider of names such as duckdns.org. So a registered domain is one source of evidence,
+ * except at mailbox providers. Pure.
  */
 import { getRegisteredDomain } from './public-suffix.ts';
 
 export type EvidenceKind = 'bounce' | 'complaint';
 
-/** The domains of large mailbox providers, at which everyone can have an address. */
+/** Everyone can have an address at these domains. */
 const SHARED_DOMAINS: ReadonlySet<string> = new Set([
   ...['gmail.com', 'googlemail.com'],
   ...['outlook.com', 'outlook.de', 'outlook.fr', 'hotmail.com', 'hotmail.co.uk', 'hotmail.de', 'hotmail.es'],
@@ -23,10 +23,7 @@ const SHARED_DOMAINS: ReadonlySet<string> = new Set([
   ...['docomo.ne.jp', 'ezweb.ne.jp', 'softbank.ne.jp', 'uol.com.br', 'bol.com.br', 'terra.com.br'],
 ]);
 
-/**
- * Returns the complainant for a canonical recipient address: the address without the detail after `+` (RFC 5233). The
- * owner of a mailbox can use any detail, so all addresses of a mailbox count as one complainant.
- */
+/** Without the detail after `+` (RFC 5233): the owner of a mailbox can use any detail. */
 export function toComplainant(recipient: string): string {
   const atIndex = recipient.lastIndexOf('@');
   const plusIndex = recipient.indexOf('+');
@@ -34,10 +31,7 @@ export function toComplainant(recipient: string): string {
   return recipient.slice(0, plusIndex) + recipient.slice(atIndex);
 }
 
-/**
- * Returns the source of the evidence of a canonical recipient address: the registered domain, or the mailbox at a large
- * mailbox provider.
- */
+/** The registered domain, or the mailbox at a large mailbox provider. */
 export function toEvidenceSource(recipient: string): string {
   const domain = recipient.slice(recipient.lastIndexOf('@') + 1);
   return SHARED_DOMAINS.has(domain) ? toComplainant(recipient) : getRegisteredDomain(domain);

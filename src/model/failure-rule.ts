@@ -1,18 +1,14 @@
-/**
- * Defines the rules about failed deliveries, as data. The rules for every server are in classify/rules.ts. The rules for
- * the relay of one provider are in src/providers.
- */
+/** The rules about failed deliveries, as data: for every server in classify/rules.ts, for relays in src/providers. */
 import type { Failure } from './failure.ts';
 import type { Stage } from './outcome.ts';
 
 /**
  * Whose fault a failure is. `route`: the connection, the relay or the configuration, so other messages fail too.
- * `sender`: this sender. Messages of other senders are delivered. `recipient`: the mailbox, its domain or its server.
- * `message`: this message.
+ * `sender`: messages of other senders are delivered. `recipient`: the mailbox, its domain or its server.
  */
 export type FailureScope = 'recipient' | 'message' | 'sender' | 'route';
 
-/** The judgement on a failure. The recipient is suppressed if and only if the class is `hard`. */
+/** The recipient is suppressed if and only if the class is `hard`. */
 export interface Verdict extends Failure {
   readonly scope: FailureScope;
 }
@@ -20,21 +16,19 @@ export interface Verdict extends Failure {
 export interface FailureRule {
   readonly name: string;
   /**
-   * `reply` (the default): the rule applies to a failure with a reply code or an enhanced code. `prose`: it applies only
-   * to a text without a reply code and without a specific enhanced code, and precedes the former. `any`: both.
+   * `reply` (the default): failures with a reply code or an enhanced code. `prose`: texts without a reply code and
+   * without a specific enhanced code; these rules are first.
    */
   readonly form?: 'reply' | 'prose' | 'any';
-  /** The rule matches only replies at these stages. The stage of a reported reply is unknown: RCPT or the content. */
+  /** The stage of a reported reply is unknown: RCPT or the content. */
   readonly stages?: readonly Stage[];
   readonly codes?: readonly number[];
   /**
-   * Patterns of enhanced codes: `5.1.1` matches this code in every class, `5.7.` matches every code with this subject,
-   * and the empty string matches a missing code.
+   * `5.1.1` matches this code in every class, `5.7.` every code with this subject, and the empty string a missing code.
    */
   readonly enhancedCodes?: readonly string[];
-  /** The rule matches only texts that contain one of these phrases (`containsPhrase`). */
   readonly phrases?: readonly string[];
-  /** The rule matches no text that contains one of these phrases. */
+  /** The rule matches no text that contains one of these. */
   readonly exceptPhrases?: readonly string[];
   readonly verdict: Verdict;
   /** Texts of real servers. A reply begins with its stage and a space. */

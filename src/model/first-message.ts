@@ -5,10 +5,7 @@ export const SIMULATOR_SUCCESS_ADDRESS = 'success@simulator.postrider.test';
 
 export const FIRST_SENDER = 'hello@example.org';
 
-/**
- * Returns the recipient of the first message. For the transport `capture:`, which sends no message, the recipient is an
- * example address. For other transports, the recipient is a simulator address.
- */
+/** `capture:` sends nothing. Other transports get a simulator address. */
 export function getFirstRecipient(transport: string): string {
   return transport === 'capture' ? 'ada@example.com' : SIMULATOR_SUCCESS_ADDRESS;
 }

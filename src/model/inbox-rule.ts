@@ -1,18 +1,16 @@
 /**
- * The rules of the inbox. A rule answers delivery attempts to an address or to a domain in place of `capture:`, so that
- * a developer can test the error handling of a program. The retries of the message, the suppression of its recipient
- * and the webhooks are the same as after a real failure.
+ * The rules of the inbox answer attempts in place of `capture:`, so that a developer can test error handling. What
+ * follows is the same as after a real failure.
  */
 import type { Reply } from './outcome.ts';
 
 export type InboxRuleAnswer =
-  /** The attempt ends with this SMTP reply to RCPT, which is classified like the reply of a server. */
+  /** Classified like the reply of a server to RCPT. */
   | { readonly kind: 'reply'; readonly code: number; readonly enhanced: string | null; readonly text: string }
-  /** The message is captured after a delay. */
   | { readonly kind: 'delay'; readonly delayMs: number }
-  /** The connection is lost before the message is complete. */
+  /** Before the message is complete. */
   | { readonly kind: 'disconnect' }
-  /** The connection is lost after the final dot, so it is unknown whether the message was delivered. */
+  /** After the final dot, so it is unknown whether the message was delivered. */
   | { readonly kind: 'unanswered' };
 
 export const INBOX_ANSWER_KINDS = [
@@ -23,10 +21,9 @@ export const INBOX_ANSWER_KINDS = [
 ] as const satisfies readonly InboxRuleAnswer['kind'][];
 
 export interface NewInboxRule {
-  /** A canonical address, or a domain in lower-case A-labels. Only an address contains an `@`. */
+  /** A canonical address, or a domain in lower-case A-labels. */
   readonly match: string;
   readonly answer: InboxRuleAnswer;
-  /** The number of delivery attempts that the rule answers. */
   readonly times: number;
   readonly expiresAt: number;
 }
@@ -34,25 +31,20 @@ export interface NewInboxRule {
 export interface InboxRule extends NewInboxRule {
   readonly id: number;
   readonly createdAt: number;
-  /** The number of delivery attempts that the rule has answered. */
   readonly used: number;
-  /** The last delivery attempt that the rule answered, or null. */
   readonly lastUse: { readonly messageId: string; readonly recipient: string; readonly at: number } | null;
 }
 
-/** A delivery attempt that a rule may answer. */
 export interface InboxRuleRequest {
   readonly messageId: string;
-  /** The canonical address of the recipient. */
+  /** Canonical. */
   readonly recipient: string;
   readonly domain: string;
 }
 
-/** The maximum number of rules that can answer attempts, and the number of ended rules that stay in the list. */
 export const MAX_ACTIVE_INBOX_RULES = 50;
 export const MAX_ENDED_INBOX_RULES = 50;
 
-/** `used`: the rule has answered all its attempts. */
 export type InboxRuleStatus = 'active' | 'used' | 'expired';
 
 export function getInboxRuleStatus({ used, times, expiresAt }: InboxRule, now: number): InboxRuleStatus {
@@ -60,12 +52,11 @@ export function getInboxRuleStatus({ used, times, expiresAt }: InboxRule, now: n
   return expiresAt <= now ? 'expired' : 'active';
 }
 
-/** Returns the members of a rule that an audit log entry contains. */
 export function toAuditedInboxRule({ answer, times, expiresAt }: NewInboxRule) {
   return { answer: formatInboxAnswer(answer), times, expiresAt };
 }
 
-/** Returns the answer on one line, such as `451 4.3.0 Try again later`. */
+/** Such as `451 4.3.0 Try again later`. */
 export function formatInboxAnswer(answer: InboxRuleAnswer): string {
   switch (answer.kind) {
     case 'reply':
@@ -79,16 +70,11 @@ export function formatInboxAnswer(answer: InboxRuleAnswer): string {
   }
 }
 
-/** Returns the SMTP reply of an answer to RCPT. */
 export function toReply({ code, enhanced, text }: Extract<InboxRuleAnswer, { kind: 'reply' }>): Reply {
   return { stage: 'rcpt', code, enhanced, text };
 }
 
-/**
- * Assigns active rules to delivery attempts, in the order of the attempts. A rule for the address takes precedence over
- * a rule for the domain, and an older rule over a newer rule. Returns the rule of each attempt (null if none matches),
- * and the changed rules.
- */
+/** A rule for the address precedes one for the domain, and an older rule a newer one. Null: no rule matches. */
 export function assignInboxRules(
   activeRules: readonly InboxRule[],
   requests: readonly InboxRuleRequest[],

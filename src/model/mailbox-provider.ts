@@ -3,20 +3,17 @@
  * recipient's domain determine its mailbox provider. Pure.
  */
 
-/** A mailbox provider, and the suffixes of the host names in its MX records. */
 interface MailboxProviderEntry {
   readonly name: string;
-  /** Lower-case names without a leading dot. A host matches if it equals a suffix or ends with a dot and the suffix. */
+  /** Lower case. A host matches if it equals a suffix or ends with a dot and the suffix. */
   readonly mxSuffixes: readonly string[];
-  /**
-   * Sample host names in the form of the provider’s MX records. A test checks that each name belongs to this provider.
-   */
+  /** A test checks that each name belongs to this provider. */
   readonly sampleHosts: readonly string[];
 }
 
 /**
- * The mailbox providers by their code. Gateways that filter messages before the mailbox, such as Mimecast, are entries
- * too, because they decide whether a message is accepted. The codes are stored and never change.
+ * Gateways that filter messages, such as Mimecast, are entries too, because they decide about acceptance. The codes are
+ * stored and never change.
  */
 export const MAILBOX_PROVIDERS = {
   google: {
@@ -241,10 +238,7 @@ export const MAILBOX_PROVIDERS = {
 } as const satisfies Readonly<Record<string, MailboxProviderEntry>>;
 
 export type KnownMailboxProvider = keyof typeof MAILBOX_PROVIDERS;
-/**
- * `other`: the MX records belong to none of the providers. `none`: the domain has no server that receives messages.
- * `simulator`: the recipient is an address of the simulator. `unknown`: DNS has not answered yet.
- */
+/** `none`: no server receives messages. `unknown`: DNS has not answered yet. */
 export type MailboxProvider = KnownMailboxProvider | 'other' | 'none' | 'simulator' | 'unknown';
 
 const SPECIAL_NAMES = {
@@ -256,7 +250,6 @@ const SPECIAL_NAMES = {
 
 // `Object.keys` returns `string[]`; the keys are exactly those of the types.
 const KNOWN_CODES = Object.keys(MAILBOX_PROVIDERS) as readonly KnownMailboxProvider[];
-/** All codes, in the order of the table. */
 export const MAILBOX_PROVIDER_CODES: readonly MailboxProvider[] = [
   ...KNOWN_CODES,
   ...(Object.keys(SPECIAL_NAMES) as readonly (keyof typeof SPECIAL_NAMES)[]),
@@ -266,27 +259,23 @@ const CODES_BY_SUFFIX: ReadonlyMap<string, KnownMailboxProvider> = new Map(
   KNOWN_CODES.flatMap((code) => MAILBOX_PROVIDERS[code].mxSuffixes.map((suffix) => [suffix, code] as const)),
 );
 
-/** Returns true for the code of a mailbox provider. */
 export function isMailboxProvider(code: string): code is MailboxProvider {
   return Object.hasOwn(MAILBOX_PROVIDERS, code) || Object.hasOwn(SPECIAL_NAMES, code);
 }
 
-/** Returns the display name of a mailbox provider, or the code itself if the code is unknown. */
 export function getMailboxProviderName(code: string): string {
   if (Object.hasOwn(MAILBOX_PROVIDERS, code)) return MAILBOX_PROVIDERS[code as KnownMailboxProvider].name;
   return Object.hasOwn(SPECIAL_NAMES, code) ? SPECIAL_NAMES[code as keyof typeof SPECIAL_NAMES] : code;
 }
 
-/** An MX record. `exchange` is empty for a null MX (RFC 7505). */
+/** `exchange` is empty for a null MX (RFC 7505). */
 interface MxRecord {
   readonly priority: number;
   readonly exchange: string;
 }
 
 /**
- * Returns the mailbox provider of a domain with these MX records. The record with the lowest priority value determines
- * the provider (RFC 5321 section 5.1). If several records have this value, the first host name in alphabetical order
- * determines the provider, so that the result does not depend on the order of the records.
+ * The lowest priority value decides (RFC 5321 section 5.1). Of several, the first host name in alphabetical order does.
  */
 export function findMailboxProvider(records: readonly MxRecord[]): MailboxProvider {
   const [first] = records
@@ -304,17 +293,13 @@ function findProviderOfHost(host: string): KnownMailboxProvider | 'other' {
   return 'other';
 }
 
-/** The mailbox provider of a domain, and the time of the answer from DNS. */
 export interface StoredMailboxProvider {
-  /** The domain in lower case, without a trailing dot. */
+  /** Lower case, without a trailing dot. */
   readonly domain: string;
   readonly provider: MailboxProvider;
   readonly lookedUpAt: number;
 }
 
-/** The time for which a mailbox provider stays stored after its lookup. */
 export const MAILBOX_PROVIDER_RETENTION_MS = 90 * 24 * 3_600_000;
-/**
- * The maximum number of stored mailbox providers. If there are more, the providers with the oldest lookups are purged.
- */
+/** Above it, those with the oldest lookups are purged. */
 export const MAX_STORED_MAILBOX_PROVIDERS = 100_000;

@@ -1,8 +1,6 @@
 /**
- * Builds the body of notifications to HTTPS targets, and defines its schema. Pure.
- *
- * The total size of the items of a body is at most `MAX_NOTIFICATION_BYTES`. If the items of a change exceed this size,
- * the body contains only the first items, and the counts include all items.
+ * The body of notifications to HTTPS targets. Above `MAX_NOTIFICATION_BYTES` it contains only the first items, and the
+ * counts include all. Pure.
  */
 import type { Static, TUnsafe } from 'typebox';
 import { ATTENTION_CODE_NAMES, ATTENTION_CODES, getAttentionCommand } from './attention.ts';
@@ -11,7 +9,7 @@ import { Type } from './schema.ts';
 
 export const NOTIFICATION_TYPE = 'attention.changed';
 
-/** The maximum size of the items of a notification, in bytes of JSON. The body is at most 20 kB. */
+/** Bytes of JSON. The body is at most 20 kB. */
 export const MAX_NOTIFICATION_BYTES = 18_000;
 
 const createNullable = (schema: ReturnType<typeof Type.String>) => Type.Union([schema, Type.Null()]);
@@ -60,10 +58,7 @@ export const NotificationPayload = Type.Object({
 export type NotificationPayload = Static<typeof NotificationPayload>;
 type Item = Static<typeof NotificationItem>;
 
-/**
- * Builds the body. `operatorUrl` is the public URL of the operator listener without a slash at its end, or null if the
- * listener has no public URL.
- */
+/** `operatorUrl` has no slash at its end. */
 export function buildNotificationPayload(change: AttentionChange, operatorUrl: string | null): NotificationPayload {
   let remainingBytes = MAX_NOTIFICATION_BYTES;
   const selectFittingItems = (notified: readonly NotifiedItem[]): Item[] => {

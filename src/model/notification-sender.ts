@@ -2,18 +2,14 @@
 import type { Account } from './account.ts';
 import { maySend, type SendingDomain } from './domain.ts';
 
-/** The reason why notifications cannot be sent by mail, or why they wait. */
 export interface NotificationSenderFault {
-  /** `refused`: the message is not accepted. `waiting`: the message is accepted and waits. */
+  /** `refused`: the message is not accepted. `waiting`: it is accepted and waits. */
   readonly kind: 'refused' | 'waiting';
   readonly text: string;
   readonly remedy: string;
 }
 
-/**
- * Returns the sending domain `name`. If it does not exist, returns the nearest parent of `name` that is a sending
- * domain, or null if this parent does not allow subdomains. Returns null if no parent is a sending domain either.
- */
+/** The domain `name`, or its nearest parent that is a sending domain if that allows subdomains. */
 export function findSenderDomain(name: string, find: (name: string) => SendingDomain | null): SendingDomain | null {
   for (const candidate of listDomainCandidates(name)) {
     const domain = find(candidate);
@@ -22,16 +18,13 @@ export function findSenderDomain(name: string, find: (name: string) => SendingDo
   return null;
 }
 
-/** Returns the domain name and its parent domains, nearest first. */
+/** Nearest first. */
 export function listDomainCandidates(name: string): readonly string[] {
   const labels = name.split('.');
   return labels.map((_, index) => labels.slice(index).join('.'));
 }
 
-/**
- * Returns the fault of the sender, or null. `name` is the domain of POSTRIDER_NOTIFY_FROM, `domain` is the sending
- * domain that `findSenderDomain` found for this name, and `account` is the account of the sending domain.
- */
+/** `name` is the domain of POSTRIDER_NOTIFY_FROM, and `domain` is what `findSenderDomain` found for it. */
 export function findSenderFault(
   name: string,
   domain: SendingDomain | null,

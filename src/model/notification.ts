@@ -1,14 +1,7 @@
 /**
- * The types of notifications to operators, and the rules that decide which items are announced to operators. Pure. All
- * times are in milliseconds since the epoch.
- *
- * A check compares the items that need attention now with the stored states of the earlier items. The result contains
- * the changed states and at most one notification. The notification lists the items that now need attention, and the
- * items that no longer need attention.
- *
- * Guarantees: at most one start and one end of an item are announced within `ITEM_INTERVAL_MS`. Every announced start
- * is followed by an announced end or by the start of another stage of the same problem. An item that begins and ends
- * between two notifications of the same item is not announced.
+ * Decides which items are announced to operators, from the current items and the stored states. Within
+ * `ITEM_INTERVAL_MS` at most one start and one end of an item are announced. Every announced start is followed by an
+ * announced end or another stage. Pure.
  */
 import {
   ATTENTION_CODES,
@@ -18,83 +11,61 @@ import {
   getAttentionKey,
 } from './attention.ts';
 
-/** The minimum time between two announced starts of the same item. */
+/** Between two announced starts of the same item. */
 export const ITEM_INTERVAL_MS = 3_600_000;
-/** The minimum time between two notifications. Changes during this time are combined in the next notification. */
+/** Between two notifications. Changes in between are combined in the next one. */
 export const NOTIFICATION_INTERVAL_MS = 60_000;
-/** The maximum number of items of each kind that a check reads. */
 export const MAX_NOTIFIED_ITEMS = 10_000;
-/**
- * The retention of notifications that are no longer pending, and the age at which a pending notification is removed.
- */
+/** Also the age at which a pending notification is removed. */
 export const NOTIFICATION_RETENTION_MS = 30 * 24 * 3_600_000;
 
-/** The stored state of an item. */
 export interface AttentionState {
   readonly item: AttentionItem;
   readonly isPresent: boolean;
-  /** The time of the check that first found the item. */
   readonly beganAt: number;
-  /** The time of the first check without the item. Null while the item is present. */
   readonly endedAt: number | null;
-  /** True if the start was announced, and the end was not. */
+  /** The start was announced, and the end was not. */
   readonly isAnnounced: boolean;
-  /** The time of the last announced start, or null. */
   readonly announcedAt: number | null;
 }
 
-/** The state that the checks of all nodes share. */
+/** All nodes share it. */
 export interface AttentionCheck {
-  /** The number of checks. A check is recorded only if this number has not changed since the check read it. */
+  /** A check is recorded only if this number has not changed since the check read it. */
   readonly round: number;
-  /** The number of notifications. */
   readonly sequence: number;
-  /** The time of the last notification, or null. */
   readonly notifiedAt: number | null;
   readonly states: readonly AttentionState[];
 }
 
 export interface NotifiedItem extends AttentionItem {
   readonly beganAt: number;
-  /** Null if the item has not ended. */
   readonly endedAt: number | null;
 }
 
-/** The changes that one notification reports. Failures are listed before warnings. */
+/** Failures precede warnings. */
 export interface AttentionChange {
   readonly at: number;
   readonly began: readonly NotifiedItem[];
   readonly ended: readonly NotifiedItem[];
-  /** The number of items that need attention now. */
   readonly ongoingCount: number;
 }
 
-/** The result of a check. */
 export interface AttentionPlan {
   readonly changedStates: readonly AttentionState[];
-  /** The keys of the states that are removed. */
   readonly removedKeys: readonly string[];
-  /** Null if no start or end is announced now. */
   readonly notification: AttentionChange | null;
 }
 
-/** The items that need attention now. */
 export interface CurrentAttentionItems {
   readonly items: readonly AttentionItem[];
-  /**
-   * The codes whose items may be incomplete, because the query has a limit. An item of such a code may be missing
-   * although it has not ended.
-   */
+  /** The query has a limit, so an item of these codes may be missing although it has not ended. */
   readonly incompleteCodes: ReadonlySet<AttentionCode>;
 }
 
-/**
- * The codes of items whose state is available only in running nodes. Shortly after the start of a node, an item of
- * these codes may be missing although it has not ended.
- */
+/** Known only in running nodes: shortly after a start, such an item may be missing although it has not ended. */
 export const RUNTIME_CODES: readonly AttentionCode[] = ['circuit-breaker-open', 'next-hop-refusal', 'signing-failed'];
 
-/** Decides the result of a check. Items of the channel `none` are ignored. */
 export function planAttention(
   check: AttentionCheck,
   { items, incompleteCodes }: CurrentAttentionItems,
@@ -106,7 +77,6 @@ export function planAttention(
   const began: NotifiedItem[] = [];
   const ended: NotifiedItem[] = [];
   const isDue = hasElapsed(check.notifiedAt, NOTIFICATION_INTERVAL_MS, now);
-  /** The key of the present item of each family and subject. */
   const presentStages = new Map<string, string>();
 
   for (const item of items) {
@@ -128,8 +98,7 @@ export function planAttention(
     const isEndDue = isDue && absentState.isAnnounced && nextStage === undefined;
     if (isEndDue)
       ended.push({ ...absentState.item, beganAt: absentState.beganAt, endedAt: absentState.endedAt ?? now });
-    // The problem was announced, so the end of its last stage is announced, even if the start of this stage was not
-    // announced.
+    // The problem was announced, so the end of its last stage is announced too.
     if (nextStage !== undefined && absentState.isAnnounced)
       markAnnounced(newStates, nextStage, absentState.announcedAt);
     const updatedState = isEndDue || nextStage !== undefined ? { ...absentState, isAnnounced: false } : absentState;
@@ -154,14 +123,12 @@ function markAnnounced(states: Map<string, AttentionState>, key: string, announc
   states.set(key, { ...state, isAnnounced: true, announcedAt: state.announcedAt ?? announcedAt });
 }
 
-/**
- * Returns the state of an item that is present. The stored text of an item is its text at the time when the item began.
- */
+/** The stored text is that of the time when the item began. */
 function createPresentState(before: AttentionState | null, item: AttentionItem, now: number): AttentionState {
   if (before === null)
     return { item, isPresent: true, beganAt: now, endedAt: null, isAnnounced: false, announcedAt: null };
   if (before.isPresent) return before;
-  // If an announced item returns before its end is announced, its start time stays unchanged.
+  // An announced item that returns before its end is announced keeps its start.
   const beganAt = before.isAnnounced ? before.beganAt : now;
   return { ...before, item, isPresent: true, beganAt, endedAt: null };
 }
@@ -176,10 +143,7 @@ function isSameState(state: AttentionState, before: AttentionState | null): bool
   );
 }
 
-/**
- * Returns true if `at` is null or differs from `now` by at least `intervalMs`. After the clock is set back, `at` may be
- * later than `now`.
- */
+/** After the clock was set back, `at` may be later than `now`. */
 export function hasElapsed(at: number | null, intervalMs: number, now: number): boolean {
   return at === null || Math.abs(now - at) >= intervalMs;
 }
@@ -188,10 +152,7 @@ function sortByLevel(items: readonly NotifiedItem[]): readonly NotifiedItem[] {
   return [...items.filter(({ level }) => level === 'failure'), ...items.filter(({ level }) => level === 'warning')];
 }
 
-/**
- * Returns the part of a change that a kind of target receives, or null if nothing remains. Mail receives no item of the
- * channel `https`.
- */
+/** Null if nothing remains. */
 export function selectForTarget(change: AttentionChange, kind: 'mail' | 'https'): AttentionChange | null {
   if (kind === 'https') return change;
   const isMailed = ({ code }: NotifiedItem) => ATTENTION_CODES[code].channel === 'all';
@@ -199,29 +160,21 @@ export function selectForTarget(change: AttentionChange, kind: 'mail' | 'https')
   return began.length + ended.length === 0 ? null : { ...change, began, ended };
 }
 
-/**
- * The target of notifications. `text` is the normalized element of POSTRIDER_NOTIFY. It is also the stored name of the
- * target.
- */
+/** `text`: the normalized element of POSTRIDER_NOTIFY, and the stored name of the target. */
 export type NotificationTarget =
   | { readonly kind: 'mail'; readonly text: string; readonly address: string }
   | { readonly kind: 'https'; readonly text: string; readonly url: string };
 
-/**
- * Returns the name of a target for logs and metrics: the address, or only the origin of the URL, because the path may
- * be a secret.
- */
+/** For logs and metrics: the path of a URL may be a secret. */
 export function formatTarget(text: string): string {
   return text.startsWith('mailto:') ? text : (URL.parse(text)?.origin ?? text);
 }
 
-/** The stored content of a notification by mail. */
 export interface MailPayload {
   readonly subject: string;
   readonly text: string;
 }
 
-/** A leased notification for one target. This node owns the lease. */
 export interface LeasedNotification {
   readonly id: string;
   readonly target: string;
@@ -229,35 +182,30 @@ export interface LeasedNotification {
   readonly payload: string;
   readonly createdAt: number;
   readonly owner: string;
-  /** The number of this attempt, from 1. A settlement is valid only for the owner and this number. */
+  /** From 1. A settlement is valid only for the owner and this number. */
   readonly attempt: number;
 }
 
-/** The result of an attempt to deliver a notification. */
 export interface NotificationSettlement {
   readonly id: string;
   readonly target: string;
   readonly owner: string;
   readonly attempt: number;
   readonly at: number;
-  /** `messageId` is the id of the accepted message of a notification by mail, or null. */
+  /** `messageId`: the message of a notification by mail. */
   readonly result:
     | { readonly kind: 'delivered'; readonly messageId: string | null }
     | { readonly kind: 'retry'; readonly dueAt: number; readonly error: string }
     | { readonly kind: 'failed'; readonly error: string };
 }
 
-/** A stored notification for one target. */
 export interface StoredNotification {
   readonly id: string;
   readonly target: string;
   readonly status: 'pending' | 'delivered' | 'failed';
   readonly createdAt: number;
   readonly attempts: number;
-  /** The time of the last attempt, or null. */
   readonly attemptedAt: number | null;
-  /** The reason why the last attempt failed, or null. */
   readonly error: string | null;
-  /** The id of the message of a notification by mail, or null. */
   readonly messageId: string | null;
 }

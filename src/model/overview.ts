@@ -1,67 +1,48 @@
-/**
- * The types of the overview for operators, which lists conditions that require attention. The time to find these
- * conditions does not depend on the amount of stored data.
- */
+/** What the overview shows to operators. The time to find it does not depend on the amount of data. */
 
 import type { Account, ApiKey } from './account.ts';
 import type { RecordCheck } from './domain.ts';
 import type { Webhook } from './webhook.ts';
 
-/**
- * The overview shows volumes and keys that expire within this time. It shows an expired volume for the same time after
- * the expiry.
- */
+/** Volumes and keys that expire within this time are shown, and an expired volume for as long. */
 export const EXPIRY_WARNING_MS = 7 * 24 * 3_600_000;
-/**
- * A key counts as in use for this time after its last use. A report that was not understood is shown for this time
- * after its arrival.
- */
+/** How long a key counts as in use, and a report that was not understood is shown. */
 export const RECENT_USE_MS = 24 * 3_600_000;
-/** An account is shown if at least this fraction of its volume is used. */
 export const VOLUME_WARNING_FRACTION = 0.9;
-/** The maximum number of listed items of each kind, such as accounts or keys. */
 export const MAX_OVERVIEW_ITEMS = 100;
-/** The maximum number of accounts that are read to find the time when the next message is due. */
+/** To find the time when the next message is due. */
 export const MAX_SCANNED_ACCOUNTS = 2_000;
 
 export interface QueueStatistics {
   readonly queued: number;
   readonly sending: number;
   readonly uncertain: number;
-  /** The oldest message that is queued or being sent. Notifications to operators are not included. */
+  /** Queued or being sent, without notifications. */
   readonly oldest: { readonly id: string; readonly acceptedAt: number } | null;
 }
 
-/**
- * The tag in the DNS record of an Ed25519 key (RFC 8463 section 4). This record is not necessary to authenticate a
- * domain.
- */
+/** RFC 8463 section 4. This record is not necessary to authenticate a domain. */
 const ED25519_TAG = 'k=ed25519';
 
-/** A domain that cannot send, or will soon be blocked, or has missing or wrong records. */
+/** The domain cannot send, will soon be blocked, or has missing or wrong records. */
 export interface DomainProblem {
   readonly name: string;
   readonly status: 'pending' | 'authenticated' | 'failing';
   readonly checkedAt: number | null;
   readonly failingSince: number | null;
-  /**
-   * The records that the last check found missing or wrong. A record whose lookup failed is not included. The record of
-   * an Ed25519 key is optional and not included.
-   */
+  /** Missing or wrong at the last check, without the optional record of an Ed25519 key. */
   readonly failedRecords: readonly Pick<RecordCheck, 'purpose' | 'name'>[];
 }
 
 export interface OverviewData {
-  /** False if no message has been accepted yet. */
   readonly everAccepted: boolean;
-  /** The time when the next queued message of an unlocked account is due. Null if there is no such message. */
+  /** Of the unlocked accounts. */
   readonly nextDueAt: number | null;
-  /** Accounts that are locked or have a warning, or whose volume is nearly used, expires soon or expired recently. */
+  /** Locked or warned, or with a volume that is nearly used, expires soon or expired recently. */
   readonly accounts: readonly Account[];
   /**
-   * Valid keys that expire soon. A key that is not in use is listed only if every key of its account expires soon.
-   * `successor` is a newer key with the same name and a later expiry, created by a rotation. A key with a successor
-   * is listed only if it was used after the successor was created.
+   * Valid keys that expire soon, if they are in use or if all keys of the account do. `successor`: the newer key of a
+   * rotation. A key with a successor is listed only if it was used after the rotation.
    */
   readonly keys: readonly (ApiKey & { readonly account: string; readonly successor: number | null })[];
   readonly domains: {
@@ -69,32 +50,22 @@ export interface OverviewData {
     readonly all: number;
     readonly problems: readonly DomainProblem[];
   };
-  /** The number of recent reports that were not understood, up to `MAX_OVERVIEW_ITEMS`. */
+  /** Recent ones, up to `MAX_OVERVIEW_ITEMS`. */
   readonly notUnderstoodCount: number;
-  /** The endpoints that the service disabled, ordered by id. At most `MAX_OVERVIEW_ITEMS` are listed. */
+  /** Disabled by the service, ordered by id, at most `MAX_OVERVIEW_ITEMS`. */
   readonly disabledWebhooks: readonly Webhook[];
 }
 
-/**
- * The position in the change feed. Each member represents one kind of data and changes if this data changes. A member
- * is compared only with its own earlier value.
- */
+/** Each member changes with one kind of data. It is compared only with its own earlier value. */
 export interface ChangeFeedPosition {
   readonly newestId: string | null;
-  /** The id of the newest audit log entry, or 0 without an entry. */
   readonly newestAuditId: number;
-  /**
-   * The sum of all recent traffic counts of all nodes, and the sum of the recent counts of bounces and complaints,
-   * which can suppress addresses.
-   */
+  /** Sums over all nodes. Bounces and complaints can suppress addresses. */
   readonly recentCounts: number;
   readonly suppressingCounts: number;
 }
 
-/**
- * Returns the records that a check found missing or wrong, without those whose lookup failed. `checks` is the JSON of
- * the stored results.
- */
+/** `checks`: the JSON of the stored results. */
 export function parseFailedRecords(checks: string): DomainProblem['failedRecords'] {
   return (JSON.parse(checks) as readonly RecordCheck[])
     .filter(({ found, purpose, value }) => {

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);
 
-/** Splits a host name at its public suffix. The list is loaded at the first call, because most starts do not need it. */
+/** The list is loaded at the first call, because most starts do not need it. */
 export function parsePublicSuffix(
   host: string,
   allowPrivateDomains: boolean = true,
@@ -12,16 +12,12 @@ export function parsePublicSuffix(
   return parse(host, { allowPrivateDomains });
 }
 
-/**
- * Returns the organizational domain (RFC 7489 section 3.2) of a name in A-labels: the public suffix and one more label.
- * Suffixes of providers, such as github.io, are public suffixes too. If the name has no organizational domain, returns
- * the name.
- */
+/** RFC 7489 section 3.2: the public suffix, also of providers such as github.io, and one more label. */
 export function getOrganizationalDomain(name: string): string {
   return parsePublicSuffix(name).domain ?? name;
 }
 
-/** Returns the domain that was bought at a registry. It also contains the names that a provider gives away below it. */
+/** The domain that was bought at a registry. It contains the names that a provider gives away below it. */
 export function getRegisteredDomain(name: string): string {
   return parsePublicSuffix(name, false).domain ?? name;
 }

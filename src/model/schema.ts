@@ -1,7 +1,6 @@
 /**
- * Builds JSON Schemas. This module replaces those functions of the library TypeBox that this project uses, and returns
- * the same schemas as the library. Only the types of the library are imported, because loading its code took a third of
- * the run time of a short command (docs/decisions/launcher.md). Pure.
+ * Builds the JSON Schemas of TypeBox. Only the types of the library are imported, because loading its code took a third
+ * of the run time of a short command (docs/decisions/launcher.md). Pure.
  */
 import type { Type as TypeBox } from 'typebox';
 
@@ -19,7 +18,7 @@ type UsedTypes =
   | 'Unknown'
   | 'Unsafe';
 
-/** The key of a property that marks the schema of an optional member. The JSON does not contain the property. */
+/** Marks the schema of an optional member. The JSON does not contain it. */
 const OPTIONAL_MARK = Symbol('optional');
 
 const builder = {
@@ -41,8 +40,5 @@ const builder = {
   Unsafe: (schema: object) => ({ ...schema }),
 };
 
-/**
- * The schema builder with the types of the library. A test checks that the builder and the library produce the same
- * schemas.
- */
+/** A test checks that the library produces the same schemas. */
 export const Type = builder as unknown as Pick<typeof TypeBox, UsedTypes>;

@@ -1,22 +1,17 @@
 /**
- * The special-purpose address registries of IANA (RFC 6890), as data. Pure.
- *
- * The data are the "IANA IPv4 Special-Purpose Address Registry" and the "IANA IPv6 Special-Purpose Address Registry",
- * as of 2026-11-23. `isReachable` is true if the column "Globally Reachable" of the entry contains "True". An entry
- * with "N/A" counts as not reachable. Multicast addresses, and the IPv6 addresses outside 2000::/3, are not in these
- * registries. These addresses also count as not reachable: IANA allocates global unicast addresses only from 2000::/3
- * (RFC 4291).
+ * The special-purpose address registries of IANA (RFC 6890) of 2026-11-23. `isReachable`: the column "Globally
+ * Reachable" contains "True". Multicast and the IPv6 addresses outside 2000::/3 (RFC 4291) are in no registry and count
+ * as not reachable. Pure.
  */
 import { BlockList, isIP } from 'node:net';
 
 interface SpecialNetwork {
-  /** The network in CIDR notation. */
   readonly network: string;
   readonly name: string;
   readonly isReachable: boolean;
 }
 
-/** The entries of one address family. An entry precedes the entries of larger networks that contain its network. */
+/** An entry precedes the entries of larger networks that contain it. */
 const IPV4_NETWORKS: readonly SpecialNetwork[] = [
   { network: '0.0.0.0/8', name: 'this network, RFC 791', isReachable: false },
   { network: '10.0.0.0/8', name: 'private use, RFC 1918', isReachable: false },
@@ -40,7 +35,7 @@ const IPV4_NETWORKS: readonly SpecialNetwork[] = [
   { network: '240.0.0.0/4', name: 'reserved, RFC 1112', isReachable: false },
 ];
 
-/** The prefix of the IPv6 addresses in which a translator embeds IPv4 addresses (NAT64, RFC 6052). */
+/** NAT64 (RFC 6052): a translator embeds IPv4 addresses. */
 const NAT64_PREFIX = '64:ff9b::';
 
 const IPV6_NETWORKS: readonly SpecialNetwork[] = [
@@ -74,7 +69,7 @@ const IPV6_NETWORKS: readonly SpecialNetwork[] = [
   { network: '::/0', name: 'not allocated as global unicast, RFC 4291', isReachable: false },
 ];
 
-/** Creates one list for each entry, because a `BlockList` does not return the entry that contains an address. */
+/** One list for each entry, because a `BlockList` does not return the entry that contains an address. */
 function createLists(networks: readonly SpecialNetwork[], family: 'ipv4' | 'ipv6') {
   return networks.map(({ network, ...entry }) => {
     const list = new BlockList();
@@ -84,7 +79,7 @@ function createLists(networks: readonly SpecialNetwork[], family: 'ipv4' | 'ipv6
   });
 }
 
-/** The lists are created at the first lookup, because most commands look up no address. */
+/** Created at the first lookup, because most commands look up no address. */
 let lists: { readonly [family in 'ipv4' | 'ipv6']: ReturnType<typeof createLists> } | null = null;
 
 function findEntry(address: string, family: 'ipv4' | 'ipv6') {
@@ -93,10 +88,8 @@ function findEntry(address: string, family: 'ipv4' | 'ipv6') {
 }
 
 /**
- * Returns null if the IP address is globally reachable. Otherwise returns the name of the network that contains the
- * address, such as `loopback, RFC 1122`. The IPv4 address in a NAT64 address is checked as well. IPv4-mapped, 6to4 and
- * Teredo addresses are never globally reachable, regardless of the IPv4 address that they contain. For a text that is
- * not an IP address, returns `not an IP address`.
+ * Null if the address is globally reachable, otherwise its network, such as `loopback, RFC 1122`. IPv4-mapped, 6to4 and
+ * Teredo addresses never are. The IPv4 address in a NAT64 address is checked as well.
  */
 export function findSpecialNetwork(address: string): string | null {
   const zoneIndex = address.indexOf('%');
@@ -117,9 +110,8 @@ export function findSpecialNetwork(address: string): string | null {
   }
 }
 
-/** Returns the IPv4 address in a NAT64 address, or null for any other IPv6 address. */
 function getTranslatedAddress(address: string): string | null {
-  // The URL parser converts every notation of a NAT64 address to one form: `64:ff9b::`, followed by at most two groups.
+  // The URL parser converts every notation to `64:ff9b::` and at most two groups.
   const canonicalAddress = new URL(`http://[${address}]`).hostname.slice(1, -1);
   if (!canonicalAddress.startsWith(NAT64_PREFIX)) return null;
   const groups = canonicalAddress.slice(NAT64_PREFIX.length).split(':');

@@ -1,13 +1,9 @@
 /**
- * Validates the JSON body of a request, decides whether the sender's domain must be authenticated, and generates the
- * ids of messages. Pure.
- *
- * The validation reports missing fields first, then wrong types, then invalid content. It never throws for any JSON
- * value.
+ * Validates the JSON body of a request: missing fields first, then wrong types, then invalid content. Generates the ids
+ * of messages. Pure, and never throws.
  */
 import { type Address, parseAddress, parseSenderAddress, toCanonicalAddress } from './address.ts';
 
-/** The fields of a valid request, and values that are derived from them. */
 export interface ValidSubmission {
   readonly to: string;
   readonly from: string;
@@ -15,7 +11,7 @@ export interface ValidSubmission {
   readonly message: string;
   readonly toAddress: Address;
   readonly fromAddress: Address;
-  /** The key of `to` on the suppression list. */
+  /** The key of the suppression list. */
   readonly recipient: string;
 }
 
@@ -23,17 +19,17 @@ type ValidationResult =
   | { readonly kind: 'valid'; readonly submission: ValidSubmission }
   | { readonly kind: 'refused'; readonly refusal: ValidationFault };
 
-/** The fields, in the order in which error messages list them. */
+/** In the order of error messages. */
 export const REQUEST_FIELDS = ['to', 'from', 'subject', 'message'] as const;
 
-/** The maximum length of a subject in UTF-8 bytes, which is the maximum length of a line (RFC 5322 section 2.1.1). */
+/** UTF-8, the maximum length of a line (RFC 5322 section 2.1.1). */
 const MAX_SUBJECT_BYTES = 998;
 
 const TAB = 0x09;
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Validates a parsed body. Reads only the members of `REQUEST_FIELDS`, and ignores inherited members. */
+/** Inherited members are ignored. */
 export function validateSubmission(body: unknown): ValidationResult {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return createRefusal({ code: 'invalid-json' });
   const to = getOwnMember(body, 'to');
@@ -77,7 +73,7 @@ function createRefusal(refusal: ValidationFault): ValidationResult {
   return { kind: 'refused', refusal };
 }
 
-/** Returns an own member of the object, or undefined. Inherited members are ignored. */
+/** Inherited members are ignored. */
 function getOwnMember(body: object, name: (typeof REQUEST_FIELDS)[number]): unknown {
   return Object.hasOwn(body, name) ? (body as Readonly<Record<string, unknown>>)[name] : undefined;
 }
@@ -86,28 +82,19 @@ function isMissing(value: unknown): boolean {
   return value === undefined || value === null || value === '';
 }
 
-/**
- * Returns a fault for characters that are not allowed in a subject or a message: NUL (RFC 5321 section 4.1.2), and
- * unpaired surrogates, which UTF-8 cannot encode.
- */
+/** NUL (RFC 5321 section 4.1.2), and unpaired surrogates, which UTF-8 cannot encode. */
 function findForbiddenCharacter(field: string, value: string): ValidationFault | null {
   if (value.includes('\0')) return { code: 'invalid-field', field, fault: 'NUL characters are not allowed' };
   return findUnpairedSurrogate(field, value);
 }
 
-/**
- * Returns a fault for unpaired surrogates, or null. If the field also contains a NUL, the function returns null,
- * because a later check refuses the NUL.
- */
+/** Null if there is also a NUL, which a later check refuses. */
 function findUnpairedSurrogate(field: string, value: string): ValidationFault | null {
   if (value.isWellFormed() || value.includes('\0')) return null;
   return { code: 'invalid-field', field, fault: 'unpaired surrogates are not allowed' };
 }
 
-/**
- * Returns the fault of a subject, or null. Line breaks are reported first, then other control characters, then the
- * length.
- */
+/** Line breaks are reported first, then other control characters, then the length. */
 function findSubjectFault(subject: string): string | null {
   let hasControlCharacter = false;
   for (let i = 0; i < subject.length; i++) {
@@ -125,14 +112,12 @@ function findSubjectFault(subject: string): string | null {
   return null;
 }
 
-// The reasons for a refusal are error codes with the parameters of their texts. http/errors.ts defines the status and
-// the text of each code.
+// http/errors.ts defines the status and the text of each code.
 
 export type ValidationFault =
   | { readonly code: 'invalid-json' }
   | { readonly code: 'missing-fields'; readonly fields: readonly string[] }
   | { readonly code: 'not-strings'; readonly fields: readonly string[] }
-  /** The content of the field is not allowed. `fault` names the problem, for example `line breaks are not allowed`. */
   | { readonly code: 'invalid-field'; readonly field: string; readonly fault: string }
   | { readonly code: 'invalid-address'; readonly fields: readonly string[] };
 
@@ -142,36 +127,27 @@ export type ForbiddenReason =
   | 'rate-limit-exceeded'
   | 'sender-not-authenticated';
 
-// The rule for sender domains.
-
 interface SenderRule {
   readonly transport: { readonly kind: string };
   readonly senders: 'authenticated' | 'any';
 }
 
-/**
- * Returns true if the domain of the sender must be authenticated. Returns false if `POSTRIDER_SENDERS` is `any`, and
- * for the transport `capture:`, which sends no message.
- */
+/** `capture:` sends no message. */
 export function requiresAuthenticatedSender({ transport, senders }: SenderRule): boolean {
   return senders === 'authenticated' && transport.kind !== 'capture';
 }
 
-// Message ids are lower-case UUIDv7 (RFC 9562 section 5.7). The ids of one node increase strictly, also after a restart
-// and after the clock is set back. The order depends on 60 bits: 48 bits of time and a 12-bit counter (section
-// 6.2 method 1). The last 62 bits are random, so an id cannot be guessed.
+// Ids are lower-case UUIDv7 (RFC 9562 section 5.7) and increase strictly on a node, also after a restart and after the
+// clock is set back: 48 bits of time and a counter of 12 bits (section 6.2 method 1). The last 62 bits are random, so
+// an id cannot be guessed.
 
 const COUNTER_LIMIT = 4096;
 
 export interface MessageIdGenerator {
-  /** Returns the next id for `now` (milliseconds since the epoch). */
   next(now: number): string;
 }
 
-/**
- * Generates ids that are greater than `lastId` (the greatest stored id, or null). `randomUuid` returns a version 4
- * UUID, whose variant and random bits become the end of the id.
- */
+/** `lastId`: the greatest stored id. `randomUuid` returns a version 4 UUID, whose end becomes the end of the id. */
 export function createMessageIdGenerator(lastId: string | null, randomUuid: () => string): MessageIdGenerator {
   let lastMs = lastId === null ? 0 : getIdTimestamp(lastId);
   let counter = lastId === null ? 0 : getIdCounter(lastId) + 1;
@@ -199,8 +175,7 @@ export function createMessageIdGenerator(lastId: string | null, randomUuid: () =
 }
 
 /**
- * Returns the id of a message that an operator submits again. Its counter is in the upper half of the range, which
- * `MessageIdGenerator` uses only after 2048 ids in one millisecond. `random` returns random bytes.
+ * For a resend: the upper half of the counter, which `MessageIdGenerator` uses only after 2048 ids in one millisecond.
  */
 export function createOperatorMessageId(now: number, random: (bytes: number) => Uint8Array): string {
   const bytes = Buffer.from(random(10));
@@ -210,17 +185,15 @@ export function createOperatorMessageId(now: number, random: (bytes: number) => 
   return `${time.slice(0, 8)}-${time.slice(8)}-7${counter}-${variant}-${bytes.toString('hex', 4, 10)}`;
 }
 
-/** Returns the time in a UUIDv7, in milliseconds since the epoch. */
 export function getIdTimestamp(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
 
-/** Returns the counter of a UUIDv7: the 12 bits after the version. */
 export function getIdCounter(id: string): number {
   return Number.parseInt(id.slice(15, 18), 16);
 }
 
-/** Returns true for a lower-case UUIDv7. The length is checked before the pattern, because the text may be long. */
+/** The length is checked first, because the text may be long. */
 export function isMessageId(text: string): boolean {
   return text.length === 36 && /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(text);
 }

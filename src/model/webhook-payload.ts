@@ -1,8 +1,6 @@
 /**
- * The payload of webhooks: a JSON Schema for each type, and the functions that build the payload. Pure.
- *
- * Guarantees: the same event always has the same payload. A payload is smaller than 20,000 bytes, because long texts
- * are cut. It contains neither the content of a message nor a secret.
+ * The payload of webhooks: smaller than 20,000 bytes, because long texts are cut, and without content and secrets. The
+ * same event always has the same payload. Pure.
  */
 import type { Static, TSchema, TUnsafe } from 'typebox';
 import type { Thresholds, WindowCounts } from './account.ts';
@@ -22,9 +20,8 @@ import {
   type WebhookEventType,
 } from './webhook.ts';
 
-/** The maximum length of a text in a payload, in UTF-16 code units. */
 const MAX_TEXT_LENGTH = 1_500;
-/** The maximum length of the text about one DNS record, and the maximum number of these records. */
+/** Of the text about one DNS record. */
 const MAX_RECORD_DETAIL_LENGTH = 200;
 const MAX_RECORDS = 12;
 
@@ -146,7 +143,7 @@ const TestData = Type.Object({
   id: Type.String({ description: 'The id of the endpoint.' }),
 });
 
-/** The schema of the member `data` for each event type. */
+/** The member `data` of each event type. */
 export const WEBHOOK_DATA_SCHEMAS = {
   'message.accepted': BasicMessageData,
   'message.delivered': DeliveredData,
@@ -171,15 +168,13 @@ export const WEBHOOK_DATA_SCHEMAS = {
 
 type DataOf<T extends keyof typeof WEBHOOK_DATA_SCHEMAS> = Static<(typeof WEBHOOK_DATA_SCHEMAS)[T]>;
 
-/** The body of a webhook. */
 export interface WebhookPayload {
   readonly type: WebhookEventType | typeof WEBHOOK_TEST_TYPE;
-  /** The time of the change, ISO 8601, UTC. */
+  /** ISO 8601, UTC. */
   readonly timestamp: string;
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the schema of the webhook body for an event type. */
 export function createPayloadSchema(type: keyof typeof WEBHOOK_DATA_SCHEMAS) {
   return Type.Object({
     type: Type.Literal(type),
@@ -188,10 +183,7 @@ export function createPayloadSchema(type: keyof typeof WEBHOOK_DATA_SCHEMAS) {
   });
 }
 
-/**
- * Builds the webhook body for an event. `failure` is the classification of the history entry of the event
- * (`classifyEntry`), or null. `failure` is used only for events about messages.
- */
+/** `failure`: the classification of the history entry of an event about a message (`classifyEntry`). */
 export function buildWebhookPayload(event: RecordedWebhookEvent, failure: Failure | null): WebhookPayload {
   switch (event.kind) {
     case 'resource':
@@ -226,10 +218,6 @@ function buildMessageData(event: RecordedMessageEvent, failure: Failure | null):
   }
 }
 
-/**
- * Returns the status code and the text of the reply to the attempt, or of the report that caused the history entry.
- * `message show` prints the same text.
- */
 function describeReply({ entry: { attempt, failure, detail } }: RecordedMessageEvent): {
   status: string | null;
   diagnostic: string | null;
@@ -238,7 +226,6 @@ function describeReply({ entry: { attempt, failure, detail } }: RecordedMessageE
   return { status, diagnostic: cutTextOrNull(failure?.diagnostic ?? detail) };
 }
 
-/** Returns the data of a domain whose status changed to `authenticated` or `failing`. */
 export function buildDomainData(
   { name }: Pick<SendingDomain, 'name'>,
   account: string,
@@ -251,7 +238,6 @@ export function buildDomainData(
   return { domain: name, account, status, records };
 }
 
-/** Returns the data of an account that received a warning, was locked or was unlocked. */
 export function buildAccountData(
   account: string,
   reason: string | null,
@@ -262,7 +248,6 @@ export function buildAccountData(
   return { account, reason: cutTextOrNull(reason), figures, limit: { bounceRate, complaintRate } };
 }
 
-/** Returns the data of an entry that was added to a suppression list or removed from it. */
 export function buildSuppressionData(
   account: string,
   { address, reason, source }: Pick<Suppression, 'address' | 'reason' | 'source'>,
@@ -270,7 +255,6 @@ export function buildSuppressionData(
   return { account, address, reason, source };
 }
 
-/** Returns the data of an endpoint that was disabled. */
 export function buildWebhookDisabledData(
   { id, url, name, account }: Pick<Webhook, 'id' | 'url' | 'name' | 'account'>,
   reason: DisabledReason,
@@ -282,7 +266,7 @@ function cutTextOrNull(text: string | null): string | null {
   return text === null ? null : cutText(text, MAX_TEXT_LENGTH);
 }
 
-/** Returns the text. A longer text is cut and ends with an ellipsis. The cut never splits a surrogate pair. */
+/** Ends with an ellipsis if it is cut, and never splits a surrogate pair. */
 function cutText(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const isHighSurrogate = (text.charCodeAt(maxLength - 2) & 0xfc00) === 0xd800;

@@ -1,33 +1,23 @@
 /**
- * Checks the URL of an endpoint and resolves its host to the addresses to which an attempt may connect.
- *
- * Guarantees: with the setting `public` every returned address is globally reachable, regardless of its notation. If
- * one address of a name is not globally reachable, no address is returned. The caller connects to a returned address
- * and does not resolve the name again, so that a changed DNS record has no effect between the check and the connection.
+ * Checks the URL of an endpoint and resolves its host. With `public` every returned address is globally reachable, or
+ * none is returned. The caller connects to a returned address, so that a changed DNS record has no effect in between.
  */
 import { isIP } from 'node:net';
 import { findSpecialNetwork } from './special-addresses.ts';
 
-/**
- * POSTRIDER_WEBHOOK_TARGETS. `public`: HTTPS and globally reachable addresses only. `any`: also HTTP, and every
- * address.
- */
+/** `public`: HTTPS and globally reachable addresses only. */
 export type WebhookTargets = 'public' | 'any';
 
-/** The result of a lookup of a host name. */
 export type AddressLookup =
   | { readonly kind: 'found'; readonly values: readonly string[] }
   | { readonly kind: 'none' }
-  /** The lookup failed. `reason` is a short text, such as `timeout`. */
+  /** Such as `timeout`. */
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** Looks up the IP addresses of a host name. Never rejects. */
+/** Never rejects. */
 export type LookUpAddresses = (host: string) => Promise<AddressLookup>;
 
-/**
- * The reason why a URL or an address is refused. `code` is stable. `fault` continues a sentence that begins with the
- * URL.
- */
+/** `fault` continues a sentence that begins with the URL. */
 export interface TargetFault {
   readonly code:
     | 'invalid-url'
@@ -36,24 +26,20 @@ export interface TargetFault {
     | 'fragment'
     | 'address-not-public'
     | 'name-not-found'
-    /** The lookup failed. The same name may resolve later. */
+    /** The same name may resolve later. */
     | 'dns-failed';
   readonly fault: string;
 }
 
 type CheckResult<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & TargetFault);
 
-/** The maximum length of the URL of an endpoint. */
 export const MAX_URL_LENGTH = 2_048;
 
-/**
- * Parses the URL of an endpoint. The resulting URL has the normalized form of the URL standard. No name is resolved.
- */
+/** No name is resolved. */
 export function parseTargetUrl(text: string, targets: WebhookTargets): CheckResult<URL> {
   if (text.length > MAX_URL_LENGTH)
     return createTargetFault('invalid-url', `has more than ${MAX_URL_LENGTH} characters`);
-  // A URL with a space or a control character is refused, because the URL parser would silently remove tabs, line
-  // feeds, and leading and trailing spaces.
+  // The URL parser would silently remove spaces and controls.
   const url = hasSpaceOrControl(text) ? null : URL.parse(text);
   if (url === null || url.hostname === '') {
     return createTargetFault('invalid-url', 'is not a URL such as https://app.example.com/webhooks');
@@ -84,10 +70,7 @@ export function parseTargetUrl(text: string, targets: WebhookTargets): CheckResu
   return fault === null ? { ok: true, value: url } : { ok: false, ...fault };
 }
 
-/**
- * Resolves the host of a URL from `parseTargetUrl` with one lookup, and checks every resulting address. An address in
- * the URL itself is checked again, because the setting may have changed since the URL was stored.
- */
+/** One lookup. An address in the URL is checked again, because the setting may have changed since it was stored. */
 export async function resolveTarget(
   url: URL,
   targets: WebhookTargets,
@@ -117,10 +100,9 @@ export async function resolveTarget(
   }
 }
 
-/** Returns the IP address in the URL without brackets, or null if the host is a name. */
+/** Without brackets; null if the host is a name. */
 export function getLiteralAddress({ hostname }: URL): string | null {
-  // The URL parser has converted decimal, octal, hexadecimal and short forms of an IPv4 address to four decimal
-  // numbers.
+  // The URL parser has normalized every notation of an IPv4 address.
   const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
   return isIP(host) === 0 ? null : host;
 }

@@ -1,36 +1,24 @@
 /**
- * Controls access to the operator listener by password. If a password is set, a request must contain it in HTTP Basic
- * authentication (RFC 7617), with any user name. If no password is set, only requests to loopback names are accepted,
- * which prevents DNS rebinding.
- *
- * Guarantees: passwords are compared in constant time. After ten wrong passwords within one minute, a peer (an IPv4
- * address or an IPv6 /64 network) is refused, even with the correct password. The wrong passwords of all peers together
- * delay the response to a password, but never cause a refusal. Wrong tokens are counted separately. Memory usage is
- * limited.
+ * Access by password in HTTP Basic (RFC 7617), compared in constant time. Without a password only loopback names are
+ * accepted, against DNS rebinding. After ten wrong passwords within one minute a peer is refused. The wrong passwords
+ * of all peers only delay responses.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { FailureCounts } from '../http/peers.ts';
 
-/**
- * `delayMs` is the delay of the response, which limits guesses from many addresses. It is 0 for a request without a
- * password.
- */
+/** `delayMs` limits guesses from many addresses. */
 export type AccessDecision =
   | { readonly kind: 'granted'; readonly delayMs: number }
-  /** The credentials are missing or wrong. */
   | { readonly kind: 'challenge'; readonly delayMs: number }
   | { readonly kind: 'limited'; readonly retryAfterMs: number }
   | { readonly kind: 'host-not-allowed' };
 
-/**
- * Responses are delayed only after this number of wrong passwords of all peers together, so that a few typing errors
- * cause no delay.
- */
+/** A few typing errors of all peers together cause no delay. */
 const MAX_FAILURES_WITHOUT_DELAY = 20;
-/** The increase of the delay for each further wrong password. */
+/** For each further wrong password. */
 const DELAY_STEP_MS = 50;
 export const MAX_DELAY_MS = 5_000;
-/** The time after which the count of wrong passwords of all peers decreases by one. */
+/** After it the count of all peers decreases by one. */
 const FAILURE_DECAY_MS = 3_000;
 
 const ACCESS_GRANTED: AccessDecision = { kind: 'granted', delayMs: 0 };
@@ -47,7 +35,6 @@ export class AccessControl {
     this.#passwordDigest = password === null ? null : hash('sha256', password, 'buffer');
   }
 
-  /** Checks the Host and Authorization headers of a request. `address` is the IP address of the client. */
   check(address: string, host: string | undefined, authorization: string | undefined, now: number): AccessDecision {
     if (this.#passwordDigest === null)
       return host !== undefined && isLoopbackHost(getHostName(host)) ? ACCESS_GRANTED : HOST_NOT_ALLOWED;
@@ -55,20 +42,17 @@ export class AccessControl {
     if (waitMs > 0) return { kind: 'limited', retryAfterMs: waitMs };
     const password = parseBasicPassword(authorization);
     if (password === null) return PASSWORD_CHALLENGE;
-    // The delay is the same for correct and wrong passwords, so it does not reveal whether the password is correct.
+    // The delay is the same for every password, so it reveals nothing.
     const delayMs = this.#delayMs(now);
-    // The comparison requires equal lengths, so digests are compared.
+    // The comparison requires equal lengths.
     if (timingSafeEqual(hash('sha256', password, 'buffer'), this.#passwordDigest)) return { kind: 'granted', delayMs };
-    // The failure is counted before the delay, so the limit also applies to concurrent attempts.
+    // Counted before the delay, so the limit also applies to concurrent attempts.
     this.#wrongPasswords.count(address, now);
     this.#allWrongPasswords.add(now);
     return { kind: 'challenge', delayMs };
   }
 
-  /**
-   * Counts a wrong token. Returns the time in milliseconds for which wrong tokens of the peer are refused, or 0 if they
-   * are not refused.
-   */
+  /** For how long wrong tokens of the peer are refused, or 0. */
   countWrongToken(address: string, now: number): number {
     return this.#wrongTokens.count(address, now);
   }
@@ -79,10 +63,7 @@ export class AccessControl {
   }
 }
 
-/**
- * A count that decreases by one every FAILURE_DECAY_MS. The maximum of the count is the value that causes the maximum
- * delay.
- */
+/** Decreases by one every FAILURE_DECAY_MS, and is at most the count of the maximum delay. */
 class DecayingCount {
   #count = 0;
   #updatedAt = 0;
@@ -97,11 +78,10 @@ class DecayingCount {
   }
 }
 
-/** Returns true for the names and addresses of the loopback interface. */
 export function isLoopbackHost(host: string): boolean {
   const name = host.toLowerCase();
   if (name === 'localhost' || name === '::1' || name === '[::1]') return true;
-  // An address in 127.0.0.0/8 (RFC 1122 section 3.2.1.3) must be written as four decimal numbers.
+  // 127.0.0.0/8 (RFC 1122 section 3.2.1.3) as four decimal numbers.
   const parts = name.split('.');
   return name.length <= 15 && parts.length === 4 && parts[0] === '127' && parts.every(isOctet);
 }
@@ -110,7 +90,6 @@ function isOctet(part: string): boolean {
   return /^[0-9]{1,3}$/.test(part) && Number(part) <= 255;
 }
 
-/** Returns the host of a Host header without the port. */
 function getHostName(host: string): string {
   if (host.startsWith('[')) return host.slice(0, host.indexOf(']') + 1);
   const colonIndex = host.indexOf(':');

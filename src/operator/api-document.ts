@@ -1,7 +1,4 @@
-/**
- * Generates the OpenAPI 3.1 document of the operator listener and the API reference as an HTML page. Both describe
- * every route except the pages of the dashboard, with the schema of each response. Pure.
- */
+/** The OpenAPI 3.1 document of the operator listener: every route except the pages of the dashboard. Pure. */
 
 import { NOTIFICATION_TYPE, NotificationPayload } from '../model/notification-payload.ts';
 import { createPayloadSchema, WEBHOOK_DATA_SCHEMAS } from '../model/webhook-payload.ts';
@@ -18,7 +15,6 @@ import type { Parameter, RouteDescription, Success } from './route-description.t
 import { ErrorBody } from './schemas.ts';
 import { SESSION_ROUTES } from './session-routes.ts';
 
-/** All routes of the document. Routes of operations are first. */
 export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
   ...OPERATION_ROUTES.map(describeRoute),
   ...INBOX_FILE_ROUTES,
@@ -29,7 +25,6 @@ export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
   ...LISTENER_ROUTES,
 ];
 
-/** Returns the document as JSON text. `base` is the base path of the API. */
 export function createApiDocument(version: string, base: string): string {
   const paths: Record<string, Record<string, unknown>> = {};
   for (const route of ROUTE_DESCRIPTIONS) {
@@ -85,10 +80,6 @@ export function createApiDocument(version: string, base: string): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/**
- * Returns the webhooks that the service sends, by type (OpenAPI 3.1). The descriptions use the schemas with which the
- * payloads are built.
- */
 function describeWebhooks(): object {
   const types = Object.keys(WEBHOOK_DATA_SCHEMAS) as (keyof typeof WEBHOOK_DATA_SCHEMAS)[];
   const eventWebhooks = types.map((type) => [type, { post: describeWebhook(type) }]);
@@ -118,7 +109,7 @@ function describeRequest(schema: object): object {
   };
 }
 
-/** Describes the request to the HTTPS targets of POSTRIDER_NOTIFY. */
+/** To the HTTPS targets of POSTRIDER_NOTIFY. */
 function describeNotification(): object {
   return {
     ...describeRequest(NotificationPayload),
@@ -131,14 +122,13 @@ function describeNotification(): object {
   };
 }
 
-/** The headers of Standard Webhooks. */
 const WEBHOOK_HEADERS = [
   ['webhook-id', 'The id of the delivery, the same in every attempt.'],
   ['webhook-timestamp', 'The time of the attempt in Unix seconds.'],
   ['webhook-signature', 'One or more signatures of the form `v1,BASE64`, separated by spaces.'],
 ] as const;
 
-/** The credentials that a route accepts. One of them is sufficient. */
+/** One of them is sufficient. */
 const SECURITY_BY_ACCESS = {
   api: [{ token: [] }, { session: [], secret: [] }, { password: [] }],
   'token-or-password': [{ token: [] }, { password: [] }],
@@ -203,7 +193,6 @@ function createOperation(route: RouteDescription): object {
   };
 }
 
-/** Returns the successful responses by status and media type. */
 function createSuccessResponses(variants: readonly Success[]): object {
   const responsesByStatus: Record<number, { readonly description: string; readonly content: Record<string, object> }> =
     {};

@@ -1,11 +1,7 @@
 /**
- * Adds the operator API: JSON routes below `/api/v1` of the operator listener. Each route performs an operation
- * (operation-routes.ts), except the routes for browser sessions, live updates and files.
- *
- * Guarantees: every route except sign-in, sign-out and the OpenAPI documents requires authentication. A session
- * requires the cookie and the secret of the page (sessions.ts). A browser can make changes only from a page of this
- * listener (header Origin). A token performs only what its scope permits. An unknown parameter is an error. Each change writes
- * an audit log entry with the actor.
+ * The operator API below `/api/v1`. Every route except sign-in, sign-out and the OpenAPI documents requires
+ * authentication. A session requires its cookie and the secret of the page, and a browser can make changes only from a
+ * page of this listener.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
@@ -53,11 +49,9 @@ export interface ApiParts {
   readonly sessions: Sessions;
   readonly tokens: Pick<TokenAuthenticator, 'authenticate'>;
   readonly store: Pick<AccessStore, 'endSession' | 'isSessionEnded'>;
-  /** Returns the context of an operation for an actor. */
   readonly createContext: (actor: string, scope: Scope) => ServiceContext;
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   readonly publish: PublishOf<'operator.changed'>;
-  /** Returns information about the installation for an authenticated page. */
   readonly getInstallationInfo: () => InstallationInfo;
   /** The context for routes that serve captured messages as files. */
   readonly inboxContext: InboxContext;
@@ -67,10 +61,8 @@ export interface ApiParts {
   readonly getPublicDocument: () => string;
 }
 
-/** Information about the installation in the response to `GET /session`. */
 export type InstallationInfo = Omit<Session, 'actor'>;
 
-/** `expiresAt` is the time at which the authentication expires, in milliseconds since the epoch. */
 type Authentication =
   | {
       readonly kind: 'authenticated';
@@ -81,7 +73,6 @@ type Authentication =
     }
   | Refusal;
 
-/** Adds the routes of the API. */
 export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const { clock, http, access, sessions, tokens, store, liveUpdates, publish } = parts;
   const { proxies } = http;
@@ -90,8 +81,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const publishChange = () => publish({ type: 'operator.changed', at: clock.now() });
 
   app.post(`${API_PATH}/sign-in`, async (request, reply) => {
-    // The check of the origin precedes the check of the password, so a page of another site cannot use up the sign-in
-    // attempts of its visitor.
+    // Before the password, so that a page of another site cannot use up the attempts of its visitor.
     if (isCrossOrigin(request)) return sendRefusal(reply, CROSS_ORIGIN_CHANGE);
     const refusal =
       findUnknownParameter('body', request.body, ['link', 'password']) ?? (await findSignInRefusal(request));
@@ -104,7 +94,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   app.post(`${API_PATH}/sign-out`, async (request, reply) => {
     if (isCrossOrigin(request)) return sendRefusal(reply, CROSS_ORIGIN_CHANGE);
     const session = findSessionFromHeaders(request);
-    // Only a valid session is recorded as ended, so requests without a session cannot fill the store.
+    // Requests without a session cannot fill the store.
     if (session !== null) {
       try {
         await store.endSession(hashToken(session), sessions.getExpiry(session), clock.now());
@@ -181,10 +171,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     });
   }
 
-  /**
-   * Returns a function that returns the actor of a permitted request without unknown query parameters. Otherwise the
-   * function responds with an error and returns null.
-   */
+  /** Returns the actor, or responds with an error and returns null. */
   function createGuard(rule: AccessRule) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<string | null> => {
       const authentication = await admit(request, rule);
@@ -207,10 +194,6 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     onChange: publishChange,
   });
 
-  /**
-   * Authenticates a request. Refuses what the scope of a token does not permit, and a change from a page of another
-   * origin.
-   */
   async function admit(request: FastifyRequest, rule: AccessRule): Promise<Authentication> {
     const authentication = await authenticate(request);
     if (authentication.kind === 'refused') return authentication;
@@ -241,7 +224,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       };
     }
     if (authorization === undefined) return { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED };
-    // If no password is set, no password is valid.
+    // Without a password, no password is valid.
     if (sessions.linkToken !== null) return { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED };
     return (
       (await checkPassword(request, authorization)) ?? {
@@ -254,7 +237,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     );
   }
 
-  /** Checks the password or the token of the one-time link. Returns the refusal, or null if the sign-in succeeds. */
+  /** Null if the sign-in succeeds. */
   async function findSignInRefusal(request: FastifyRequest): Promise<Refusal | null> {
     const link = getStringMember(request.body, 'link');
     if (link !== null) return sessions.redeemLinkToken(link) ? null : INVALID_LINK;
@@ -263,13 +246,11 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     return checkPassword(request, `Basic ${Buffer.from(`:${password}`).toString('base64')}`);
   }
 
-  /** Returns the cookie of a valid session that was not ended, or null. */
   async function findSession(request: FastifyRequest): Promise<string | null> {
     const session = findSessionFromHeaders(request) ?? findSessionFromTicket(request);
     return session !== null && !(await isEnded(session)) ? session : null;
   }
 
-  /** Returns the cookie of a request that also contains the secret of the page, or null if the session is not valid. */
   function findSessionFromHeaders({ headers }: FastifyRequest): string | null {
     const session = readSessionCookie(headers.cookie);
     const secret = headers[SESSION_HEADER];
@@ -278,10 +259,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       : null;
   }
 
-  /**
-   * Returns the cookie of a request that contains a valid ticket for its path, or null. Only routes for frames
-   * accept tickets.
-   */
+  /** Only routes for frames accept tickets. */
   function findSessionFromTicket({ headers, method, url, routeOptions }: FastifyRequest): string | null {
     if (method !== 'GET' || !TICKET_ROUTES.has(routeOptions.url ?? '')) return null;
     const session = readSessionCookie(headers.cookie);
@@ -292,10 +270,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       : null;
   }
 
-  /**
-   * Returns true if the session was ended. Returns false if the store does not respond, so a page can show the state of
-   * the store.
-   */
+  /** False if the store does not respond, so that a page can show its state. */
   function isEnded(session: string): Promise<boolean> {
     return store.isSessionEnded(hashToken(session)).catch(() => false);
   }
@@ -313,10 +288,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     };
   }
 
-  /**
-   * Checks a password. Returns the refusal, or null if the password is correct. While many wrong passwords arrive, the
-   * response is delayed.
-   */
+  /** Null if the password is correct. */
   async function checkPassword(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
     const decision = access.check(
       getClientAddress(request.raw, proxies),
@@ -347,15 +319,13 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 }
 
-/** Routes for frames. A browser requests a frame without the headers that the scripts of the page send. */
+/** A browser requests a frame without the headers that the scripts of the page send. */
 const TICKET_ROUTES: ReadonlySet<string> = new Set([`${API_PATH}/inbox/:id/html`, `${API_PATH}/messages/:id/html`]);
 
-/** Returns the allowed query parameters of a route. Routes for frames accept a ticket. */
 function getAllowedQueryParameters({ routeOptions }: FastifyRequest): readonly string[] {
   return TICKET_ROUTES.has(routeOptions.url ?? '') ? [TICKET_NAME] : [];
 }
 
-/** Returns the refusal for the first unknown parameter, or null. */
 function findUnknownParameter(location: 'query' | 'body', input: unknown, known: readonly string[]): Refusal | null {
   const unknownName = Object.keys(input ?? {}).find((name) => !known.includes(name));
   if (unknownName === undefined) return null;
@@ -366,12 +336,11 @@ function findUnknownParameter(location: 'query' | 'body', input: unknown, known:
   };
 }
 
-/** The rule of routes without an operation: the session and live updates. */
+/** For routes without an operation. */
 export const VIEWER: AccessRule = { role: 'viewer', readsContent: false };
-/** The rule of files that contain messages. */
 const CONTENT_READER: AccessRule = { role: 'support', readsContent: true };
 
-/** Decides what a token may do. Operations that read content make no change. */
+/** Operations that read content make no change. */
 export function isPermitted(scope: Scope, { role, readsContent }: AccessRule): boolean {
   switch (scope) {
     case 'all':
@@ -387,7 +356,6 @@ export function isPermitted(scope: Scope, { role, readsContent }: AccessRule): b
   }
 }
 
-/** Returns the refusal of a request that the scope of its token does not permit. */
 export const createScopeRefusal = (scope: Scope): Refusal => ({
   kind: 'refused',
   status: 403,

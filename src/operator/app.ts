@@ -1,9 +1,7 @@
 /**
- * Creates the application of the operator listener: metrics, documents, health, the dashboard (dashboard.ts) and the
- * operator API (api.ts). Only the API can make changes. The listener loads this module at the first request.
- *
- * Guarantees: if a password is set, every route requires the password or a token, except `/healthz`, the files of the
- * dashboard, and sign-in, sign-out and the OpenAPI documents of the API.
+ * The application of the operator listener, loaded at the first request. If a password is set, every route requires the
+ * password or a token, except `/healthz`, the files of the dashboard, and sign-in, sign-out and the documents of the
+ * API.
  */
 
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } from 'fastify';
@@ -28,7 +26,7 @@ import {
 import type { Sessions } from './sessions.ts';
 import { createTokenAuthenticator, getBearerToken } from './token-authenticator.ts';
 
-/** Creates the application for a server that is already bound. The caller passes the requests to `routing`. */
+/** For a server that is already bound. */
 export async function createApp(
   options: OperatorOptions,
   sessions: Sessions | null,
@@ -42,7 +40,7 @@ export async function createApp(
     logger: false,
     forceCloseConnections: true,
     return503OnClosing: false,
-    // An address has at most 254 octets (RFC 5321 section 4.5.3.1.3). Each octet has up to three characters in a path.
+    // An address has at most 254 octets (RFC 5321 section 4.5.3.1.3), each of up to three characters in a path.
     routerOptions: { maxParamLength: 1_024 },
     serverFactory: () => http.nodeServer,
     // The listener handles the event `clientError` from its start.
@@ -56,13 +54,12 @@ export async function createApp(
   addBodyParsers(app, http);
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers(SECURITY_HEADERS);
-    // The API authenticates and authorizes its requests.
     if (api !== null && isApi(request.url)) {
       done();
       return;
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      // The body is not read. The connection is closed, so the body is not parsed as the next request.
+      // The body is not read, so the connection is closed.
       reply.headers({ Allow: 'GET, HEAD', Connection: 'close' });
       sendStatusError(reply, 405, 'Method not allowed');
       return;
@@ -99,8 +96,7 @@ export async function createApp(
     const decision = access.check(getClientAddress(request.raw, proxies), host, authorization, clock.now());
     switch (decision.kind) {
       case 'granted':
-        // Without a password, every process of this machine has access, so the request does not authenticate its
-        // client.
+        // Without a password every process of this machine has access, so the request authenticates nobody.
         if (options.settings.operatorPassword !== null) http.markAuthenticated(request.raw);
         void delayResponse(request.raw, clock, decision.delayMs).then(() => done());
         return;
@@ -148,8 +144,6 @@ export async function createApp(
   );
   app.setErrorHandler((error: FastifyError, { raw }, reply) => {
     if (!raw.complete) reply.header('Connection', 'close');
-    // The body is not JSON, is too large or late, has an unsupported media type, or was not received for lack of
-    // capacity.
     const { statusCode: status, message } = error;
     if (status === 503) return sendRefusal(reply, { status, message });
     if (status !== undefined && status < 500) return sendStatusError(reply, status, message);
@@ -160,7 +154,6 @@ export async function createApp(
   return app;
 }
 
-/** Returns a function that calls `create` at its first call and always returns this result. */
 function createOnce(create: () => string): () => string {
   let result: string | null = null;
   return () => {

@@ -1,14 +1,10 @@
 /**
- * Creates the store for the operations of an operator. The store writes an audit log entry with the actor in the
- * transaction of each change (model/audit.ts). The histories of messages record actions of the service (acceptance,
- * delivery, feedback). The audit log does not record these actions.
- *
- * Guarantees: a change and its entry are committed together. A failed change writes no entry.
+ * The store of an operator: each change writes an audit log entry with the actor in its transaction (model/audit.ts).
  */
 import type { Actor } from '../model/audit.ts';
 import type { OperatorStore } from '../store/contract.ts';
 
-/** Creates the store of an actor. `actorName` is `cli:NAME`, `page` or `token:NAME`. */
+/** `actorName` is `cli:NAME`, `page` or `token:NAME`. */
 export function createAuditedStore<StoreType extends OperatorStore>(
   store: StoreType,
   actorName: string,

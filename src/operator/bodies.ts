@@ -7,7 +7,6 @@ import { createErrorAnswer } from './refusal.ts';
 
 const MAX_BODY_BYTES = 65_536;
 
-/** Adds the parsers of JSON and of text. A request is authenticated after its body was parsed. */
 export function addBodyParsers(app: FastifyInstance, http: HttpServer): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
   const readText = async (request: IncomingMessage): Promise<string> => {
@@ -23,14 +22,14 @@ export function addBodyParsers(app: FastifyInstance, http: HttpServer): void {
   });
 }
 
-/** Yields the parts of the body of an authenticated request. Only the time while a part is awaited is limited. */
+/** Of an authenticated request. Only the time while a part is awaited is limited. */
 export async function* readStream(request: IncomingMessage, http: HttpServer): AsyncGenerator<Buffer> {
   const body = http.openBody(request, 'operator');
   if (body === null) throw createBodyError('share');
   const { capacity } = http;
   body.onEvicted = () => http.abort(request, createErrorAnswer(408, 'Request timeout'));
   try {
-    // A stream that is not read to its end is not destroyed, because the response uses the same connection.
+    // The response uses the same connection.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       capacity.setPaused(body, true);
       yield chunk;

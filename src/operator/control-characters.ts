@@ -1,12 +1,9 @@
 /**
- * Refuses control characters in input, because no name, address or text needs them. PostgreSQL cannot store NUL, but
- * SQLite can. The input is checked before it reaches the store, so the result is the same for both databases.
+ * No name, address or text needs control characters. PostgreSQL cannot store NUL, but SQLite can, so the input is
+ * checked.
  */
 
-/**
- * Returns an error message of one line for a value with control characters, or null. A text of several lines may
- * contain tabs, line feeds and carriage returns.
- */
+/** A text of several lines may contain tabs and line ends. */
 export function findControlCharacterFault(name: string, value: string, isMultiline = false): string | null {
   for (let index = 0; index < value.length; index += 1) {
     const code = value.charCodeAt(index);

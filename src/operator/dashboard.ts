@@ -1,12 +1,7 @@
 /**
- * Serves the dashboard that `npm ci` builds into dashboard/dist: one page for all URLs of the dashboard, and the
- * assets. The page and the assets contain no data and require no authentication.
- *
- * Guarantees: only the page, the icon and the assets of a build are served. If the build contains a compressed copy of
- * an asset and the client accepts the compression, the compressed copy is sent. The content security policy of the page
- * forbids inline scripts and allows only styles with the nonce of the request. A new build is served immediately,
- * without a restart, and the assets of open pages remain available (bin/finish-build.js). Without a build, the page
- * explains how to create one.
+ * Serves dashboard/dist: one page for all URLs, and the assets, compressed if the client accepts it. They contain no
+ * data and need no authentication. A new build is served at once, and the assets of open pages remain
+ * (bin/finish-build.js).
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -14,15 +9,11 @@ import { basename, dirname, extname, join, resolve } from 'node:path';
 import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** The paths of pages. The scripts of the page interpret the part of the URL path that follows one of these paths. */
 const PAGE_PATHS = [
   ...['/', '/sign-in', '/messages', '/deliverability', '/inbox', '/accounts', '/domains', '/suppressions', '/webhooks'],
   ...['/providers', '/feedback', '/health', '/audit', '/tokens', '/settings', '/api-reference'],
 ];
-/**
- * The first path segments below which no page exists. For an unknown path below any other segment, the page shows that
- * nothing was found.
- */
+/** No page exists below these segments. Below any other, the page shows that nothing was found. */
 const NON_PAGE_SEGMENTS: ReadonlySet<string> = new Set([
   'api',
   'assets',
@@ -38,29 +29,23 @@ const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
   '.woff2': 'font/woff2',
 };
-/** The suffix of files that the build has compressed. */
 const COMPRESSED_SUFFIX = '.br';
-/** The pattern of file names of assets. */
 const ASSET_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 const NONCE_PLACEHOLDER = '__NONCE__';
 const NOT_BUILT_PAGE =
   '<!doctype html><html lang="en"><title>Postrider</title><p>The dashboard is not built. Run <code>npm ci</code> or <code>npm run build</code>, then reload this page. ' +
   'The operator API is described at <a href="/reference">/reference</a>.</p></html>';
 
-/**
- * Adds the routes. The files in `folder` are read for each request. Returns a function that sends the page as the
- * response to a request.
- */
+/** The files are read for each request. The returned function sends the page. */
 export function addDashboard(app: FastifyInstance, folder: string): (reply: FastifyReply) => FastifyReply {
   void app.register(staticFiles, {
     root: resolve(folder),
     serve: false,
-    // The folder need not exist yet, because a build may create it later.
+    // A build may create the folder later.
     suppressWarning: true,
     preCompressed: true,
     contentType: false,
     cacheControl: false,
-    // This function is called only for existing files.
     setHeaders(reply, path) {
       // The file name of an asset contains a digest of its content.
       const isImmutable = basename(dirname(path)) === 'assets';
@@ -93,7 +78,6 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
   return sendPage;
 }
 
-/** Returns the page of the latest build, or null without a build. */
 function readPage(folder: string): string | null {
   try {
     return readFileSync(join(folder, 'index.html'), 'utf8');
@@ -102,15 +86,12 @@ function readPage(folder: string): string | null {
   }
 }
 
-/** Returns true for the navigation request of a browser. Other programs do not request text/html explicitly. */
+/** Other programs do not request text/html explicitly. */
 function acceptsHtml({ headers }: FastifyRequest): boolean {
   return (headers.accept ?? '').includes('text/html');
 }
 
-/**
- * Returns true for the navigation request of a browser to an unknown path. The response is the page, and the request
- * requires no authentication.
- */
+/** The navigation of a browser to an unknown path. It needs no authentication. */
 export function isUnknownPage(request: FastifyRequest): boolean {
   const { is404, method, url } = request;
   const [path = ''] = url.slice(1).split('?', 1);
@@ -118,7 +99,6 @@ export function isUnknownPage(request: FastifyRequest): boolean {
   return is404 && method === 'GET' && acceptsHtml(request) && !NON_PAGE_SEGMENTS.has(firstSegment);
 }
 
-/** Returns true for routes of the dashboard, which require no authentication. */
 export function isDashboardRoute(route: string | undefined): boolean {
   if (route === undefined) return false;
   return (
@@ -129,10 +109,7 @@ export function isDashboardRoute(route: string | undefined): boolean {
   );
 }
 
-/**
- * Returns a content security policy that allows scripts, connections and frames only from this origin. Frames show
- * captured HTML, which has its own policy.
- */
+/** Only this origin. Frames show captured HTML, which has its own policy. */
 function createContentSecurityPolicy(nonce: string): string {
   return (
     `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data:; connect-src 'self'; ` +

@@ -1,8 +1,8 @@
-/** Delays a response. The delay ends when the client disconnects, so a closed connection has no delayed response. */
+/** Delays a response, until the client disconnects. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
 
-/** Resolves after `delayMs`, immediately for 0, or when the connection closes. */
+/** Resolves at once for 0, or when the connection closes. */
 export function delayResponse(
   { socket }: Pick<IncomingMessage, 'socket'>,
   clock: Clock,

@@ -1,10 +1,6 @@
 /**
- * Sends live updates as server-sent events (WHATWG HTML section 9.2): `event: change` with the changed topics. A
- * comment every 15 s is a heartbeat, which detects lost connections.
- *
- * Guarantees: only authenticated clients can open a stream, and a stream ends when the authentication expires. At most
- * `MAX_STREAMS` streams are open, and `MAX_STREAMS_PER_ACTOR` of one actor. A client that does not read is disconnected.
- * An open stream does not prevent the listener from closing.
+ * Live updates as server-sent events (WHATWG HTML section 9.2), with a heartbeat every 15 s. A stream ends with its
+ * authentication. A client that does not read is disconnected.
  */
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -15,7 +11,6 @@ import { sendRefusal } from './refusal.ts';
 import { AUTHENTICATION_ERRORS, type RouteDescription } from './route-description.ts';
 import { ChangeEvent } from './schemas.ts';
 
-/** The descriptions of the routes. */
 export const EVENTS_ROUTES: readonly RouteDescription[] = [
   {
     method: 'GET',
@@ -31,12 +26,9 @@ export const EVENTS_ROUTES: readonly RouteDescription[] = [
 ];
 
 const HEARTBEAT_MS = 15_000;
-/** The delay between the end of a stream and the reconnection of the page. */
+/** Between the end of a stream and the reconnection of the page. */
 const RECONNECT_DELAY_MS = 2_000;
-/**
- * The maximum buffered output of a client. A client above this limit is disconnected. One event needs less than one
- * percent of the limit.
- */
+/** Above it a client is disconnected. One event needs less than one percent. */
 const MAX_BUFFERED_BYTES = 16_384;
 const MAX_STREAMS = 100;
 export const MAX_STREAMS_PER_ACTOR = 50;
@@ -45,24 +37,17 @@ const RETRY_AFTER_MS = 10_000;
 export interface EventsParts {
   readonly clock: Clock;
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
-  /**
-   * Returns the time at which the authentication of the request expires, in milliseconds since the epoch, or null if
-   * the authentication is not valid.
-   */
+  /** Null if the authentication is not valid. */
   readonly signInExpiresAt: (request: FastifyRequest) => Promise<number | null>;
 }
 
-/**
- * Adds the stream at `path`. `admit` resolves to the actor if the client may subscribe. Otherwise, `admit` responds with
- * an error and resolves to null.
- */
+/** `admit` resolves to the actor, or responds with an error and resolves to null. */
 export function addEvents(
   app: FastifyInstance,
   path: string,
   admit: (request: FastifyRequest, reply: FastifyReply) => Promise<string | null>,
   { clock, liveUpdates, signInExpiresAt }: EventsParts,
 ): void {
-  /** The open streams with their actors. */
   const openStreams = new Map<ServerResponse, string>();
 
   app.route({
@@ -85,7 +70,7 @@ export function addEvents(
   async function stream(request: FastifyRequest, reply: FastifyReply, actor: string): Promise<void> {
     const response = reply.raw;
     reply.hijack();
-    // If the client disconnected during authentication, the `close` event has already occurred.
+    // The client may have disconnected during authentication.
     if (response.destroyed || response.closed) return;
     openStreams.set(response, actor);
     let cancelHeartbeat: () => void = () => undefined;
@@ -105,10 +90,7 @@ export function addEvents(
       else response.write(text);
     }
 
-    /**
-     * Sends a heartbeat, or ends the stream if the authentication has expired. The function runs at each heartbeat and
-     * when the authentication expires.
-     */
+    /** Or ends the stream if the authentication has expired. */
     async function sendHeartbeat(isFirst: boolean): Promise<void> {
       const expiresAt = await signInExpiresAt(request).catch(() => clock.now());
       const remainingMs = expiresAt === null ? 0 : expiresAt - clock.now();

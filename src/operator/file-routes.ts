@@ -1,4 +1,4 @@
-/** Defines the routes of operations on files: the descriptions of the routes and the locations of the parameters. */
+/** The routes of operations on files. */
 import type { TSchema } from 'typebox';
 import { ERROR_CODES } from '../operations/errors.ts';
 import { exportMessages } from '../operations/message-search.ts';
@@ -10,7 +10,7 @@ import { ErrorBody } from './schemas.ts';
 
 interface FileRoute extends RouteDescription {
   readonly operation: UploadOperation | DownloadOperation;
-  /** The locations of the input members: path and query. The body is the file. */
+  /** The body is the file. */
   readonly routeInput: RouteInput;
 }
 
@@ -80,10 +80,7 @@ function createFileRoute(
   };
 }
 
-/**
- * Returns the schema of the line with the result of an upload. Unlike a progress line, this line contains the warnings
- * and the member `result`.
- */
+/** With the member `result` and the warnings. */
 function createResultLineSchema(result: TSchema): object {
   const { required, properties, ...otherKeywords } = addWarningsToSchema(result) as {
     readonly required?: readonly string[];

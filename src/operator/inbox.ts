@@ -1,9 +1,4 @@
-/**
- * Serves captured messages as files: the source, and the HTML for a frame. The list and the details are operations with
- * JSON results (operations/inbox.ts).
- *
- * Guarantees: every route requires authentication. frame-html.ts describes the restrictions on the HTML.
- */
+/** Serves captured messages as files: the source, and the HTML for a frame. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from '../model/schema.ts';
 import { createNotFound, type ErrorResult } from '../operations/errors.ts';
@@ -31,7 +26,6 @@ const createInboxFileRoute = (
   errors: [...AUTHENTICATION_ERRORS, 404],
 });
 
-/** The descriptions of the routes. */
 export const INBOX_FILE_ROUTES: readonly RouteDescription[] = [
   createInboxFileRoute(
     '/source',
@@ -54,7 +48,6 @@ interface MessageParams {
   readonly Params: { readonly id: string };
 }
 
-/** Adds the routes below `basePath`. `preHandler` responds to requests without authentication. */
 export function addInboxFiles(
   app: FastifyInstance,
   basePath: string,

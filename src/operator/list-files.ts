@@ -1,9 +1,6 @@
 /**
- * Serves the upload and download of suppression lists and the download of messages as CSV: the HTTP adapter of the
- * operations on files. The adapter reads an upload as a stream, and writes progress lines or CSV as a stream.
- *
- * Guarantees: a completely received upload is imported, even if the client disconnects, unless the service shuts down.
- * The error response to a refused upload is sent while the client is still sending.
+ * Uploads and downloads of lists, as streams. A completely received upload is imported even if the client disconnects.
+ * A refusal is sent while the client is still sending.
  */
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -28,30 +25,21 @@ import { EXPORT_ROUTE, IMPORT_ROUTE, MESSAGE_EXPORT_ROUTE } from './file-routes.
 import { readRequestInput, toErrorResponse } from './operation-route.ts';
 import { type Refusal, STORE_RETRY_MS, sendRefusal } from './refusal.ts';
 
-/** The maximum size of an upload, which can contain several million addresses. */
+/** Several million addresses. */
 const MAX_UPLOAD_BYTES = 200 * 1024 * 1024;
-/** The minimum interval between two progress lines. */
 const MIN_PROGRESS_INTERVAL_MS = 200;
-/** The maximum number of concurrent imports. */
 const MAX_IMPORTS = 4;
-/** The maximum number of concurrent exports of messages. */
 const MAX_EXPORTS = 4;
 const RETRY_AFTER_MS = 10_000;
-/**
- * The time for which a refused client may continue to send. If the connection were closed immediately, the client would
- * lose the response.
- */
+/** How long a refused client may continue to send, because a closed connection would lose the response. */
 const MAX_LINGER_MS = 5_000;
 
 export interface ListFileParts {
   readonly basePath: string;
   readonly clock: Clock;
   readonly http: HttpServer;
-  /** Returns the context of an operation for an actor. */
   readonly createContext: (actor: string, scope: Scope) => ServiceContext;
-  /** This function is called after an import. */
   readonly onChange: () => void;
-  /** Authenticates and authorizes a request. */
   readonly admit: (
     request: FastifyRequest,
     rule: AccessRule,
@@ -63,7 +51,6 @@ interface ListRequest {
   Querystring: Readonly<Record<string, string>>;
 }
 
-/** Adds the routes. */
 export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
   const { basePath, clock, http, createContext, admit, onChange } = parts;
   const toUrl = (path: string) => `${basePath}${path.replaceAll('{', ':').replaceAll('}', '')}`;
@@ -120,7 +107,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
 
   let runningImports = 0;
   app.register((uploads, _options, done) => {
-    // Bodies of all types are passed on without parsing, because the request is authenticated first.
+    // The request is authenticated first.
     uploads.removeAllContentTypeParsers();
     uploads.addContentTypeParser('*', (_request, body, onParsed) => onParsed(null, body));
     uploads.post<ListRequest>(toUrl(IMPORT_ROUTE.path), async (request, reply) => {
@@ -181,7 +168,6 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
   });
 }
 
-/** Yields the chunks of the body up to the limit. */
 async function* limitBody(
   { raw }: FastifyRequest,
   http: HttpServer,
@@ -217,13 +203,9 @@ function sendError(reply: FastifyReply, error: OperationError): FastifyReply {
   return reply.code(status).send(body);
 }
 
-/**
- * Yields the response to an import as NDJSON: progress lines while rows are added, at most one per
- * `MIN_PROGRESS_INTERVAL_MS`, then the result.
- */
+/** NDJSON: progress lines, at most one per `MIN_PROGRESS_INTERVAL_MS`, then the result. */
 class ProgressLines {
   readonly stream = new Readable({ read: () => undefined });
-  /** Resolves at the first progress report. */
   readonly firstProgress: Promise<null>;
   readonly #resolveFirstProgress: (firstProgress: null) => void;
   readonly #clock: Clock;
@@ -261,7 +243,7 @@ class ProgressLines {
   }
 }
 
-/** Formats the pages of a download. The header precedes the first page. */
+/** The header precedes the first page. */
 async function* formatPages<R extends TArray>(
   operation: Pick<DownloadOperation<TObject, R>, 'header' | 'formatPage'>,
   pages: AsyncIterable<Static<R>>,
@@ -273,16 +255,13 @@ async function* formatPages<R extends TArray>(
   }
 }
 
-/** Returns true for the media types of CSV and JSON. The reader detects the format by the content. */
+/** The content determines the format. */
 function isListMediaType(type: string | undefined): boolean {
   const [mediaType = ''] = (type ?? '').split(';', 1);
   return ['text/csv', 'application/json'].includes(mediaType.trim().toLowerCase());
 }
 
-/**
- * Returns a Content-Disposition header (RFC 6266) with an ASCII file name for all browsers and a file name in UTF-8
- * (RFC 8187).
- */
+/** RFC 6266, with a file name in ASCII and one in UTF-8 (RFC 8187). */
 function formatContentDisposition(list: string): string {
   const name = list === '*' ? 'service' : list;
   const asciiName = Array.from(name, (character) => (isFileNameCharacter(character) ? character : '_')).join('');

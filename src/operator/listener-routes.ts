@@ -1,15 +1,9 @@
-/**
- * Describes the routes of the operator listener that belong neither to the operator API nor to the dashboard. The
- * handlers are in listener.ts.
- */
+/** Routes outside of the operator API and the dashboard. */
 import { Type } from '../model/schema.ts';
 import type { RouteDescription } from './route-description.ts';
 import { Health, OpenApiDocument } from './schemas.ts';
 
-/**
- * The errors of the access check. If a password is set, a request needs the password or a token. Otherwise, only
- * programs on this machine have access.
- */
+/** With a password, a request needs it or a token. Otherwise only programs on this machine have access. */
 const ACCESS_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
 
 export const LISTENER_ROUTES: readonly RouteDescription[] = [

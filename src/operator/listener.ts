@@ -1,8 +1,6 @@
 /**
- * Creates the operator listener, which serves metrics, documents, health, the dashboard and the operator API (app.ts).
- *
- * Errors: `start` rejects with a one-line error if it cannot bind the address, or if no password is set and the address
- * is not loopback.
+ * The operator listener. `start` rejects if the address cannot be bound, or if it is not loopback and no password is
+ * set.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -15,10 +13,9 @@ import { createErrorAnswer } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
 const LISTEN_SETTING = 'POSTRIDER_OPERATOR_LISTEN';
-/** The maximum time without progress during a download. */
+/** Without progress during a download. */
 const MAX_STALL_MS = 30_000;
 
-/** Creates the listener. `start` binds the listener. */
 export function createOperatorListener(options: OperatorOptions): OperatorListener {
   const { settings } = options;
   const { operatorListen } = settings;
@@ -27,7 +24,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
   return {
     async start() {
       if (settings.operatorPassword === null) {
-        // Without a password, a unix socket and a public address are refused. `loadSettings` refuses both too.
+        // `loadSettings` refuses both too.
         if (isUnixSocket(operatorListen))
           throw new Error(`${LISTEN_SETTING}: a unix socket needs POSTRIDER_OPERATOR_PASSWORD`);
         const { host, port } = operatorListen;
@@ -57,13 +54,12 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
 
 interface RunningServer {
   readonly http: HttpServer;
-  /** Closes the application if it was loaded. */
   closeApp(): Promise<void>;
 }
 
 /**
- * Creates the server. The application is loaded at the first request, because it takes a third of the processor time of
- * a start and many processes never receive such a request (docs/decisions/launcher.md).
+ * The application is loaded at the first request: it takes a third of the processor time of a start, and many processes
+ * never receive such a request (docs/decisions/launcher.md).
  */
 function createOperatorServer(options: OperatorOptions, sessions: Sessions | null): RunningServer {
   const { settings, clock, onError } = options;

@@ -1,7 +1,4 @@
-/**
- * Serves the HTML of a message, as the client submitted it, for a sandboxed frame of the dashboard. The route requires
- * authentication. frame-html.ts describes the restrictions on the HTML.
- */
+/** Serves the HTML of a message, as the client submitted it, for a frame of the dashboard. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isHtml } from '../message/html-detection.ts';
 import { Type } from '../model/schema.ts';
@@ -14,7 +11,6 @@ import { sendRefusal, toStoreRefusal } from './refusal.ts';
 import { AUTHENTICATION_ERRORS, MESSAGE_PARAMETER, type RouteDescription } from './route-description.ts';
 import { TICKET_PARAMETER } from './schemas.ts';
 
-/** The description of the route. */
 export const MESSAGE_HTML_ROUTE: RouteDescription = {
   method: 'GET',
   path: '/messages/{id}/html',
@@ -28,7 +24,6 @@ export const MESSAGE_HTML_ROUTE: RouteDescription = {
 
 type PreHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
-/** Adds the route below `basePath`. `preHandler` refuses unauthenticated requests. */
 export function addMessageHtml(
   app: FastifyInstance,
   basePath: string,

@@ -1,8 +1,4 @@
-/**
- * The HTTP adapter of operations. A route is a method, a path and an operation. Path parameters, query parameters and
- * body members are the input. The result is the response body. An error code determines the status, so a client need
- * not parse the text of an error message.
- */
+/** The HTTP adapter of operations: path, query and body are the input, and an error code determines the status. */
 import type { TObject, TSchema } from 'typebox';
 import { ERROR_CODES, type ErrorCode, type OperationError } from '../operations/errors.ts';
 import { getInputMembers, isRequired } from '../operations/input.ts';
@@ -13,38 +9,30 @@ import type { ErrorBody } from './schemas.ts';
 
 export interface OperationRoute {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** The path relative to the base path of the API, with parameters in braces: `/accounts/{account}`. */
+  /** Relative to the API, with parameters in braces: `/accounts/{account}`. */
   readonly path: string;
-  /** The section of the API reference. */
   readonly group: string;
   readonly operation: Operation<TObject, TSchema, ServiceContext>;
-  /** The status of a successful response. */
   readonly status: 200 | 201;
-  /** The members of the input that the route sets and a request cannot set. */
+  /** Set by the route. A request cannot set them. */
   readonly presetMembers: Readonly<Record<string, string>>;
   /**
-   * True if requests during a run of the operation get the result of this run, so that two runs of the operation never
-   * overlap in this process. Such an operation has no input.
+   * Requests during a run get its result, so that two runs never overlap in this process. Such an operation has no
+   * input.
    */
   readonly sharesRun: boolean;
 }
 
-/** The locations of the input members in a request. */
 export interface RouteInput extends Pick<OperationRoute, 'path' | 'presetMembers'> {
   readonly input: TObject;
-  /** The location of members that are not in the path. */
   readonly nonPathLocation: 'query' | 'body';
 }
 
-/**
- * Members that are not in the path are in the query of a GET or DELETE request, and in the body of any other request.
- */
 export function createRouteInput({ method, path, presetMembers, operation }: OperationRoute): RouteInput {
   const nonPathLocation = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
   return { path, presetMembers, input: operation.input, nonPathLocation };
 }
 
-/** Creates a route. */
 export function createOperationRoute(
   method: OperationRoute['method'],
   path: string,
@@ -57,7 +45,6 @@ export function createOperationRoute(
   return { method, path, group, operation, status, presetMembers, sharesRun };
 }
 
-/** Returns the description of a route for the OpenAPI document and the API reference. */
 export function describeRoute(route: OperationRoute): RouteDescription {
   const { method, path, group, status, operation } = route;
   return {
@@ -76,7 +63,6 @@ export function describeRoute(route: OperationRoute): RouteDescription {
   };
 }
 
-/** Returns the descriptions of the parameters of a route. */
 export function describeParameters({ path, presetMembers, input, nonPathLocation }: RouteInput): readonly Parameter[] {
   const pathNames = listPathParameters(path);
   const settableMembers = Object.entries(getInputMembers(input)).filter(
@@ -99,7 +85,7 @@ export function describeParameters({ path, presetMembers, input, nonPathLocation
   });
 }
 
-/** Adds the member `warnings` to the schema of a result, if the result is an object. */
+/** If the result is an object. */
 export function addWarningsToSchema(result: TSchema): object {
   const { type, properties } = result as { readonly type?: string; readonly properties?: object };
   return type === 'object' ? { ...result, properties: { ...properties, warnings: WARNINGS_SCHEMA } } : result;
@@ -116,22 +102,17 @@ const WARNINGS_SCHEMA = {
   },
 } as const;
 
-/** Returns the names of the parameters in a path. */
 export function listPathParameters(path: string): readonly string[] {
   return path.split('/').flatMap((part) => (part.startsWith('{') ? [part.slice(1, -1)] : []));
 }
 
-/** The parts of a request that contain input members. */
 export interface RequestParts {
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;
 }
 
-/**
- * Returns the input members of a request. Returns the body of a response with status 400 if a member is unknown, in the
- * wrong location, or contains control characters.
- */
+/** Or the body of a 400 for a member that is unknown, in the wrong location, or contains control characters. */
 export function readRequestInput(
   { path, presetMembers, input, nonPathLocation }: RouteInput,
   { params, query, body }: RequestParts,
@@ -166,17 +147,13 @@ export function readRequestInput(
   return { ok: true, members: values };
 }
 
-/** Performs the operation of a route. `members` are the input members of the request. */
 export type PerformRoute = (
   route: OperationRoute,
   members: Readonly<Record<string, unknown>>,
   context: ServiceContext,
 ) => Promise<OperationResult<unknown>>;
 
-/**
- * Creates the function that performs the operations of routes. Concurrent requests to a route with `sharesRun` share
- * one run.
- */
+/** Requests to a route with `sharesRun` share one run. */
 export function createPerformer(): PerformRoute {
   const currentRuns = new Map<OperationRoute, Promise<OperationResult<unknown>>>();
   return (route, members, context) => {
@@ -190,7 +167,6 @@ export function createPerformer(): PerformRoute {
   };
 }
 
-/** Returns the status and body for the result of an operation. */
 export function toResponse(
   route: OperationRoute,
   { warnings, ...outcome }: OperationResult<unknown>,
@@ -203,7 +179,6 @@ export function toResponse(
   return toErrorResponse(outcome.error);
 }
 
-/** Returns the status and body for an error of an operation. */
 export function toErrorResponse({ code, message, field }: OperationError): {
   readonly status: number;
   readonly body: ErrorBody;

@@ -1,7 +1,4 @@
-/**
- * Defines the routes of the operator API that perform operations: method, path, section of the API reference, and
- * operation.
- */
+/** The routes of the operator API that perform operations. */
 
 import {
   createAccount,
@@ -53,10 +50,7 @@ import {
 } from '../operations/webhooks.ts';
 import { createOperationRoute, type OperationRoute } from './operation-route.ts';
 
-/**
- * The time limit of one search request, which keeps the response time below 100 ms. If a search reaches the limit, the
- * client continues the search with `next`.
- */
+/** Keeps the response time below 100 ms. The client continues the search with `next`. */
 const SEARCH_TIME_LIMIT = '60ms';
 
 export const OPERATION_ROUTES: readonly OperationRoute[] = [

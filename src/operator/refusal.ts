@@ -12,7 +12,7 @@ export interface Refusal {
 
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
-/** The headers of every response. A page of the dashboard has its own content security policy. */
+/** A page of the dashboard has its own content security policy. */
 export const SECURITY_HEADERS = {
   'Content-Security-Policy': CONTENT_SECURITY_POLICY,
   'X-Content-Type-Options': 'nosniff',
@@ -22,7 +22,6 @@ export const SECURITY_HEADERS = {
 } as const;
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** The Retry-After of a response while the store does not respond. */
 export const STORE_RETRY_MS = 5_000;
 
 export const CROSS_ORIGIN_CHANGE: Refusal = {
@@ -31,14 +30,14 @@ export const CROSS_ORIGIN_CHANGE: Refusal = {
   message: 'The header Origin names another origin; make changes from a page of this listener',
 };
 
-/** Credentials from a page of another origin are not checked, so they are not counted as failed attempts. */
+/** Such credentials are not checked, so they are not counted as failed attempts. */
 export const CROSS_ORIGIN_CREDENTIALS: Refusal = {
   kind: 'refused',
   status: 403,
   message: 'Credentials from a page of another origin are not accepted; open this address directly',
 };
 
-/** Returns the refusal for a StoreError. Throws any other error. */
+/** Throws any error other than a StoreError. */
 export function toStoreRefusal(error: unknown): Refusal {
   if (!(error instanceof Error && error.name === 'StoreError')) throw error;
   const message = 'The store does not respond; retry later, or run `postrider doctor`';
@@ -47,7 +46,7 @@ export function toStoreRefusal(error: unknown): Refusal {
 
 type RefusalInput = Omit<Refusal, 'kind'> & Partial<Pick<Refusal, 'kind'>>;
 
-/** The error code of each status. The error codes of operations are in operations/errors.ts. */
+/** The error codes of operations are in operations/errors.ts. */
 const ERROR_CODE_BY_STATUS: Readonly<Record<number, string>> = {
   400: 'invalid',
   401: 'unauthenticated',
@@ -64,17 +63,15 @@ const ERROR_CODE_BY_STATUS: Readonly<Record<number, string>> = {
   503: 'unavailable',
 };
 
-/** Returns the error code of a status. */
 export function getErrorCode(status: number): string {
   return ERROR_CODE_BY_STATUS[status] ?? 'internal';
 }
 
-/** Returns the body of an error response with this status. */
 export function createStatusErrorBody(status: number, message: string): ErrorBody {
   return { result: 'error', code: getErrorCode(status), message };
 }
 
-/** Returns an answer without the application, after which the connection is closed. */
+/** Without the application. It closes the connection. */
 export function createErrorAnswer(status: number, message: string, headers: Answer['headers'] = {}): Answer {
   return {
     status,
@@ -83,7 +80,7 @@ export function createErrorAnswer(status: number, message: string, headers: Answ
   };
 }
 
-/** Sends a refusal. A response with status 503 always contains Retry-After. */
+/** A response with status 503 always has Retry-After. */
 export function sendRefusal(reply: FastifyReply, { status, message, ...options }: RefusalInput): FastifyReply {
   const retryAfterMs = options.retryAfterMs ?? (status === 503 ? STORE_RETRY_MS : undefined);
   if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));

@@ -8,48 +8,45 @@ export interface Parameter {
   readonly type: 'string' | 'integer' | 'boolean';
   readonly required?: true;
   readonly description: string;
-  /** The JSON Schema of the parameter. The default schema contains only `type`. */
+  /** By default only `type`. */
   readonly schema?: object;
 }
 
-/** A successful response of a route. */
 export interface Success {
-  /** The status of the response, by default 200. */
+  /** By default 200. */
   readonly status?: number;
-  /** The media type of the response, by default JSON. */
+  /** By default JSON. */
   readonly type?: string;
-  /** The JSON Schema of the body. It is a string schema for a text media type. */
   readonly schema: object;
-  /** The JSON Schema of each line or of the data of each event, if the body is a sequence. */
+  /** Of each line or event, if the body is a sequence. */
   readonly item?: object;
 }
 
-/** The description of a route. */
 export interface RouteDescription {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
-  /** The path relative to the base path of the API, with parameters in braces. */
+  /** Relative to the API, with parameters in braces. */
   readonly path: string;
-  /** True if the path is not relative to the base path of the API. */
+  /** `path` is not relative to the API. */
   readonly isOutsideApi?: true;
   readonly operationId: string;
   readonly group: string;
   readonly summary: string;
   readonly parameters: readonly Parameter[];
-  /** The credentials that a request needs. By default, a request needs the credentials of the API. */
+  /** By default the credentials of the API. */
   readonly access?: 'none' | 'token-or-password';
-  /** The media type of the request body, if the body is not JSON. */
+  /** If the body is not JSON. */
   readonly requestType?: string;
-  /** A further description, with code in backticks. */
+  /** With code in backticks. */
   readonly notes?: string;
-  /** The successful responses, at least one. */
+  /** At least one. */
   readonly success: readonly Success[];
-  /** The error statuses of the route, except those of errors that occur before routing. */
+  /** Without the errors that occur before routing. */
   readonly errors: readonly number[];
 }
 
-/** The error statuses of every route that requires authentication. */
+/** Of every route that requires authentication. */
 export const AUTHENTICATION_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
-/** The error statuses of every route that reads a body. */
+/** Of every route that reads a body. */
 export const BODY_ERRORS: readonly number[] = [413, 415];
 
 const ACCOUNT_PARAMETER: Parameter = {

@@ -1,14 +1,10 @@
-/**
- * The response schemas of the routes of the operator listener that do not perform operations. The dashboard imports the
- * types.
- */
+/** The responses of routes that perform no operation. The dashboard imports the types. */
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { TOPICS } from '../model/topic.ts';
 import { createNullable, createStringEnum } from '../operations/schemas.ts';
 import type { Parameter } from './route-description.ts';
 
-/** The body of every error. */
 export const ErrorBody = Type.Object(
   {
     result: createStringEnum(['error']),
@@ -22,23 +18,20 @@ export const ErrorBody = Type.Object(
 );
 export type ErrorBody = Static<typeof ErrorBody>;
 
-/** The response to `POST /sign-in`. */
 export const SignInResponse = Type.Object({
   result: createStringEnum(['ok']),
   session: Type.String({ description: 'The secret of the page: the value of the header `Postrider-Session`.' }),
 });
 export type SignInResponse = Static<typeof SignInResponse>;
 
-/** The response to `POST /sign-out`. */
 export const SignOutResponse = Type.Object({ result: createStringEnum(['ok']) });
 
-/** The response to `POST /ticket`. */
 export const Ticket = Type.Object({
   ticket: Type.String({ description: 'The value of the query parameter `ticket`. It is valid for 30 s.' }),
 });
 export type Ticket = Static<typeof Ticket>;
 
-/** The query parameter that authenticates the URL of a frame in place of the secret of the page. */
+/** Authenticates the URL of a frame in place of the secret of the page. */
 export const TICKET_NAME = 'ticket';
 export const TICKET_PARAMETER: Parameter = {
   name: TICKET_NAME,
@@ -47,7 +40,6 @@ export const TICKET_PARAMETER: Parameter = {
   description: 'A ticket of `POST /ticket`. It replaces the header `Postrider-Session`.',
 };
 
-/** The response to `GET /session`. */
 export const Session = Type.Object({
   actor: Type.String({ description: '`page`, or `token:NAME`.' }),
   version: Type.String(),
@@ -65,16 +57,13 @@ export const Session = Type.Object({
 });
 export type Session = Static<typeof Session>;
 
-/** The data of an event of `GET /events`. */
 export const ChangeEvent = Type.Object({
   topics: Type.Array(createStringEnum(TOPICS), { description: 'The topics that changed.' }),
 });
 export type ChangeEvent = Static<typeof ChangeEvent>;
 
-/** The response to `GET /healthz`. */
 export const Health = Type.Object({ result: createStringEnum(['ok']), message: Type.String() });
 
-/** An OpenAPI document. */
 export const OpenApiDocument = Type.Object({
   openapi: Type.String(),
   info: Type.Unsafe<object>({ type: 'object' }),

@@ -1,11 +1,7 @@
 /**
- * Authenticates requests with an operator token (`Authorization: Bearer po_…`).
- *
- * Guarantees: lookups of unknown tokens are combined into few queries of the store. A token that was valid at its last
- * lookup does not wait for these queries. After ten wrong tokens of a peer within one minute, further wrong tokens of
- * the peer are refused with status 429. A valid token is never refused for this reason.
- *
- * Errors: if the store does not respond, a request is refused with status 503.
+ * Authenticates operator tokens (`Authorization: Bearer po_…`). Lookups of unknown tokens are combined, and a known
+ * token does not wait for them. After ten wrong tokens of a peer within one minute further wrong ones get 429, but a
+ * valid one never. Without the store: 503.
  */
 import type { Clock } from '../clock.ts';
 import { BatchedLookups } from '../http/keys.ts';
@@ -17,7 +13,6 @@ import type { AccessStore } from '../store/contract.ts';
 import type { AccessControl } from './access.ts';
 import { type Refusal, toStoreRefusal } from './refusal.ts';
 
-/** The minimum interval between two writes of the last use of a token. */
 const MIN_LAST_USE_WRITE_INTERVAL_MS = 60_000;
 
 export interface AuthenticatedToken {
@@ -29,11 +24,9 @@ export interface AuthenticatedToken {
 }
 
 export interface TokenAuthenticator {
-  /** Authenticates a request. `address` is the IP address of the client. `text` is the token in the request. */
   authenticate(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
   /**
-   * Authenticates a request for metrics. If the store does not respond, the method accepts an unexpired token that was
-   * valid at its last lookup, so metrics remain available.
+   * Without the store, an unexpired token that was valid at its last lookup is accepted, so metrics remain available.
    */
   authenticateForMetrics(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
 }
@@ -44,12 +37,11 @@ export interface TokenAuthenticatorParts {
   readonly store: Pick<AccessStore, 'findTokens' | 'updateTokenLastUsed'>;
 }
 
-/** Creates the authenticator of one listener. */
 export function createTokenAuthenticator({ clock, access, store }: TokenAuthenticatorParts): TokenAuthenticator {
   const lookups = new BatchedLookups({ find: (hashes) => store.findTokens(hashes), clock });
-  /** The tokens that were valid at their last lookup, by hash. */
+  /** By hash, as of their last lookup. */
   const validTokens = new Map<string, OperatorToken>();
-  /** The time at which the last use of a token was written, by token id. */
+  /** By token id. */
   const lastUseWrittenAt = new Map<number, number>();
 
   async function authenticate(
@@ -71,14 +63,14 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
     }
     if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
       validTokens.delete(hash);
-      // Wrong tokens are counted only after the lookup, so a valid token is never refused because of wrong tokens.
+      // After the lookup, so that a valid token is never refused.
       const retryAfterMs = access.countWrongToken(address, now);
       return retryAfterMs > 0 ? { ...TOO_MANY_WRONG_TOKENS, retryAfterMs } : WRONG_TOKEN;
     }
     validTokens.set(hash, token);
     if (now - (lastUseWrittenAt.get(token.id) ?? 0) >= MIN_LAST_USE_WRITE_INTERVAL_MS) {
       lastUseWrittenAt.set(token.id, now);
-      // An error is ignored here: if the store does not respond, the operation of the request reports the error.
+      // The operation of the request reports the error.
       await store.updateTokenLastUsed(token.id, now).catch(() => undefined);
     }
     return { kind: 'valid', name: token.name, scope: getTokenScope(text), expiresAt: token.expiresAt };

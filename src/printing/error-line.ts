@@ -1,15 +1,11 @@
 /** Formats errors as one printable line without secrets. Pure. */
 import { maskSecrets, toPrintable } from './escape.ts';
 
-/**
- * Describes any error in one line without secrets and control characters. The description of a listener error contains
- * a remedy. The description of any other error is the message of the error, if the error has a message.
- */
+/** The description of a listener error contains a remedy. */
 export function describeError(error: unknown): string {
   return toPrintable(maskSecrets(joinLines(getErrorMessage(error))));
 }
 
-/** Joins the lines of a text with spaces. */
 export function joinLines(text: string): string {
   const lines = text.split(/[\r\n]/).map((line) => line.trim());
   return lines.filter((line) => line !== '').join(' ');

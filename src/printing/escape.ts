@@ -7,10 +7,7 @@
  * `escapeJson` does not change the parsed value. `toPrintable` replaces each control character with U+FFFD.
  */
 
-/**
- * Returns true for a UTF-16 code unit that must not be printed. Returns false for surrogates, because a single code
- * unit does not show whether a surrogate is lone. Therefore, the callers process only text without lone surrogates.
- */
+/** For a code unit of well-formed text: a single code unit does not show whether a surrogate is lone. */
 export function isUnprintable(codeUnit: number): boolean {
   if (codeUnit < 0x7f) return codeUnit < 0x20;
   if (codeUnit <= 0x9f) return true;
@@ -25,9 +22,8 @@ export function isUnprintable(codeUnit: number): boolean {
 }
 
 /**
- * Escapes each control character in JSON text as `\uXXXX`. The parsed value does not change. Outside of strings, JSON
- * contains only ASCII. Inside strings, JSON.stringify has already escaped C0 controls and lone surrogates (RFC 8259
- * section 7). Line feeds and other white space between values do not change.
+ * The parsed value does not change: outside of strings JSON is ASCII, and JSON.stringify has escaped C0 controls and
+ * lone surrogates in strings (RFC 8259 section 7).
  */
 export function escapeJson(json: string): string {
   return replaceCodeUnits(
@@ -42,10 +38,7 @@ export function toPrintable(text: string): string {
   return replaceCodeUnits(text.toWellFormed(), isUnprintable, () => '\uFFFD');
 }
 
-/**
- * Replaces control characters as `toPrintable` does, except line feeds, tabs and the escape character of terminal
- * colors.
- */
+/** Except line feeds, tabs and the escape character of terminal colors. */
 export function toPrintableLines(text: string): string {
   return replaceCodeUnits(
     text.toWellFormed(),
@@ -198,8 +191,8 @@ function maskParameters(text: string, layers: number): string {
 }
 
 /**
- * Returns the index at which the value of the first secret begins, as in `host=h password=p`. Returns -1 if there
- * is no secret.
+ * Returns the index at which the value of the first secret begins, as in `host=h password=p`. Returns -1 if there is no
+ * secret.
  */
 function findSecretValue(part: string): number {
   for (let equalsIndex = part.indexOf('='); equalsIndex !== -1; equalsIndex = part.indexOf('=', equalsIndex + 1)) {

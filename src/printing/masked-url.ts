@@ -4,15 +4,12 @@ import { MASK } from './escape.ts';
 /** The maximum length of a URL in an error message. */
 const MAX_SHOWN_LENGTH = 200;
 
-/** Returns the URL with its path and query masked, because they may contain a secret of the receiver. */
+/** Path and query may contain a secret of the receiver. */
 export function maskTargetPath({ href, origin, pathname, search }: URL): string {
   return pathname === '/' && search === '' ? href : `${origin}/${MASK}`;
 }
 
-/**
- * Returns the URL for an error message. The URL is unchanged, except that the credentials and the query are masked. A
- * text that is not a URL is masked up to its last `@`, because its credentials cannot be recognized.
- */
+/** For an error message: without credentials and query. A text that is not a URL is masked up to its last `@`. */
 export function maskTargetUrl(text: string): string {
   const queryStart = text.indexOf('?');
   const urlWithoutQuery = queryStart === -1 ? text : text.slice(0, queryStart);

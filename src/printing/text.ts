@@ -1,6 +1,5 @@
 /** Formats times, durations, counts and sentences for the terminal and for explanations in the operator API. Pure. */
 
-/** Shortens a text to `maxLength` characters. The last character of a shortened text is `…`. */
 export function shortenText(text: string, maxLength: number): string {
   const characters = [...text];
   return characters.length <= maxLength ? text : `${characters.slice(0, maxLength - 1).join('')}…`;
@@ -15,7 +14,7 @@ export function formatTimeOr(ms: number | null, defaultText: string): string {
   return ms === null ? defaultText : formatTime(ms);
 }
 
-/** Formats a duration: below one second in milliseconds, otherwise like `formatSpan`. */
+/** Below one second in milliseconds. */
 export function formatDuration(ms: number): string {
   return ms < 1_000 ? `${ms} ms` : formatSpan(ms);
 }
@@ -38,7 +37,6 @@ export function formatSpan(ms: number): string {
     .join(' ');
 }
 
-/** Adds a full stop, unless the text ends with punctuation. */
 export function toSentence(text: string): string {
   return ['.', '?', '!'].some((punctuation) => text.endsWith(punctuation)) ? text : `${text}.`;
 }
