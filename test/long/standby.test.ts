@@ -303,6 +303,60 @@ test('a commit that waits for the standby when its connection is terminated is n
   expect(proxy.getFaultCount()).toBe(1);
 }, 300_000);
 
+test.each(['accept', 'settle', 'create a key'] as const)(
+  'the commit of a call to %s, cut off while the standby is frozen, is acknowledged only after the standby has it',
+  async (name) => {
+    const { store, standby, primary, database } = await startPair();
+    const proxy = await startCommitProxy(primary.port);
+    const proxyUrl = new URL(primary.url(database));
+    proxyUrl.port = String(proxy.port);
+    const storeBehindProxy = await openStore(parsePostgresUrl(proxyUrl.href), { exclusive: true });
+    onTestFinished(() => storeBehindProxy.close());
+    const lease: Lease = { owner: 'node', until: Date.now() + DAY_MS };
+    const messages = Array.from({ length: 2 }, () => createMessage(name === 'settle' ? { lease } : {}));
+    if (name === 'settle') await store.accept(messages);
+    const [refused, acknowledged] = messages.map((message) => ({
+      id: message.id,
+      run: (): Promise<unknown> => {
+        if (name === 'accept') return storeBehindProxy.accept([message]);
+        if (name === 'settle') return storeBehindProxy.settle([createSettlement(message)]);
+        const key = { name: message.id, prefix: 'pr_1', hash: message.id, expiresAt: null };
+        return storeBehindProxy.createKey('default', key, Date.now());
+      },
+    }));
+    if (refused === undefined || acknowledged === undefined) throw new Error('no calls');
+    const isStoredOn = async (server: PostgresServer, id: string) => {
+      const { rows } = await server.run(
+        `SELECT 1 FROM api_key WHERE name = '${id}' UNION ALL
+         SELECT 1 FROM mail_request WHERE id = '${id}' AND (state = 'delivered' OR '${name}' = 'accept')`,
+        database,
+      );
+      return rows.length === 1;
+    };
+    const walReceiver = await standby.run('SELECT pid FROM pg_stat_wal_receiver');
+    const signalStandby = (signal: 'SIGSTOP' | 'SIGCONT') =>
+      process.kill((walReceiver.rows[0] as { pid: number }).pid, signal);
+
+    signalStandby('SIGSTOP');
+    proxy.cutAfterCommit();
+    await expect(refused.run()).rejects.toThrow(/^PostgreSQL .*: the connection was lost|^PostgreSQL .*: Connection/);
+    // The server process of the call has been ended, so the primary shows a change that the standby does not have.
+    expect([await isStoredOn(primary, refused.id), await isStoredOn(standby, refused.id)]).toEqual([true, false]);
+
+    proxy.cutAfterCommit();
+    const call = acknowledged.run();
+    await expect.poll(() => isStoredOn(primary, acknowledged.id)).toBe(true);
+    expect(await isStoredOn(standby, acknowledged.id)).toBe(false);
+    signalStandby('SIGCONT');
+    await expect(call).resolves.toBeDefined();
+    expect(proxy.getFaultCount()).toBe(2);
+    await primary.crash();
+    await standby.run('SELECT pg_promote()');
+    expect(await isStoredOn(standby, acknowledged.id)).toBe(true);
+  },
+  300_000,
+);
+
 test('while the standby is down, abandoned calls hold no server connection', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();

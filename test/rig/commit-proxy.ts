@@ -11,6 +11,8 @@ export interface CommitProxy {
    * connection of the client is closed.
    */
   dropCommit(): void;
+  /** Forwards the next COMMIT to the server and closes the connection of the client without waiting for the response. */
+  cutAfterCommit(): void;
   /** Returns the number of dropped commits and responses so far. */
   getFaultCount(): number;
 }
@@ -20,13 +22,13 @@ const COMMIT = Buffer.concat([Buffer.from('Q'), Buffer.from([0, 0, 0, 11]), Buff
 
 /** Starts a proxy for `port` on loopback and stops it at the end of the test. */
 export async function startCommitProxy(port: number): Promise<CommitProxy> {
-  let nextFault: 'response' | 'commit' | null = null;
+  let nextFault: 'response' | 'commit' | 'cut' | null = null;
   let faultCount = 0;
   const server = await startLoopbackServer((clientSocket, track) => {
     const serverSocket = track(connect(port, '127.0.0.1'));
     let currentFault: typeof nextFault = null;
     clientSocket.on('close', () => {
-      if (currentFault !== 'commit') serverSocket.destroy();
+      if (currentFault === null || currentFault === 'response') serverSocket.destroy();
     });
     serverSocket.on('close', () => clientSocket.destroy());
     clientSocket.on('data', (bytes: Buffer) => {
@@ -38,8 +40,8 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
       currentFault = nextFault;
       nextFault = null;
       faultCount += 1;
-      serverSocket.write(currentFault === 'response' ? bytes : bytes.subarray(0, commitIndex));
-      if (currentFault === 'commit') clientSocket.destroy();
+      serverSocket.write(currentFault === 'commit' ? bytes.subarray(0, commitIndex) : bytes);
+      if (currentFault !== 'response') clientSocket.destroy();
     });
     serverSocket.on('data', (bytes: Buffer) => {
       if (currentFault === null) clientSocket.write(bytes);
@@ -53,6 +55,9 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
     },
     dropCommit() {
       nextFault = 'commit';
+    },
+    cutAfterCommit() {
+      nextFault = 'cut';
     },
     getFaultCount: () => faultCount,
   };
