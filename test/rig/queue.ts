@@ -121,7 +121,7 @@ export function createQueueRig(
     /** Ends all leases, like a node that takes them over. */
     endLeases: (onUncertain: 'hold' | 'resend') =>
       store.recover({ now: clock.now(), includeAllLeases: true, includeDeadNodes: false, onUncertain, node: 'node-b' }),
-    readState: ({ id }: NewMessage) => store.findMessage(id)?.state,
+    readState: ({ id }: NewMessage) => database.prepare('SELECT state FROM mail_request WHERE id = ?').get(id)?.state,
     clock,
     store,
     dispatcher,

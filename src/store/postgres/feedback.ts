@@ -2,8 +2,8 @@
 
 import type { AppliedReport } from '../../model/feedback.ts';
 import { unpackReports } from '../../model/packed-reports.ts';
-import type { FeedbackStore, MessageStore, RetentionStore } from '../contract.ts';
-import { computeNextPendingAttemptAt, MAX_SCANNED_REPORTS, parsePendingReport } from '../rules/feedback.ts';
+import type { FeedbackStore } from '../contract.ts';
+import { computeNextPendingAttemptAt, parsePendingReport } from '../rules/feedback.ts';
 import * as rows from '../rules/rows.ts';
 import { recordBatch } from './report-batch.ts';
 import { findMessageIds } from './report-rows.ts';
@@ -27,57 +27,10 @@ const SELECT_NEXT_DUE_TIME: Statement = {
   name: 'feedback_next_pending',
   text: 'SELECT min(due_at) AS due_at FROM pending_report',
 };
-const LIST_REPORTS: Statement = {
-  name: 'feedback_list',
-  text: `SELECT id, at, source, mail_id, reason, summary FROM feedback
-    WHERE reason IS NOT NULL AND ($1::bigint IS NULL OR id < $1) ORDER BY id DESC LIMIT $2`,
-};
-const SELECT_REPORT: Statement = {
-  name: 'feedback_select',
-  text: 'SELECT id, at, source, mail_id, reason, summary, raw FROM feedback WHERE id = $1 AND reason IS NOT NULL',
-};
-const SELECT_LAST_REPORT_TIME: Statement = { name: 'feedback_last', text: 'SELECT max(at) AS at FROM feedback' };
-const SELECT_LAST_BY_SOURCE: Statement = {
-  name: 'feedback_last_by_source',
-  text: `SELECT source, max(at) AS at FROM feedback
-    WHERE mail_id IS NOT NULL AND reason IS NULL AND id > (SELECT max(id) FROM feedback) - ${MAX_SCANNED_REPORTS} GROUP BY source`,
-};
-const PURGE_OLD_REPORTS: Statement = {
-  name: 'feedback_purge_old',
-  text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
-    RETURNING 1 AS one`,
-};
-const PURGE_REFERENCES: Statement = {
-  name: 'feedback_purge_references',
-  text: `DELETE FROM provider_reference WHERE reference IN (
-      SELECT reference FROM provider_reference WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
-    RETURNING 1 AS one`,
-};
-const PURGE_COMPLAINANTS: Statement = {
-  name: 'feedback_purge_complainants',
-  text: `DELETE FROM complainant WHERE (account_id, recipient) IN (
-      SELECT account_id, recipient FROM complainant WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
-    RETURNING 1 AS one`,
-};
-const PURGE_EVIDENCE: Statement = {
-  name: 'feedback_purge_evidence',
-  text: `DELETE FROM evidence WHERE (account_id, kind, source) IN (
-      SELECT account_id, kind, source FROM evidence WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
-    RETURNING 1 AS one`,
-};
-const PURGE_EXCESS_REPORTS: Statement = {
-  name: 'feedback_purge_stored',
-  text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
-      (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET $1)
-      ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)
-    RETURNING 1 AS one`,
-};
 
-type Operations = FeedbackStore &
-  Pick<MessageStore, 'listFeedback' | 'findFeedback'> &
-  Pick<RetentionStore, 'purgeFeedback'>;
-
-export function prepareFeedback(database: Database): Operations {
+export function prepareFeedback(
+  database: Database,
+): Pick<FeedbackStore, 'recordFeedback' | 'recordPackedFeedback' | 'applyPendingReports'> {
   return {
     recordFeedback: (batch) => database.transaction((transaction) => recordBatch(transaction, batch)),
     recordPackedFeedback: (batch) =>
@@ -116,29 +69,5 @@ export function prepareFeedback(database: Database): Operations {
         const [next] = await transaction.query(SELECT_NEXT_DUE_TIME, []);
         return { reports: appliedReports, nextDueAt: rows.readIntegerOrNull(next ?? { due_at: null }, 'due_at') };
       }),
-    async listFeedback(before, limit) {
-      return (await database.query(LIST_REPORTS, [before, limit])).map(rows.toUnprocessedReport);
-    },
-    async findFeedback(id) {
-      const [row] = await database.query(SELECT_REPORT, [id]);
-      return row === undefined ? null : rows.toRawReport(row);
-    },
-    async findLastFeedbackAt() {
-      const [row] = await database.query(SELECT_LAST_REPORT_TIME, []);
-      return rows.readIntegerOrNull(row ?? { at: null }, 'at');
-    },
-    async listLastFeedback() {
-      return (await database.query(SELECT_LAST_BY_SOURCE, [])).map(rows.toLastFeedback);
-    },
-    async purgeFeedback(before, maxStored, limit) {
-      const purgedRowLists = await Promise.all([
-        database.query(PURGE_OLD_REPORTS, [before, limit]),
-        database.query(PURGE_REFERENCES, [before, limit]),
-        database.query(PURGE_COMPLAINANTS, [before, limit]),
-        database.query(PURGE_EVIDENCE, [before, limit]),
-        maxStored < 1 ? [] : database.query(PURGE_EXCESS_REPORTS, [maxStored - 1, limit]),
-      ]);
-      return Math.max(...purgedRowLists.map(({ length }) => length));
-    },
   };
 }

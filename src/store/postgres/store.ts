@@ -6,25 +6,22 @@
 
 import type { PostgresSetting } from '../../config/settings.ts';
 import type { Standby } from '../../model/node.ts';
-import { isRead, type Store } from '../contract.ts';
+import type { Store } from '../contract.ts';
 import { getServerTimeOverride, type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { bindNouns } from '../nouns.ts';
 import { createOnDemandThread } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
-import { prepareBulk } from './bulk.ts';
 import { prepareClaim } from './claim.ts';
 import { createPool, type Pool } from './database.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareFeedback } from './feedback.ts';
 import { startIndexThread } from './index-thread.ts';
 import { prepareLeaseEnds } from './lease-ends.ts';
-import { prepareMessages } from './messages.ts';
+import { createMessageWork } from './message-writes.ts';
 import { migrate, requireSameDatabase } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
 import { reportOpeningWaits } from './opening.ts';
-import { prepareOverview } from './overview.ts';
 import { ensurePartitions } from './partitions.ts';
-import { prepareResend } from './resend.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, runIndexStep } from './search.ts';
 import { listServerWarnings } from './server-settings.ts';
@@ -91,14 +88,11 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     INDEX_THREAD_IDLE_MS,
   );
   return {
-    ...bindNouns((kind, work) => (isRead(kind) ? work(pool) : pool.transaction(work))),
+    ...bindNouns(createMessageWork(pool, requireOwnStandby)),
     accept: prepareAccept(pool, clock.monotonic, requireOwnStandby),
     claim: prepareClaim(pool),
     ...prepareLeaseEnds(pool, serverTime),
     ...prepareRetention(pool, serverTime, clock.monotonic),
-    ...prepareMessages(pool),
-    ...prepareResend(pool, requireOwnStandby),
-    ...prepareBulk(pool, requireOwnStandby),
     ...prepareSearch(pool, clock.monotonic),
     indexMessages: (step) =>
       environment.isSimulated ? runIndexStep(pool, step) : indexThread.use((thread) => thread.runStep(step)),
@@ -107,7 +101,6 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareWebhooks(pool),
     ...prepareDeliveryRecovery(pool, serverTime),
     ...prepareWebhookWorker(pool),
-    ...prepareOverview(pool),
     ...directory,
     // The probe writes to the WAL and waits for its sync, as `accept` does.
     async probe() {

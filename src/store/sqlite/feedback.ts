@@ -5,14 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { ReputationDelta } from '../../model/account.ts';
 import type { EvidenceKind } from '../../model/evidence.ts';
-import type {
-  AppliedReport,
-  AppliedReports,
-  FeedbackReport,
-  FeedbackResult,
-  LastFeedback,
-  UnprocessedReport,
-} from '../../model/feedback.ts';
+import type { AppliedReport, AppliedReports, FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
 import { type PackedReports, unpackReports } from '../../model/packed-reports.ts';
 import {
   computeNextPendingAttemptAt,
@@ -23,7 +16,6 @@ import {
   type FeedbackDecision,
   formatPendingReport,
   isIdentifiedByHistory,
-  MAX_SCANNED_REPORTS,
   maySuppress,
   parsePendingReport,
   toPendingReport,
@@ -95,34 +87,6 @@ export function prepareFeedback(
        WHERE at > :at - ${MIN_DELIVERY_ROW_INTERVAL_MS} AND at < :at + ${MIN_DELIVERY_ROW_INTERVAL_MS}
          AND source = :source AND mail_id IS NOT NULL AND reason IS NULL)`,
   );
-  const selectReports = database.prepare(
-    'SELECT id, at, source, mail_id, reason, summary FROM feedback WHERE reason IS NOT NULL AND id < ? ORDER BY id DESC LIMIT ?',
-  );
-  const selectReport = database.prepare('SELECT * FROM feedback WHERE id = ? AND reason IS NOT NULL');
-  const selectLastAt = database.prepare('SELECT max(at) AS at FROM feedback');
-  const selectLastBySource = database.prepare(
-    `SELECT source, max(at) AS at FROM feedback
-     WHERE mail_id IS NOT NULL AND reason IS NULL AND id > (SELECT max(id) FROM feedback) - ${MAX_SCANNED_REPORTS} GROUP BY source`,
-  );
-  const purgeOldReports = database.prepare(
-    'DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= ? ORDER BY at LIMIT ?)',
-  );
-  const purgeReferences = database.prepare(
-    'DELETE FROM provider_reference WHERE reference IN (SELECT reference FROM provider_reference WHERE at <= ? ORDER BY at LIMIT ?)',
-  );
-  const purgeComplainants = database.prepare(
-    `DELETE FROM complainant WHERE (account_id, recipient) IN (
-       SELECT account_id, recipient FROM complainant WHERE at <= ? ORDER BY at LIMIT ?)`,
-  );
-  const purgeEvidence = database.prepare(
-    `DELETE FROM evidence WHERE (account_id, kind, source) IN (
-       SELECT account_id, kind, source FROM evidence WHERE at <= ? ORDER BY at LIMIT ?)`,
-  );
-  const purgeExcessReports = database.prepare(
-    `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
-       (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)`,
-  );
-
   const insertPending = database.prepare(
     `INSERT OR IGNORE INTO pending_report (digest, received_at, due_at, report) VALUES (?, ?, ?, ?)`,
   );
@@ -295,29 +259,6 @@ export function prepareFeedback(
         reports,
         nextDueAt: rows.readIntegerOrNull(selectNextDueAt.get() ?? { due_at: null }, 'due_at'),
       };
-    },
-    listFeedback: (before: number | null, limit: number): UnprocessedReport[] =>
-      selectReports.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toUnprocessedReport),
-    findFeedback(id: number): (UnprocessedReport & { raw: Uint8Array }) | null {
-      const row = selectReport.get(id);
-      return row === undefined ? null : rows.toRawReport(row);
-    },
-    findLastFeedbackAt: (): number | null => rows.readIntegerOrNull(selectLastAt.get() ?? { at: null }, 'at'),
-    listLastFeedback: (): LastFeedback[] => selectLastBySource.all().map(rows.toLastFeedback),
-    purgeFeedback(before: number, keepNewest: number, limit: number): number {
-      const purgedReportCount = Number(purgeOldReports.run(before, limit).changes);
-      const purgedReferenceCount = Number(purgeReferences.run(before, limit).changes);
-      const purgedComplainantCount = Number(purgeComplainants.run(before, limit).changes);
-      const purgedEvidenceCount = Number(purgeEvidence.run(before, limit).changes);
-      const purgedExcessReportCount =
-        keepNewest < 1 ? 0 : Number(purgeExcessReports.run(keepNewest - 1, limit).changes);
-      return Math.max(
-        purgedReportCount,
-        purgedReferenceCount,
-        purgedComplainantCount,
-        purgedEvidenceCount,
-        purgedExcessReportCount,
-      );
     },
   };
 }

@@ -24,19 +24,15 @@ import type { BuiltStep, IndexChange, IndexStep } from '../search/index-step.ts'
 import { lowerThreadPriority } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAudit } from './audit.ts';
-import { prepareBulk } from './bulk.ts';
 import { prepareClaim } from './claim.ts';
-import { createSqliteTransaction } from './driver.ts';
 import { getSystemErrorCode, toStoreError } from './fault.ts';
 import { prepareFeedback } from './feedback.ts';
 import { readFileIdentity } from './files.ts';
 import { prepareLeaseEnds } from './lease-ends.ts';
-import { prepareMessages } from './messages.ts';
+import { createMessageTransaction } from './message-writes.ts';
 import { prepareNodes } from './nodes.ts';
 import { type Outbox, prepareOutbox } from './outbox.ts';
-import { prepareOverview } from './overview.ts';
 import { prepareReputation } from './reputation.ts';
-import { prepareResend } from './resend.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, prepareSearchIndex } from './search.ts';
 import { prepareDeliveryRecovery } from './webhook-recovery.ts';
@@ -328,11 +324,9 @@ export function requiresFiles(name: OperationName): boolean {
 function prepareOperations(database: DatabaseSync, monotonic: () => number, outbox: Outbox): Operations {
   const audit = prepareAudit(database);
   const updateProbe = database.prepare('UPDATE installation SET probed_at = probed_at + 1');
-  const transaction = createSqliteTransaction(database);
   const reputation = prepareReputation(database, outbox);
   const accept = prepareAccept(database, outbox);
-  const messages = prepareMessages(database, audit, outbox);
-  const resend = prepareResend(database, accept, audit, outbox);
+  const transaction = createMessageTransaction(database, accept, outbox);
   return {
     accept,
     claim: prepareClaim(database, outbox),
@@ -340,16 +334,12 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     ...prepareRetention(database, outbox),
     ...bindNouns((_kind, work) => work(transaction)),
     readDirectorySince: (revision) => readDirectorySince(transaction, revision),
-    ...messages,
-    ...resend,
-    ...prepareBulk(database, { ...messages, ...resend }, audit),
     ...prepareSearch(database, monotonic),
     ...prepareSearchIndex(database),
     ...prepareNodes(database),
     ...prepareFeedback(database, reputation, outbox),
     ...prepareWebhooks(database, audit, outbox),
     ...prepareDeliveryRecovery(database),
-    ...prepareOverview(database),
     probe: (): void => {
       updateProbe.run();
     },

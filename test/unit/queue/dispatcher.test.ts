@@ -26,21 +26,23 @@ const unansweredOutcome: Attempt['outcome'] = {
 test('a temporarily refused message is retried after about 1, 5, 15, 30, 60 and 120 minutes, and expires at its maximum age', async () => {
   // A maximum age of four hours contains each step of the schedule.
   const maxAgeMs = 4 * HOUR_MS;
-  const { clock, store, dispatcher, attempts } = createQueueRig({
+  const { readState, clock, store, dispatcher, attempts } = createQueueRig({
     parts: { policy: { maxAgeMs, onUncertain: 'resend' } },
     respond: () => createAttempt(createDeferral()),
   });
   const message = createMessage({ acceptedAt: START });
   store.accept([message]);
   dispatcher.start();
-  await clock.advanceUntil(() => store.findMessage(message.id)?.state === 'expired', 5 * HOUR_MS);
+  await clock.advanceUntil(() => readState(message) === 'expired', 5 * HOUR_MS);
   const waitsMinutes = attempts
     .slice(1)
     .map(({ at }, index) => Math.round((at - (attempts[index]?.at ?? 0)) / MINUTE_MS));
   expect(waitsMinutes).toEqual([1, 5, 15, 30, 60, 120]);
   expect(clock.now() - START).toBeGreaterThanOrEqual(maxAgeMs);
   expect(clock.now() - START).toBeLessThan(maxAgeMs + 10_000);
-  expect(store.findMessage(message.id)?.events.filter(({ verb }) => verb === 'deferred')).toHaveLength(attempts.length);
+  expect((await store.findMessage(message.id))?.events.filter(({ verb }) => verb === 'deferred')).toHaveLength(
+    attempts.length,
+  );
 });
 
 test('a new message that is accepted under a lease is attempted from memory', async () => {
@@ -53,7 +55,7 @@ test('a new message that is accepted under a lease is attempted from memory', as
   store.accept([message]);
   dispatcher.offerMessage({ ...message, attempts: 1, lease });
   await clock.advance(1);
-  expect([attempts.length, store.findMessage(message.id)?.state]).toEqual([1, 'delivered']);
+  expect([attempts.length, (await store.findMessage(message.id))?.state]).toEqual([1, 'delivered']);
 });
 
 test('an outcome that cannot be recorded is recorded later, and until then no attempt starts and no message is sent again', async () => {
@@ -124,7 +126,7 @@ test('with POSTRIDER_ON_UNCERTAIN=hold, the lease is marked in the store before 
         return createAttempt(createDeferral());
       }
       rig.endLeases('hold');
-      markedIds.push(rig.store.findMessage(id)?.state ?? 'none');
+      markedIds.push((await rig.store.findMessage(id))?.state ?? 'none');
       return createAttempt();
     },
   });
@@ -140,7 +142,7 @@ test('an error of the transport or of the preparation defers the message, and no
     },
   });
   const message = await rig.runMessage(2_000);
-  expect(rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 1 });
+  expect(await rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 1 });
   expect(rig.failures).toEqual(['attempt: bug']);
 });
 
@@ -161,10 +163,10 @@ test('when the circuit breaker opens, leased messages are released to the store 
     respond: () => createAttempt(createDeferral('transport')),
   });
   const messages = await rig.runMessages(5, 5_000);
-  const storedMessages = messages.map(({ id }) => rig.store.findMessage(id));
+  const storedMessages = await Promise.all(messages.map(({ id }) => rig.store.findMessage(id)));
   expect(storedMessages.map((message) => message?.state)).toEqual(Array(5).fill('queued'));
   expect(storedMessages.map((message) => message?.attempts).sort()).toEqual([0, 0, 0, 0, 1]);
-  expect(rig.store.cancelMessage(messages[4]?.id ?? '', START)).toEqual({ kind: 'done' });
+  expect(await rig.store.cancelMessage(messages[4]?.id ?? '', START)).toEqual({ kind: 'done' });
 });
 
 test('a drain waits for running attempts and releases the other leases without counting an attempt', async () => {
@@ -176,7 +178,7 @@ test('a drain waits for running attempts and releases the other leases without c
   pendingAnswers[0]?.(createAttempt());
   await rig.clock.advance(1_000);
   await drain;
-  const storedMessages = messages.map(({ id }) => rig.store.findMessage(id));
+  const storedMessages = await Promise.all(messages.map(({ id }) => rig.store.findMessage(id)));
   expect(storedMessages.map((message) => message?.state).sort()).toEqual(['delivered', 'queued', 'queued']);
   expect(storedMessages.filter((message) => message?.state === 'queued').map((message) => message?.attempts)).toEqual([
     0, 0,
@@ -186,7 +188,7 @@ test('a drain waits for running attempts and releases the other leases without c
 test('the complaint that a local answer contains is recorded after the delivery, in the same transaction', async () => {
   const rig = createQueueRig({ localAnswer: COMPLAINT });
   const message = await rig.runMessage(2_000);
-  const storedMessage = rig.store.findMessage(message.id);
+  const storedMessage = await rig.store.findMessage(message.id);
   expect([storedMessage?.state, storedMessage?.events.map(({ verb }) => verb)]).toEqual([
     'complained',
     ['accepted', 'delivered', 'complained'],
@@ -214,7 +216,7 @@ test('a prepared message is not sent after its account is locked or its recipien
   const drain = rig.dispatcher.drain(1_000);
   await rig.clock.advance(1_000);
   await drain;
-  const storedMessages = messages.map(({ id }) => rig.store.findMessage(id));
+  const storedMessages = await Promise.all(messages.map(({ id }) => rig.store.findMessage(id)));
   expect(storedMessages.map((message) => [message?.state, message?.attempts]).sort()).toEqual([
     ['delivered', 1],
     ...Array(5).fill(['queued', 0]),
@@ -269,7 +271,7 @@ test('a drain waits for a running claim and releases the leases of the claim', a
   (answer as (() => void) | null)?.();
   await rig.clock.advance(0);
   await drainPromise;
-  expect(rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 0 });
+  expect(await rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 0 });
   expect(rig.attempts).toEqual([]);
 });
 
@@ -297,7 +299,9 @@ test('while the circuit breaker is not closed, each probe leases one message, an
   await rig.clock.advance(20 * MINUTE_MS);
   expect(rig.attempts.length - attemptsBefore).toBeGreaterThan(5);
   expect(leasedCount - leasedBefore).toBe(rig.attempts.length - attemptsBefore);
-  const events = messages.map(({ id }) => (rig.store.findMessage(id)?.events.length ?? 0) - 1);
+  const events = (await Promise.all(messages.map(({ id }) => rig.store.findMessage(id)))).map(
+    (message) => (message?.events.length ?? 0) - 1,
+  );
   expect(events.reduce((sum, n) => sum + n, 0)).toBe(rig.attempts.length);
 });
 
@@ -388,7 +392,7 @@ test('only an answer of the next hop, and no local answer, changes the reputatio
     });
     await rig.runMessage(2_000);
     const counts = { emails: isSimulated ? 0 : 1, bounces: isSimulated ? 0 : 1, complaints: 0 };
-    expect(rig.store.readReputation('default', rig.clock.now())).toMatchObject({ kind: 'done', value: counts });
+    expect(await rig.store.readReputation('default', rig.clock.now())).toMatchObject({ kind: 'done', value: counts });
   }
 });
 

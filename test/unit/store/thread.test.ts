@@ -50,10 +50,8 @@ test('a failed write is rolled back completely, and the other writes of its grou
     [1, false],
     [2, true],
   ]);
-  expect([newMessage, otherMessage].map(({ id }) => operations.findMessage(id)?.id)).toEqual([
-    undefined,
-    otherMessage.id,
-  ]);
+  const found = await Promise.all([newMessage, otherMessage].map(({ id }) => operations.findMessage(id)));
+  expect(found.map((message) => message?.id)).toEqual([undefined, otherMessage.id]);
 });
 
 test('an operation that waits for more than statements fails, and a second group waits for the first one', async () => {
@@ -68,7 +66,7 @@ test('an operation that waits for more than statements fails, and a second group
     run([{ number: 3, name: 'accept', args: [[message]] }]),
   ]);
   expect(groups.flat().map(({ ok }) => ok)).toEqual([false, true, true]);
-  expect(operations.findMessage(message.id)?.id).toBe(message.id);
+  expect((await operations.findMessage(message.id))?.id).toBe(message.id);
 });
 
 test('the end of the writer thread is reported, every call rejects, and closing releases the lock', async () => {
