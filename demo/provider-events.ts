@@ -41,8 +41,9 @@ export function createConfirmationReports(
     messageId: id,
     reference: null,
     recipient: to,
-    at,
-    fact: { kind: 'delivered', diagnosis },
+    meaning: 'delivered',
+    hasListReason: false,
+    diagnosis,
   } as const;
   return createEventReports('postmark', [event], { now: at, usesReferences: false, signsKeyOnly: false });
 }

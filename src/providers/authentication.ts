@@ -3,7 +3,7 @@
  * throw for any request.
  */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
-import type { AuthenticationResult, ProviderRequest } from './event.ts';
+import type { AuthenticationResult, ProviderRequest } from './event-reader.ts';
 
 /** A parsed secret of POSTRIDER_EVENTS_<PROVIDER>, or the reason why the text is not a secret. */
 export type ParsedSecret<Secret> =
@@ -70,7 +70,7 @@ export function parseTextSecret(text: string): ParsedSecret<string> {
  * Parses `USER:PASSWORD` of HTTP basic authentication (RFC 7617). Returns the expected value of `Authorization` with
  * the scheme in lower case.
  */
-export function parseBasicSecret(text: string): ParsedSecret<string> {
+function parseBasicSecret(text: string): ParsedSecret<string> {
   const colonIndex = text.indexOf(':');
   if (colonIndex < 1) return { ok: false, fault: 'the value has no user name before a colon; give USER:PASSWORD' };
   if (text.length - colonIndex - 1 < MIN_SECRET_LENGTH)
@@ -110,6 +110,14 @@ export function authenticateByAuthorization(
     ? AUTHENTICATED
     : createRefusal('the user name, the password or the token is wrong');
 }
+
+/** The authentication of the providers that send a user name and a password. */
+export const BASIC_AUTHENTICATION = {
+  secretForm: 'USER:PASSWORD',
+  secretExample: 'postrider:4ad0c3f1e7b2',
+  createAuthenticator: createAuthenticatorFactory(parseBasicSecret, authenticateByAuthorization),
+  authenticatesByHeader: true,
+} as const;
 
 /** Returns true if `signature` is the hexadecimal HMAC-SHA256 of `content`. */
 export function isHexHmacSha256(secret: string | Buffer, content: string | Buffer, signature: string): boolean {

@@ -2,7 +2,7 @@
 
 import type { FailureRule } from '../model/failure-rule.ts';
 import type { Authenticate, ParsedSecret } from './authentication.ts';
-import type { EventMeaning, ProviderRequest, ReadResult } from './event.ts';
+import type { ProviderRequest, ReadResult } from './event-reader.ts';
 
 export type ProviderName =
   | 'postmark'
@@ -32,12 +32,6 @@ export type RelayParameter = 'stream' | 'configuration-set';
 
 /** The values of the parameters of a relay. */
 export type RelayParameters = Readonly<Partial<Record<RelayParameter, string>>>;
-
-/** A documented reply of a provider's relay. */
-export interface RelayReply extends FailureRule {
-  /** The page that contains the reply. */
-  readonly source: string;
-}
 
 /** The properties of a provider's SMTP relay. */
 export interface RelayProfile {
@@ -80,15 +74,26 @@ export interface RelayProfile {
    * The documented replies of the relay. These rules are applied before the rules for all servers. Empty if no reply is
    * documented.
    */
-  readonly replies: readonly RelayReply[];
+  readonly replies: readonly FailureRule[];
   /**
    * A function that finds the provider's id of the message in `text`, the reply to the message, and returns null if
    * `text` contains no id. Null instead of a function if the replies of the relay contain no id.
    */
   readonly findReference: ((text: string) => string | null) | null;
-  /** The pages of the provider's documentation that this profile follows. */
-  readonly sources: readonly string[];
 }
+
+/** The profile of a relay about which the provider documents nothing. */
+export const RELAY_DEFAULTS: Omit<RelayProfile, 'hosts' | 'metadata'> = {
+  parameters: [],
+  rewrittenFields: [],
+  keepsEnvelopeSender: null,
+  maxMessageBytes: null,
+  spf: null,
+  connections: null,
+  messagesPerConnection: null,
+  replies: [],
+  findReference: null,
+};
 
 /** The format and the authentication of a provider's events. */
 export interface EventFormat {
@@ -102,7 +107,7 @@ export interface EventFormat {
    */
   readonly createAuthenticator: (texts: readonly string[]) => ParsedSecret<Authenticate>;
   /** True if a request can be authenticated by its header fields, before its body is received. */
-  readonly authenticatesByHeader: boolean;
+  readonly authenticatesByHeader?: true;
   /**
    * Returns true for the request with which the provider tests the URL before the secret of the webhook exists. The
    * response is 200, whether or not a secret is set, and nothing is recorded. Absent if the provider sends no such
@@ -123,24 +128,10 @@ export interface EventFormat {
   /** Reads the events of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
   /**
-   * The HTTP status of the response if the store fails or the body is not received in time. After a response with this
-   * status, the provider sends the events again.
+   * The HTTP status after which the provider sends the events again: of the response if the store fails or the body is
+   * not received in time. The default is 503.
    */
-  readonly storeFailureStatus: 429 | 503;
-  /** The documented types of events and their meanings. A test reads the sample file of each row. */
-  readonly table: readonly EventTableRow[];
-  readonly sources: readonly string[];
-}
-
-/** One documented type of event. */
-export interface EventTableRow {
-  /**
-   * The type as the provider writes it, with the members that determine its meaning, such as `Bounce, Type HardBounce`.
-   */
-  readonly type: string;
-  readonly meaning: EventMeaning;
-  /** The name of the sample file in the folder `samples` of the provider. */
-  readonly sample: string;
+  readonly storeFailureStatus?: 429;
 }
 
 export interface Provider {

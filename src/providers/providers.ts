@@ -1,17 +1,17 @@
 /** Lists all providers, and finds the provider of a relay. */
-import { BREVO } from './brevo/brevo.ts';
-import { MAILERSEND } from './mailersend/mailersend.ts';
-import { MAILGUN } from './mailgun/mailgun.ts';
-import { MAILJET } from './mailjet/mailjet.ts';
-import { MAILTRAP } from './mailtrap/mailtrap.ts';
-import { MANDRILL } from './mandrill/mandrill.ts';
-import { POSTAL } from './postal/postal.ts';
-import { POSTMARK } from './postmark/postmark.ts';
+import { BREVO } from './brevo.ts';
+import { MAILERSEND } from './mailersend.ts';
+import { MAILGUN } from './mailgun.ts';
+import { MAILJET } from './mailjet.ts';
+import { MAILTRAP } from './mailtrap.ts';
+import { MANDRILL } from './mandrill.ts';
+import { POSTAL } from './postal.ts';
+import { POSTMARK } from './postmark.ts';
 import type { Provider } from './provider.ts';
-import { RESEND } from './resend/resend.ts';
-import { SENDGRID } from './sendgrid/sendgrid.ts';
-import { SES } from './ses/ses.ts';
-import { SPARKPOST } from './sparkpost/sparkpost.ts';
+import { RESEND } from './resend.ts';
+import { SENDGRID } from './sendgrid.ts';
+import { SES } from './ses.ts';
+import { SPARKPOST } from './sparkpost.ts';
 
 export const PROVIDERS: readonly Provider[] = [
   POSTMARK,

@@ -1,7 +1,7 @@
 /** Authenticates the events of providers. The secrets can be replaced while the service runs. */
 import type { Settings } from '../config/settings.ts';
 import type { Authenticate } from '../providers/authentication.ts';
-import type { AuthenticationResult, ProviderRequest } from '../providers/event.ts';
+import type { AuthenticationResult, ProviderRequest } from '../providers/event-reader.ts';
 import type { EventProviderName } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 

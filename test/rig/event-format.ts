@@ -1,11 +1,13 @@
 /** Reads and authenticates requests that contain provider events. Needs neither a listener nor a store. */
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '../../src/providers/event.ts';
+import type { ProviderEvent, ProviderRequest, ReadResult } from '../../src/providers/event-reader.ts';
 import type { Json } from '../../src/providers/json.ts';
 import type { EventFormat, ProviderName } from '../../src/providers/provider.ts';
+import { findProvider } from '../../src/providers/providers.ts';
 
-const PROVIDERS = join(import.meta.dirname, '../../src/providers');
+/** The samples of the documented types of events, one folder for each provider. */
+const SAMPLES = join(import.meta.dirname, '../corpus/provider-events');
 
 /** The message and the recipient in the sample files. */
 export const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
@@ -40,8 +42,33 @@ export function getOnlyEvent({ events }: EventsResult): ProviderEvent {
   return event;
 }
 
-export function getMeaning({ fact }: ProviderEvent): EventMeaning {
-  return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
+/** A documented type of events, what it means, and the name of its sample. */
+export interface DocumentedType {
+  readonly sample: string;
+  readonly meaning: string;
+  readonly type: string;
+}
+
+export function listDocumentedTypes(provider: ProviderName): readonly DocumentedType[] {
+  const lines = readFileSync(join(SAMPLES, 'meanings.tsv'), 'utf8').trimEnd().split('\n');
+  return lines.flatMap((line) => {
+    const [name, sample = '', meaning = '', type = ''] = line.split('\t');
+    return name === provider ? [{ sample, meaning, type }] : [];
+  });
+}
+
+export function listSamples(provider: ProviderName): readonly string[] {
+  return readdirSync(join(SAMPLES, provider));
+}
+
+export function readSampleFile(provider: ProviderName, name: string): Buffer {
+  return readFileSync(join(SAMPLES, provider, name));
+}
+
+export function getFormat(provider: ProviderName): EventFormat {
+  const format = findProvider(provider)?.events ?? null;
+  if (format === null) throw new Error(`${provider} has no events`);
+  return format;
 }
 
 export interface FormatReader {
@@ -54,8 +81,9 @@ export interface FormatReader {
   readonly readEvent: (value: unknown) => ProviderEvent;
 }
 
-export function createFormatReader(provider: ProviderName, format: EventFormat): FormatReader {
-  const readSampleBody = (name: string) => readFileSync(join(PROVIDERS, provider, 'samples', name));
+export function createFormatReader(provider: ProviderName): FormatReader {
+  const format = getFormat(provider);
+  const readSampleBody = (name: string) => readSampleFile(provider, name);
   const read = (value: unknown) => readEvents(format, createRequest(JSON.stringify(value)));
   return {
     readSampleBody,

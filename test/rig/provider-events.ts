@@ -1,5 +1,5 @@
 /**
- * Creates the requests by which providers send their events, from the sample files in src/providers. Signs the requests
+ * Creates the requests by which providers send their events, from the sample files. Signs the requests
  * with `node:crypto` and not with the code of the service. Each provider has one row in `EVENT_SENDERS`.
  */
 import { createHash, createHmac, createSign, generateKeyPairSync, randomBytes, randomInt } from 'node:crypto';
@@ -12,7 +12,7 @@ const SAMPLE_ID = '01990000-0000-7000-8000-000000000001';
 const SAMPLE_RECIPIENT = 'recipient@example.com';
 /** The id that MailerSend assigned to the message in its sample files. */
 const SAMPLE_REFERENCE = '61eec2dc16ae8b627a4b87e7';
-const SAMPLES = join(import.meta.dirname, '../../src/providers');
+const SAMPLES = join(import.meta.dirname, '../corpus/provider-events');
 
 /** A request that a provider sends, without the path of the request. */
 export interface EventRequest {
@@ -145,7 +145,7 @@ export function createEventBody(
     [SAMPLE_REFERENCE, createReference(message.id)],
     ...eventIds.map((eventId): [string, string] => [eventId, replaceDigits(eventId)]),
   ];
-  const text = readFileSync(join(SAMPLES, name, 'samples', sample), 'utf8');
+  const text = readFileSync(join(SAMPLES, name, sample), 'utf8');
   return Buffer.from(replacements.reduce((body, [from, to]) => body.replaceAll(from, to), text));
 }
 

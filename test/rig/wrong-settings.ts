@@ -4,9 +4,11 @@
  */
 import type { Environment } from '../../src/config/load.ts';
 import type { SETTINGS_TABLE } from '../../src/config/table.ts';
-import { POSTAL_EVENTS } from '../../src/providers/postal/events.ts';
-import { RESEND_EVENTS } from '../../src/providers/resend/events.ts';
-import { SENDGRID_EVENTS } from '../../src/providers/sendgrid/events.ts';
+import { getFormat } from './event-format.ts';
+
+const SENDGRID_EVENTS = getFormat('sendgrid');
+const RESEND_EVENTS = getFormat('resend');
+const POSTAL_EVENTS = getFormat('postal');
 
 export interface WrongValue {
   readonly value: string;

@@ -7,7 +7,7 @@
  * Each thread returns the reports of a body in packed parts, which the embedded store unpacks on the thread of the
  * store.
  */
-import type { ProviderRequest } from '../../providers/event.ts';
+import type { ProviderRequest } from '../../providers/event-reader.ts';
 import { createThreadReader, type ThreadReaderParts, type ThreadResult } from '../thread-reader.ts';
 import type { BodyContext, PackedBody } from './body.ts';
 

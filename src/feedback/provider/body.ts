@@ -4,7 +4,7 @@
  */
 import type { FeedbackReport } from '../../model/feedback.ts';
 import type { PackedReports } from '../../model/packed-reports.ts';
-import type { ProviderRequest } from '../../providers/event.ts';
+import type { ProviderRequest } from '../../providers/event-reader.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
 import { createEventReports, createKeyReport } from './report.ts';
 

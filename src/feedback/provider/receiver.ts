@@ -14,7 +14,7 @@ import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
 import { BROKEN_HTTP_REASON } from '../../model/node.ts';
 import type { Authenticate } from '../../providers/authentication.ts';
-import type { ProviderRequest } from '../../providers/event.ts';
+import type { ProviderRequest } from '../../providers/event-reader.ts';
 import { isNestedTooDeep, MAX_DEPTH } from '../../providers/json.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
 import { type EventRequests, type EventRoute, type HttpResponse, NOT_FOUND } from '../http-listener.ts';
@@ -66,6 +66,7 @@ const MAX_TEST_BYTES = 4_096;
 /** Creates the receiver for the path `/events/PROVIDER`. */
 export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   const { provider, format, authenticate, url, clock, publish, onError } = parts;
+  const { authenticatesByHeader = false, storeFailureStatus = 503 } = format;
 
   function refuse(refusal: Refusal, status: number, message: string): HttpResponse {
     publish({ type: 'report.refused', at: clock.now(), reason: `${provider}-${refusal}` });
@@ -74,7 +75,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
 
   async function receive(request: IncomingMessage, requests: EventRequests): Promise<HttpResponse | null> {
     const headRequest = { method: 'POST', headers: readHeaders(request), body: NO_BODY, url } as const;
-    if (format.authenticatesByHeader) {
+    if (authenticatesByHeader) {
       const refusal = checkAuthentication(request, headRequest);
       if (refusal !== null) return refusal;
       requests.markAuthenticated(request);
@@ -82,7 +83,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     // The size limit and the signature apply to the bytes of the body as they were sent, so an encoded body is refused.
     if (hasContentEncoding(request))
       return refuse('broken', 415, 'the request has a Content-Encoding; send the body without an encoding');
-    const bytes = await requests.readBody(request, MAX_BODY_BYTES, format.authenticatesByHeader ? provider : null);
+    const bytes = await requests.readBody(request, MAX_BODY_BYTES, authenticatesByHeader ? provider : null);
     switch (bytes) {
       case 'aborted':
         return null;
@@ -91,10 +92,10 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'share':
       case 'full':
       case 'slow':
-        return refuse('busy', format.storeFailureStatus, 'too many requests are being received; send the events again');
+        return refuse('busy', storeFailureStatus, 'too many requests are being received; send the events again');
       case 'late':
         publish({ type: 'report.refused', at: clock.now(), reason: BROKEN_HTTP_REASON });
-        return { status: format.storeFailureStatus, message: 'the body did not arrive in time; send the events again' };
+        return { status: storeFailureStatus, message: 'the body did not arrive in time; send the events again' };
     }
     const completeRequest = { ...headRequest, body: bytes };
     if (format.isEndpointTest?.(completeRequest) === true) return TEST_RESPONSE;
@@ -104,7 +105,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     const isReadInline = bytes.length <= MAX_INLINE_BYTES;
     if (!isReadInline && format.parsesBodyToAuthenticate === true)
       return readBodyOnThread(completeRequest, request, markAuthenticated, parts.getSecrets());
-    const refusal = format.authenticatesByHeader ? null : checkAuthentication(request, completeRequest);
+    const refusal = authenticatesByHeader ? null : checkAuthentication(request, completeRequest);
     if (refusal !== null) return refusal;
     markAuthenticated();
     return isReadInline
@@ -153,12 +154,12 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     });
     switch (result.kind) {
       case 'busy':
-        return refuse('busy', format.storeFailureStatus, 'the body cannot be read now; send the events again');
+        return refuse('busy', storeFailureStatus, 'the body cannot be read now; send the events again');
       case 'too-expensive':
         // Reading a body can exceed the limits on a busy machine and succeed later.
         return refuse(
           'unread',
-          format.storeFailureStatus,
+          storeFailureStatus,
           'reading the body exceeded the time limit or the memory limit; send the events again',
         );
       case 'read':
@@ -176,7 +177,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'failed':
         return refuse(
           'unread',
-          format.storeFailureStatus,
+          storeFailureStatus,
           'reading the body failed because of a defect in Postrider; send the events again',
         );
       case 'reports': {
@@ -213,7 +214,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   ): HttpResponse {
     if (failures.length > 0) {
       onError(`${provider} events`, failures[0]);
-      return refuse('store', format.storeFailureStatus, 'the store failed; send the events again');
+      return refuse('store', storeFailureStatus, 'the store failed; send the events again');
     }
     const now = clock.now();
     if (broken > 0) publish({ type: 'report.refused', at: now, reason: `${provider}-broken`, count: broken });
@@ -231,7 +232,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
         // failure of the store.
         return receive(request, requests).catch((error: unknown) => {
           onError(`${provider} events`, error);
-          return refuse('unread', format.storeFailureStatus, 'an internal error occurred; send the events again');
+          return refuse('unread', storeFailureStatus, 'an internal error occurred; send the events again');
         });
       default:
         return { status: 405, message: 'the method must be POST', allow: 'GET, HEAD, POST' };

@@ -2,14 +2,13 @@
 import { hash } from 'node:crypto';
 import type { Failure } from '../../model/failure.ts';
 import type { Evidence, FeedbackEvent, FeedbackReport } from '../../model/feedback.ts';
-import type { Diagnosis, ProviderEvent, ProviderFact } from '../../providers/event.ts';
+import type { Diagnosis, ProviderEvent } from '../../providers/event-reader.ts';
 import type { EventProviderName } from '../../providers/provider.ts';
 import { parseEnhancedStatus } from '../read/codes.ts';
 import {
   createDiagnose,
   type Diagnose,
   decideProviderFailure,
-  type Diagnosis as FailureDiagnosis,
   isFaultless,
   namesProviderList,
   toTemporaryFailure,
@@ -84,52 +83,35 @@ function createMessageRef(
 }
 
 function toFeedbackEvent(event: ProviderEvent, type: string, diagnose: Diagnose): FeedbackEvent {
-  const { fact } = event;
-  const evidence = createEventEvidence(fact.diagnosis, type);
+  const { meaning, hasListReason, diagnosis } = event;
+  const evidence = createEventEvidence(diagnosis, type);
   const members = { recipient: readRecipient(event), alias: null, evidence };
-  switch (fact.kind) {
-    case 'bounce':
-      return namesProviderList(fact.diagnosis.diagnostic ?? '')
+  const text = diagnosis.diagnostic ?? '';
+  const diagnosed = () => diagnose(text, parseEnhancedStatus(diagnosis.status ?? ''));
+  const toBounce = (failure: Failure): FeedbackEvent => ({ ...members, kind: 'bounce', permanent: true, failure });
+  switch (meaning) {
+    case 'by-text':
+      return namesProviderList(text) ? { ...members, kind: 'provider-suppressed' } : toBounce(diagnosed().failure);
+    case 'hard':
+    case 'soft':
+    case 'block':
+      return namesProviderList(text)
         ? { ...members, kind: 'provider-suppressed' }
-        : { ...members, kind: 'bounce', permanent: true, failure: classifyBounce(fact, diagnose) };
-    case 'complaint':
-      return { ...members, kind: 'complaint', feedbackType: 'abuse' };
-    case 'provider-suppressed': {
-      const diagnosed = diagnoseText(fact.diagnosis, diagnose);
-      const isListed =
-        fact.reason !== 'unknown' || namesProviderList(fact.diagnosis.diagnostic ?? '') || !isFaultless(diagnosed);
-      return isListed
-        ? { ...members, kind: 'provider-suppressed' }
-        : { ...members, kind: 'bounce', permanent: true, failure: diagnosed.failure };
-    }
+        : toBounce(decideProviderFailure(meaning, diagnosed()));
+    case 'provider-suppressed':
+      return hasListReason || namesProviderList(text) || !isFaultless(diagnosed())
+        ? { ...members, kind: meaning }
+        : toBounce(diagnosed().failure);
     case 'deferred':
-      return {
-        ...members,
-        kind: 'delayed',
-        failure: toTemporaryFailure(diagnoseText(fact.diagnosis, diagnose).failure),
-      };
+      return { ...members, kind: 'delayed', failure: toTemporaryFailure(diagnosed().failure) };
+    case 'complaint':
+      return { ...members, kind: meaning, feedbackType: 'abuse' };
     case 'delivered':
       return { ...members, kind: 'confirmed' };
     case 'unsubscribed':
     case 'reactivated':
-      return { ...members, kind: fact.kind };
+      return { ...members, kind: meaning };
   }
-}
-
-/**
- * Classifies a bounce. A diagnosis that excuses the address takes precedence over the failure class that the provider
- * reports. The diagnosis determines the category.
- */
-function classifyBounce(
-  { failureClass, diagnosis }: Extract<ProviderFact, { kind: 'bounce' }>,
-  diagnose: Diagnose,
-): Failure {
-  const diagnosed = diagnoseText(diagnosis, diagnose);
-  return failureClass === 'by-text' ? diagnosed.failure : decideProviderFailure(failureClass, diagnosed);
-}
-
-function diagnoseText({ diagnostic, status }: Diagnosis, diagnose: Diagnose): FailureDiagnosis {
-  return diagnose(diagnostic ?? '', parseEnhancedStatus(status ?? ''));
 }
 
 /**

@@ -51,8 +51,8 @@ function report(text: string): Readonly<Record<string, readonly FeedbackEvent[]>
   };
   const sesEvent = readSesEvent(JSON.stringify({ eventType: 'Bounce', bounce, mail: { messageId: 'a' } }));
   const diagnosis = { status: null, diagnostic: text, host: null };
-  const fact = { kind: 'bounce', failureClass: 'by-text', diagnosis } as const;
-  const event = { type: 't', key: 'k', messageId: 'm', reference: null, recipient: TO, at: null, fact };
+  const members = { type: 't', key: 'k', messageId: 'm', reference: null, recipient: TO };
+  const event = { ...members, meaning: 'by-text', hasListReason: false, diagnosis } as const;
   const options = { now: 0, usesReferences: false, signsKeyOnly: false };
   return {
     dsn: readFeedbackEvents(Buffer.from(notification)),

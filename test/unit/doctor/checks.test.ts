@@ -13,8 +13,8 @@ import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
 import { checkTransport, type TransportCheckParts } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
 import type { RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
-import { POSTMARK } from '../../../src/providers/postmark/postmark.ts';
-import { SES } from '../../../src/providers/ses/ses.ts';
+import { POSTMARK } from '../../../src/providers/postmark.ts';
+import { SES } from '../../../src/providers/ses.ts';
 import type { RelaySession } from '../../../src/transports/smtp/probe.ts';
 import { createSmtpSetting } from '../../rig/smtp-message.ts';
 

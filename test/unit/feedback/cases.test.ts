@@ -155,11 +155,9 @@ const FAULTLESS_DIAGNOSTICS = [
 
 test.each(FAULTLESS_DIAGNOSTICS)('a hard bounce, a drop or a rejection with "%s" suppresses nobody', (diagnostic) => {
   const diagnosis = { status: null, diagnostic, host: null };
-  for (const fact of [
-    { kind: 'bounce', failureClass: 'hard', diagnosis },
-    { kind: 'provider-suppressed', reason: 'unknown', diagnosis },
-  ] as const) {
-    const event = { type: 't', key: 'k', messageId: 'm', reference: null, recipient: TO, at: null, fact };
+  const members = { type: 't', key: 'k', messageId: 'm', reference: null, recipient: TO, hasListReason: false };
+  for (const meaning of ['hard', 'provider-suppressed'] as const) {
+    const event = { ...members, meaning, diagnosis };
     const [report] = createEventReports('mailjet', [event], { now: 0, usesReferences: false, signsKeyOnly: false });
     expect(decideFeedbackChange(MESSAGE, report?.events ?? [], true)).toMatchObject({ to: 'bounced', suppress: null });
   }

@@ -2,27 +2,19 @@
  * Tests the contract of every provider: the parser with samples and with damaged samples, and the recognition of the
  * relay. Every sample is about the message MESSAGE_ID and the recipient RECIPIENT.
  */
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import type { ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
-import { UNREADABLE_RECIPIENT } from '../../../src/providers/event.ts';
+import type { ProviderRequest, ReadResult } from '../../../src/providers/event-reader.ts';
+import { UNREADABLE_RECIPIENT } from '../../../src/providers/event-reader.ts';
 import type { Provider } from '../../../src/providers/provider.ts';
 import { findProviderByHost, PROVIDERS } from '../../../src/providers/providers.ts';
-import { getMeaning, MESSAGE_ID, RECIPIENT } from '../../rig/event-format.ts';
+import { listDocumentedTypes, listSamples, MESSAGE_ID, RECIPIENT, readSampleFile } from '../../rig/event-format.ts';
 import { IS_LONG_RUN } from '../../rig/sample.ts';
-
-const ROOT = join(import.meta.dirname, '../../../src/providers');
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const FORM_HEADERS = { 'content-type': 'application/x-www-form-urlencoded' };
 
 function createRequest(name: string, body: Buffer): ProviderRequest {
   return { method: 'POST', headers: name.endsWith('.form') ? FORM_HEADERS : JSON_HEADERS, body, url: null };
-}
-
-function readSample(provider: Provider, name: string): Buffer {
-  return readFileSync(join(ROOT, provider.name, 'samples', name));
 }
 
 function readBody(provider: Provider, name: string, body: Buffer): ReadResult {
@@ -100,20 +92,21 @@ function insertMember(name: string, body: Buffer, member: string): Buffer {
 for (const provider of PROVIDERS) {
   const { relay, events } = provider;
   if (events !== null) {
+    const types = listDocumentedTypes(provider.name);
     /** The rows whose samples are changed: by default one row for each meaning. */
-    const changedRows = events.table.filter(
-      ({ meaning }, at) => IS_LONG_RUN || events.table.findIndex((row) => row.meaning === meaning) === at,
+    const changedRows = types.filter(
+      ({ meaning }, at) => IS_LONG_RUN || types.findIndex((row) => row.meaning === meaning) === at,
     );
     describe(`events of ${provider.title}`, () => {
-      it.each(events.table)('a sample of “$type” means $meaning', ({ meaning, sample }) => {
-        const result = readBody(provider, sample, readSample(provider, sample));
+      it.each(types)('a sample of “$type” means $meaning', ({ meaning, sample }) => {
+        const result = readBody(provider, sample, readSampleFile(provider.name, sample));
         if (result.kind !== 'events') throw new Error(result.reason);
         expect(result.broken).toBe(0);
         if (meaning === 'ignored') {
           expect(result).toMatchObject({ events: [] });
           return;
         }
-        expect(result.events.map(getMeaning)).toEqual([meaning]);
+        expect(result.events.map((event) => event.meaning)).toEqual([meaning]);
         const [event] = result.events;
         expect(event?.recipient).toBe(RECIPIENT);
         if (event?.messageId !== null) expect(event?.messageId).toBe(MESSAGE_ID);
@@ -121,13 +114,13 @@ for (const provider of PROVIDERS) {
       });
 
       it('every sample file has a row in the table of events', () => {
-        const namedSamples = new Set(events.table.map(({ sample }) => sample));
-        expect(readdirSync(join(ROOT, provider.name, 'samples')).filter((name) => !namedSamples.has(name))).toEqual([]);
+        const namedSamples = new Set(types.map(({ sample }) => sample));
+        expect(listSamples(provider.name).filter((name) => !namedSamples.has(name))).toEqual([]);
       });
 
       it('the events of different samples have different keys, and reading a sample twice results in equal keys', () => {
-        const keys = events.table.flatMap(({ sample }) => {
-          const [first, second] = [0, 1].map(() => readBody(provider, sample, readSample(provider, sample)));
+        const keys = types.flatMap(({ sample }) => {
+          const [first, second] = [0, 1].map(() => readBody(provider, sample, readSampleFile(provider.name, sample)));
           expect(first).toEqual(second);
           return first?.kind === 'events' ? first.events.map(({ key }) => key) : [];
         });
@@ -136,11 +129,11 @@ for (const provider of PROVIDERS) {
 
       it('reading a damaged sample never throws and never results in another recipient or message', () => {
         for (const { sample } of changedRows) {
-          for (const changedBody of listDamagedBodies(sample, readSample(provider, sample))) {
+          for (const changedBody of listDamagedBodies(sample, readSampleFile(provider.name, sample))) {
             const result = readBody(provider, sample, changedBody);
             if (result.kind !== 'events') continue;
-            for (const { recipient, messageId, fact } of result.events) {
-              expect(fact.kind).toBeTypeOf('string');
+            for (const { recipient, messageId, meaning } of result.events) {
+              expect(meaning).toBeTypeOf('string');
               if (messageId !== null) expect(messageId).toBe(MESSAGE_ID);
               if (recipient?.includes('@') === true) expect(recipient).toBe(RECIPIENT);
             }
@@ -155,7 +148,7 @@ for (const provider of PROVIDERS) {
           return { ...result, events: result.events.map(({ key: _, ...members }) => members) };
         };
         for (const { sample } of changedRows) {
-          const body = readSample(provider, sample);
+          const body = readSampleFile(provider.name, sample);
           for (const changedBody of changeJson(sample, body, listWrapped))
             expect(readFacts(sample, changedBody), changedBody.toString()).toEqual(readFacts(sample, body));
         }
@@ -168,10 +161,15 @@ for (const provider of PROVIDERS) {
         const recipients = [[RECIPIENT, 'other@example.com'], { address: RECIPIENT }, true];
         // A field of a form is always a single text.
         const isField = (sample: string) =>
-          sample.endsWith('.form') && readSample(provider, sample).includes(`=${encodeURIComponent(RECIPIENT)}`);
+          sample.endsWith('.form') &&
+          readSampleFile(provider.name, sample).includes(`=${encodeURIComponent(RECIPIENT)}`);
         for (const { sample } of changedRows.filter((row) => !isField(row.sample)))
           for (const recipient of recipients)
-            for (const changedBody of changeJson(sample, readSample(provider, sample), replaceRecipient(recipient))) {
+            for (const changedBody of changeJson(
+              sample,
+              readSampleFile(provider.name, sample),
+              replaceRecipient(recipient),
+            )) {
               const result = readBody(provider, sample, changedBody);
               const foundEvents = result.kind === 'events' ? result.events : [];
               for (const event of foundEvents)
@@ -183,7 +181,7 @@ for (const provider of PROVIDERS) {
         const nestedArrays = '['.repeat(200_000) + ']'.repeat(200_000);
         for (const { sample } of changedRows.slice(0, IS_LONG_RUN ? undefined : 1)) {
           for (const member of [`"nested":${nestedArrays}`, '"__proto__":{"toString":1}']) {
-            const changedBody = insertMember(sample, readSample(provider, sample), member);
+            const changedBody = insertMember(sample, readSampleFile(provider.name, sample), member);
             expect(readBody(provider, sample, changedBody).kind).toMatch(/^(?:events|broken)$/);
           }
         }
@@ -198,7 +196,7 @@ for (const provider of PROVIDERS) {
         ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
         ['UTF-16', Buffer.from('{"event":"bounce"}', 'utf16le')],
       ])('%s is read without an event and without an exception', (_name, body) => {
-        for (const { sample } of events.table.slice(0, 1)) {
+        for (const { sample } of types.slice(0, 1)) {
           const result = readBody(provider, sample, Buffer.from(body));
           expect(result.kind === 'broken' || result.events.length === 0).toBe(true);
         }

@@ -1,11 +1,16 @@
 /** Tests the signature and both event versions of MailerSend. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { ProviderRequest } from '../../../src/providers/event.ts';
-import { MAILERSEND_EVENTS } from '../../../src/providers/mailersend/events.ts';
-import { createAuthenticator, createRequest as createBodyRequest, createFormatReader } from '../../rig/event-format.ts';
+import type { ProviderRequest } from '../../../src/providers/event-reader.ts';
+import {
+  createAuthenticator,
+  createRequest as createBodyRequest,
+  createFormatReader,
+  getFormat,
+} from '../../rig/event-format.ts';
 
-const { readEvent } = createFormatReader('mailersend', MAILERSEND_EVENTS);
+const MAILERSEND_EVENTS = getFormat('mailersend');
+const { readEvent } = createFormatReader('mailersend');
 const SECRET = 'signing-secret-001';
 const TEST_SECRET = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
 const BODY = '{"type":"activity.sent","url":"https:\\/\\/example.org\\/","data":{"subject":"Prüfung"}}';
@@ -74,8 +79,8 @@ describe('an event of MailerSend', () => {
     ).toMatchObject({
       reference: 'm1',
       recipient: 'recipient@example.com',
-      at: Date.UTC(2026, 10, 5, 16, 33, 54, 506),
-      fact: { failureClass: 'hard', diagnosis: { diagnostic: 'Host not found' } },
+      meaning: 'hard',
+      diagnosis: { diagnostic: 'Host not found' },
     });
   });
 
@@ -88,8 +93,6 @@ describe('an event of MailerSend', () => {
     [[], null],
     [null, null],
   ])('with the meta %j has the diagnosis %j', (meta, diagnostic) => {
-    expect(readEvent({ type: 'activity.soft_bounced', data: { ...data, meta } }).fact.diagnosis.diagnostic).toBe(
-      diagnostic,
-    );
+    expect(readEvent({ type: 'activity.soft_bounced', data: { ...data, meta } }).diagnosis.diagnostic).toBe(diagnostic);
   });
 });

@@ -1,18 +1,19 @@
 /** Tests the webhooks and the relay of Mailtrap. The tests create signatures with node:crypto directly. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { ProviderRequest } from '../../../src/providers/event.ts';
-import { MAILTRAP_EVENTS } from '../../../src/providers/mailtrap/events.ts';
+import type { ProviderRequest } from '../../../src/providers/event-reader.ts';
 import { findProviderByHost } from '../../../src/providers/providers.ts';
 import {
   createAuthenticator,
   createFormatReader,
   createRequest,
+  getFormat,
   MESSAGE_ID,
   readEvents as readFormatEvents,
 } from '../../rig/event-format.ts';
 
-const { readSample, readSampleBody, readEvent } = createFormatReader('mailtrap', MAILTRAP_EVENTS);
+const MAILTRAP_EVENTS = getFormat('mailtrap');
+const { readSample, readSampleBody, readEvent } = createFormatReader('mailtrap');
 const SECRETS = ['8d1f0c6a52b94e7e9a3c7d5b1e6f2a40', 'f00dfeedf00dfeedf00dfeedf00dfeed'] as const;
 
 function getEvent(name: string): Record<string, unknown> {
@@ -55,15 +56,12 @@ describe('the events of Mailtrap', () => {
         messageId: MESSAGE_ID,
         reference: '1df37d17-0286-4d8b-8edf-bc4ec5be86e6',
         recipient: 'recipient@example.com',
-        at: 1_728_669_700_000,
-        fact: {
-          kind: 'bounce',
-          failureClass: 'hard',
-          diagnosis: {
-            status: null,
-            diagnostic: '550 5.1.1 The email account that you tried to reach does not exist.',
-            host: null,
-          },
+        meaning: 'hard',
+        hasListReason: false,
+        diagnosis: {
+          status: null,
+          diagnostic: '550 5.1.1 The email account that you tried to reach does not exist.',
+          host: null,
         },
       },
     ]);
@@ -106,19 +104,19 @@ describe('the events of Mailtrap', () => {
     [undefined, 'hard'],
   ])('a bounce of the category %s has the class %s', (category, failureClass) => {
     const member = { ...getEvent('bounce.json'), bounce_category: category };
-    expect(readEvent({ events: [member] }).fact).toMatchObject({ failureClass });
+    expect(readEvent({ events: [member] }).meaning).toBe(failureClass);
   });
 
   it.each([
-    ['Recipient in suppression list. Reason: unsubscription', 'unsubscribe'],
-    ['Recipient in suppression list. Reason: spam complaint', 'complaint'],
-    ['Recipient in suppression list. Reason: hard bounce', 'bounce'],
-    ['Recipient in suppression list. Reason: manual import', 'manual'],
-    ['Recipient in suppression list.', 'unknown'],
-    [undefined, 'unknown'],
-  ])('the rejection “%s” has the reason %s', (text, reason) => {
+    ['Recipient in suppression list. Reason: unsubscription', true],
+    ['Recipient in suppression list. Reason: spam complaint', true],
+    ['Recipient in suppression list. Reason: hard bounce', true],
+    ['Recipient in suppression list. Reason: manual import', true],
+    ['Recipient in suppression list.', false],
+    [undefined, false],
+  ])('the rejection “%s” says why the recipient is listed: %s', (text, hasListReason) => {
     const member = { ...getEvent('reject.json'), reason: text };
-    expect(readEvent({ events: [member] }).fact).toMatchObject({ kind: 'provider-suppressed', reason });
+    expect(readEvent({ events: [member] })).toMatchObject({ meaning: 'provider-suppressed', hasListReason });
   });
 });
 

@@ -1,10 +1,10 @@
 /** Tests the signature over URL and form fields, the URL test request, and the batches of Mandrill. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { ProviderRequest } from '../../../src/providers/event.ts';
-import { MANDRILL_EVENTS } from '../../../src/providers/mandrill/events.ts';
-import { createAuthenticator } from '../../rig/event-format.ts';
+import type { ProviderRequest } from '../../../src/providers/event-reader.ts';
+import { createAuthenticator, getFormat } from '../../rig/event-format.ts';
 
+const MANDRILL_EVENTS = getFormat('mandrill');
 const KEY = 'webhook-key-001';
 const ENDPOINT_URL = 'https://events.example.org/events/mandrill';
 const EVENTS = '[{"event":"send","msg":{"subject":"Prüfung & mehr"}}]';
@@ -103,9 +103,9 @@ describe('a batch of Mandrill', () => {
     expect(MANDRILL_EVENTS.read(request)).toMatchObject({
       events: [
         {
-          at: 1_762_360_434_500,
           messageId: null,
-          fact: { kind: 'delivered', diagnosis: { diagnostic: '250 OK', host: '192.0.2.2' } },
+          meaning: 'delivered',
+          diagnosis: { diagnostic: '250 OK', host: '192.0.2.2' },
         },
       ],
     });

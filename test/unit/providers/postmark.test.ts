@@ -1,14 +1,13 @@
 /** Tests SubscriptionChange events of Postmark that lack a member. */
 import { expect, it } from 'vitest';
 import type { Json } from '../../../src/providers/json.ts';
-import { POSTMARK_EVENTS } from '../../../src/providers/postmark/events.ts';
 import { createFormatReader, replaceMembers } from '../../rig/event-format.ts';
 
-const { readSample, read } = createFormatReader('postmark', POSTMARK_EVENTS);
+const { readSample, read } = createFormatReader('postmark');
 
-/** Replaces members of a sample with `changes`. Returns the kinds of the facts that are read. */
+/** Replaces members of a sample with `changes`. Returns the meanings that are read. */
 const readKinds = (sample: string, changes: Json) =>
-  read(replaceMembers(readSample(sample), changes)).events.map(({ fact }) => fact.kind);
+  read(replaceMembers(readSample(sample), changes)).events.map(({ meaning }) => meaning);
 
 it('a change without SuppressSending and without a reason suppresses no recipient', () => {
   const sample = 'subscription-change-reactivated.json';
@@ -19,6 +18,6 @@ it('a change without SuppressSending and without a reason suppresses no recipien
 
 it('a change with only one of SuppressSending and SuppressionReason is read according to this member', () => {
   const sample = 'subscription-change-hard-bounce.json';
-  expect(readKinds(sample, { SuppressSending: undefined })).toEqual(['bounce']);
+  expect(readKinds(sample, { SuppressSending: undefined })).toEqual(['hard']);
   expect(readKinds(sample, { SuppressionReason: undefined })).toEqual(['unsubscribed']);
 });

@@ -1,17 +1,17 @@
 import { createSign, generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { EventMeaning, ProviderEvent, ProviderRequest } from '../../../src/providers/event.ts';
-import { SENDGRID_EVENTS } from '../../../src/providers/sendgrid/events.ts';
+import type { EventMeaning, ProviderEvent, ProviderRequest } from '../../../src/providers/event-reader.ts';
 import {
   createAuthenticator,
   createFormatReader,
   createRequest,
-  getMeaning,
+  getFormat,
   MESSAGE_ID,
   RECIPIENT,
 } from '../../rig/event-format.ts';
 
-const { read, readEvent } = createFormatReader('sendgrid', SENDGRID_EVENTS);
+const SENDGRID_EVENTS = getFormat('sendgrid');
+const { read, readEvent } = createFormatReader('sendgrid');
 const NOW = Date.parse('2026-11-10T12:00:00Z');
 const HOUR_MS = 3_600_000;
 const [SIGNATURE, TIMESTAMP] = ['x-twilio-email-event-webhook-signature', 'x-twilio-email-event-webhook-timestamp'];
@@ -105,12 +105,9 @@ describe('events of SendGrid', () => {
       messageId: MESSAGE_ID,
       reference: 'abc.1',
       recipient: RECIPIENT,
-      at: 1_794_242_034_000,
-      fact: {
-        kind: 'bounce',
-        failureClass: 'hard',
-        diagnosis: { status: '5.1.1', diagnostic: '550 5.1.1 no such user', host: null },
-      },
+      meaning: 'hard',
+      hasListReason: false,
+      diagnosis: { status: '5.1.1', diagnostic: '550 5.1.1 no such user', host: null },
     });
   });
 
@@ -122,23 +119,17 @@ describe('events of SendGrid', () => {
     [{ event: 'dropped', reason: 'another reason' }, 'soft'],
     [{ event: 'dropped', reason: 'BOUNCED ADDRESS ' }, 'provider-suppressed'],
   ])('%o means %s', (members, meaning) => {
-    expect(getMeaning(readOne(members))).toBe(meaning);
+    expect(readOne(members).meaning).toBe(meaning);
   });
 
   it.each([
-    ['Bounced Address', 'bounce'],
-    ['Spam Reporting Address', 'complaint'],
-    ['Unsubscribed Address', 'unsubscribe'],
-    ['Invalid', 'unknown'],
-  ])(
-    'the recipient of a message that was dropped for “%s” is on the suppression list for the reason %s',
-    (reason, listReason) => {
-      expect(readOne({ event: 'dropped', reason }).fact).toMatchObject({
-        kind: 'provider-suppressed',
-        reason: listReason,
-      });
-    },
-  );
+    ['Bounced Address', true],
+    ['Spam Reporting Address', true],
+    ['Unsubscribed Address', true],
+    ['Invalid', false],
+  ])('a message that was dropped for “%s” says why its recipient is listed: %s', (reason, hasListReason) => {
+    expect(readOne({ event: 'dropped', reason })).toMatchObject({ meaning: 'provider-suppressed', hasListReason });
+  });
 
   it.each<[string, Record<string, unknown>]>([
     ['the Message-ID of Postrider', { 'postrider-id': undefined, 'smtp-id': `<${MESSAGE_ID}@mail.example.org>` }],

@@ -1,7 +1,7 @@
 /** Tests the relay profile of the SMTP interface of Amazon SES. */
 import { describe, expect, it } from 'vitest';
 import { findProviderByHost } from '../../../src/providers/providers.ts';
-import { SES_RELAY } from '../../../src/providers/ses/profile.ts';
+import { SES } from '../../../src/providers/ses.ts';
 
 describe('the relay profile of Amazon SES', () => {
   it.each([
@@ -24,6 +24,6 @@ describe('the relay profile of Amazon SES', () => {
   });
 
   it('Date and Message-ID are not signed, because Amazon SES replaces them', () => {
-    expect(SES_RELAY.rewrittenFields).toEqual(['date', 'message-id']);
+    expect(SES.relay?.rewrittenFields).toEqual(['date', 'message-id']);
   });
 });

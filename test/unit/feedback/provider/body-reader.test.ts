@@ -7,9 +7,10 @@ import { systemClock } from '../../../../src/clock.ts';
 import { readBody } from '../../../../src/feedback/provider/body.ts';
 import { createBodyReader } from '../../../../src/feedback/provider/body-reader.ts';
 import { unpackReports } from '../../../../src/model/packed-reports.ts';
-import type { ProviderRequest } from '../../../../src/providers/event.ts';
-import { SPARKPOST_EVENTS } from '../../../../src/providers/sparkpost/events.ts';
+import type { ProviderRequest } from '../../../../src/providers/event-reader.ts';
+import { getFormat } from '../../../rig/event-format.ts';
 
+const SPARKPOST_EVENTS = getFormat('sparkpost');
 const BODY_CONTEXT = { provider: 'sparkpost', now: 1_800_000_000_000, usesReferences: true } as const;
 
 function createReader() {

@@ -1,12 +1,13 @@
 /** Tests the digests of the reports of provider events. */
 import { expect, test } from 'vitest';
 import { createEventReports } from '../../../../src/feedback/provider/report.ts';
-import type { ProviderEvent } from '../../../../src/providers/event.ts';
+import type { ProviderEvent } from '../../../../src/providers/event-reader.ts';
 
 const IDS = ['01990000-0000-7000-8000-000000000001', '01990000-0000-7000-8000-000000000002'] as const;
 const createEvent = (messageId: string | null, key: string): ProviderEvent => ({
-  ...{ type: 'delivery', messageId, reference: null, recipient: 'ada@example.com', at: null, key },
-  fact: { kind: 'delivered', diagnosis: { status: null, diagnostic: null, host: null } },
+  ...{ type: 'delivery', messageId, reference: null, recipient: 'ada@example.com', key },
+  ...{ meaning: 'delivered', hasListReason: false },
+  diagnosis: { status: null, diagnostic: null, host: null },
 });
 const computeDigests = (signsKeyOnly: boolean, ...events: readonly ProviderEvent[]) =>
   createEventReports('sparkpost', events, { now: 0, usesReferences: false, signsKeyOnly }).map(({ digest }) => digest);

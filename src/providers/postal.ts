@@ -1,24 +1,29 @@
 /**
- * Reads the webhooks of Postal. A request contains one event with the members `event`, `timestamp`, `payload` and
- * `uuid`. The documentation shows only the payload, so a body that is a bare payload is read as well. The `status` of a
- * bare payload determines the type of the event.
- * https://docs.postalserver.io/developer/webhooks
+ * Postal, https://docs.postalserver.io, a mail delivery platform that an operator runs. Reads the webhooks of Postal. A
+ * request contains one event with the members `event`, `timestamp`, `payload` and `uuid`. The documentation shows only
+ * the payload, so a body that is a bare payload is read as well. The `status` of a bare payload determines the type of
+ * the event. https://docs.postalserver.io/developer/webhooks
  */
+import { CONFIGURATION_FAULT, SENDER_FAULT, SIZE_REFUSAL } from '../model/failure-rule.ts';
 import {
   AUTHENTICATED,
   createAuthenticatorFactory,
   createRefusal,
   isSignedBy,
   matchesAny,
-  type ParsedSecret,
   type PublicKey,
   parsePublicKey,
-} from '../authentication.ts';
-import { type MemberResult, readObject } from '../batch.ts';
-import type { AuthenticationResult, ProviderRequest } from '../event.ts';
-import { createEventReader, findListReason } from '../event-shape.ts';
-import { computeDigest, findRow, getMember, type Json, parseJson, toObject, toText } from '../json.ts';
-import type { EventFormat } from '../provider.ts';
+} from './authentication.ts';
+import {
+  type AuthenticationResult,
+  containsAny,
+  createEventReader,
+  type MemberResult,
+  type ProviderRequest,
+  readObject,
+} from './event-reader.ts';
+import { computeDigest, findRow, getMember, type Json, parseJson, toObject, toText } from './json.ts';
+import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
 /** The type of event for each `status` of a bare payload. */
 const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
@@ -34,11 +39,7 @@ const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
  * one of `FAILURE_PHRASES`.
  */
 const LIST_PHRASE = 'is on the suppression list';
-const FAILURE_PHRASES = [
-  ['hard fail', 'bounce'],
-  ['soft fail', 'bounce'],
-  ['bounce', 'bounce'],
-] as const;
+const FAILURE_PHRASES = ['hard fail', 'soft fail', 'bounce'];
 
 /** Reads the members `body`, `type`, `payload` and `message` that `readPostalEvent` creates from a body. */
 const readEvent = createEventReader({
@@ -47,7 +48,6 @@ const readEvent = createEventReader({
     key: ['body.uuid', ({ payload }) => computeDigest(payload)],
     messageId: ['message.message_id'],
     recipient: ['message.to'],
-    at: ['payload.timestamp', 'body.timestamp'],
     // `output` is the reply of the receiving server. `details` is the description that Postal adds.
     diagnostic: ['payload.output', 'payload.details', 'payload.bounce.subject'],
   },
@@ -61,44 +61,56 @@ const readEvent = createEventReader({
   },
   // Postal itself adds a recipient to the suppression list only after failures, with a reason such as `too many hard
   // fails`.
-  listReason: (event) => findListReason(findListText(event), FAILURE_PHRASES),
+  hasListReason: (event) => containsAny(findListText(event), FAILURE_PHRASES),
 });
 
-export const POSTAL_EVENTS: EventFormat = {
-  secretForm: 'PUBLIC-KEY',
-  secretExample:
-    'MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC/i3kAn6Dci4WO8Z3i3fa6RLuXtoo9+Us1Pj9pcqiJz2FtjsmszmrLoJZ9T0gUnijU8QQ5BNlMSeMFk40deWvkBfz/2h7leT0SWw93XDp2P014KNnk8WMrP0C6+3ZPzMAWoOSQmPZqtRAvqlhM2KkTLDJ2WLJMIDrlhFY6Gj/UlwIDAQAB',
-  createAuthenticator: createAuthenticatorFactory(parsePostalKey, authenticateBySignature),
-  authenticatesByHeader: false,
-  read: ({ body }) => readObject(parseJson(body), readPostalEvent),
-  storeFailureStatus: 503,
-  table: [
-    { type: 'MessageDeliveryFailed', meaning: 'by-text', sample: 'message-delivery-failed.json' },
-    { type: 'MessageBounced', meaning: 'soft', sample: 'message-bounced.json' },
-    {
-      type: 'MessageHeld, recipient on the suppression list',
-      meaning: 'provider-suppressed',
-      sample: 'message-held-suppression.json',
-    },
-    { type: 'MessageHeld, another reason', meaning: 'deferred', sample: 'message-held.json' },
-    { type: 'MessageDelayed', meaning: 'deferred', sample: 'message-delayed.json' },
-    { type: 'MessageSent', meaning: 'delivered', sample: 'message-sent.json' },
-    { type: 'MessageSent, direction incoming', meaning: 'ignored', sample: 'message-sent-incoming.json' },
-    { type: 'MessageLinkClicked', meaning: 'ignored', sample: 'message-link-clicked.json' },
-    { type: 'MessageLoaded', meaning: 'ignored', sample: 'message-loaded.json' },
-    { type: 'DomainDNSError', meaning: 'ignored', sample: 'domain-dns-error.json' },
-    { type: 'SendLimitApproaching', meaning: 'ignored', sample: 'send-limit-approaching.json' },
-    { type: 'SendLimitExceeded', meaning: 'ignored', sample: 'send-limit-exceeded.json' },
-  ],
-  sources: [
-    'https://docs.postalserver.io/developer/webhooks',
-    'https://github.com/postalserver/postal/blob/main/app/lib/signer.rb',
-  ],
+export const POSTAL: Provider = {
+  name: 'postal',
+  title: 'Postal',
+  // https://docs.postalserver.io/getting-started/dns-configuration
+  // https://github.com/postalserver/postal
+  // Every installation has its own host name, so only `?provider=postal` selects this profile. Postal replaces the
+  // envelope sender with an address of its return path domain, and keeps the Message-ID.
+  relay: {
+    ...RELAY_DEFAULTS,
+    hosts: [],
+    metadata: () => [],
+    keepsEnvelopeSender: false,
+    // https://github.com/postalserver/postal/blob/main/app/lib/smtp_server/client.rb
+    replies: [
+      {
+        name: 'domain of the sender not verified',
+        stages: ['content'],
+        codes: [530],
+        phrases: ['from/sender name is not valid'],
+        // On other servers, the reply code 530 means `authentication required`.
+        verdict: SENDER_FAULT,
+        samples: ['content 530 From/Sender name is not valid'],
+      },
+      {
+        name: 'mail server suspended',
+        codes: [535],
+        phrases: ['mail server has been suspended'],
+        verdict: CONFIGURATION_FAULT,
+        samples: ['rcpt 535 Mail server has been suspended'],
+      },
+      {
+        name: 'message too large',
+        codes: [552],
+        phrases: ['message too large'],
+        verdict: SIZE_REFUSAL,
+        samples: ['content 552 Message too large (maximum size 14MB)'],
+      },
+    ],
+  },
+  events: {
+    secretForm: 'PUBLIC-KEY',
+    secretExample:
+      'MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC/i3kAn6Dci4WO8Z3i3fa6RLuXtoo9+Us1Pj9pcqiJz2FtjsmszmrLoJZ9T0gUnijU8QQ5BNlMSeMFk40deWvkBfz/2h7leT0SWw93XDp2P014KNnk8WMrP0C6+3ZPzMAWoOSQmPZqtRAvqlhM2KkTLDJ2WLJMIDrlhFY6Gj/UlwIDAQAB',
+    createAuthenticator: createAuthenticatorFactory((text) => parsePublicKey(text, 'rsa'), authenticateBySignature),
+    read: ({ body }) => readObject(parseJson(body), readPostalEvent),
+  },
 };
-
-function parsePostalKey(text: string): ParsedSecret<PublicKey> {
-  return parsePublicKey(text, 'rsa');
-}
 
 /**
  * Verifies the RSA signature (PKCS#1 v1.5) of the body. Postal 3.2.0 and later versions send `X-Postal-Signature-256`.

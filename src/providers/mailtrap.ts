@@ -1,8 +1,10 @@
 /**
- * Reads the webhooks of Mailtrap. The operator of the webhook selects the format: an object with the array `events`, or
- * JSON Lines with one event per line.
+ * Mailtrap Email Sending, https://mailtrap.io. Reads the webhooks of Mailtrap. The operator of the webhook selects the
+ * format: an object with the array `events`, or JSON Lines with one event per line.
  * https://docs.mailtrap.io/email-api-smtp/advanced/webhooks
  */
+import { SENDER_FAULT } from '../model/failure-rule.ts';
+import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,
   createAuthenticatorFactory,
@@ -10,12 +12,18 @@ import {
   isHexHmacSha256,
   matchesAny,
   parseTextSecret,
-} from '../authentication.ts';
-import { readBatch } from '../batch.ts';
-import type { AuthenticationResult, EventMeaning, ProviderListReason, ProviderRequest, ReadResult } from '../event.ts';
-import { createEventReader, findListReason } from '../event-shape.ts';
-import { findRow, type Json, parseJson, toList, toNumber, toObject, toText } from '../json.ts';
-import type { EventFormat } from '../provider.ts';
+} from './authentication.ts';
+import {
+  type AuthenticationResult,
+  containsAny,
+  createEventReader,
+  type EventMeaning,
+  type ProviderRequest,
+  type ReadResult,
+  readBatch,
+} from './event-reader.ts';
+import { findRow, type Json, parseJson, toList, toNumber, toObject, toText } from './json.ts';
+import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
 /**
  * The meaning of a `bounce`, by the value of `bounce_category`. With these values, Mailtrap does not suppress the
@@ -31,16 +39,8 @@ const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
   dnsFail: 'soft',
 };
 
-/**
- * Phrases in the `reason` of a `reject` event, each with the reason for which the recipient is on the suppression list.
- */
-const LIST_REASONS: readonly (readonly [string, ProviderListReason])[] = [
-  ['unsubscri', 'unsubscribe'],
-  ['spam', 'complaint'],
-  ['complaint', 'complaint'],
-  ['bounce', 'bounce'],
-  ['manual', 'manual'],
-];
+/** Phrases in the `reason` of a `reject` event that say why the recipient is on the suppression list. */
+const LIST_REASONS = ['unsubscri', 'spam', 'complaint', 'bounce', 'manual'];
 
 const readMailtrapEvent = createEventReader({
   sources: {
@@ -49,7 +49,6 @@ const readMailtrapEvent = createEventReader({
     messageId: ['custom_variables'],
     reference: ['message_id'],
     recipient: ['email'],
-    at: ['timestamp'],
     diagnostic: [formatResponse, 'reason'],
   },
   // Mailtrap retries after a soft bounce, and sends `bounce` when it gives up. A suspension lasts until the sending
@@ -64,42 +63,45 @@ const readMailtrapEvent = createEventReader({
     spam: 'complaint',
     unsubscribe: 'unsubscribed',
   },
-  listReason: ({ reason }) => findListReason(toText(reason), LIST_REASONS),
+  hasListReason: ({ reason }) => containsAny(toText(reason), LIST_REASONS),
 });
 
 const LINE_FEED = 0x0a;
 const MAX_BROKEN_LINES = 100;
 
-export const MAILTRAP_EVENTS: EventFormat = {
-  secretForm: 'SIGNING-SECRET',
-  secretExample: '8d1f0c6a52b94e7e9a3c7d5b1e6f2a40',
-  createAuthenticator: createAuthenticatorFactory(parseTextSecret, authenticateBySignature),
-  authenticatesByHeader: false,
-  read: ({ body }) => readMailtrapEvents(body),
-  storeFailureStatus: 503,
-  table: [
-    { type: 'bounce', meaning: 'hard', sample: 'bounce.json' },
-    { type: 'bounce, bounce_category block, content, badsender', meaning: 'block', sample: 'bounce-block.json' },
-    {
-      type: 'bounce, bounce_category transientfail, greylisting, dnsFail',
-      meaning: 'soft',
-      sample: 'bounce-transient.json',
-    },
-    { type: 'soft bounce', meaning: 'deferred', sample: 'soft-bounce.json' },
-    { type: 'suspension', meaning: 'deferred', sample: 'suspension.json' },
-    { type: 'reject', meaning: 'provider-suppressed', sample: 'reject.json' },
-    { type: 'spam', meaning: 'complaint', sample: 'spam.json' },
-    { type: 'unsubscribe', meaning: 'unsubscribed', sample: 'unsubscribe.json' },
-    { type: 'delivery', meaning: 'delivered', sample: 'delivery.json' },
-    { type: 'open', meaning: 'ignored', sample: 'open.json' },
-    { type: 'click', meaning: 'ignored', sample: 'click.json' },
-    { type: 'activity_log.*', meaning: 'ignored', sample: 'activity-log.json' },
-    { type: 'inbound.message_received', meaning: 'ignored', sample: 'inbound-message-received.json' },
-  ],
-  sources: [
-    'https://docs.mailtrap.io/email-api-smtp/advanced/webhooks',
-    'https://docs.mailtrap.io/developers/email-sending/webhooks',
-  ],
+export const MAILTRAP: Provider = {
+  name: 'mailtrap',
+  title: 'Mailtrap',
+  // https://docs.mailtrap.io/email-api-smtp/setup/smtp-integration
+  // https://docs.mailtrap.io/email-api-smtp/advanced/custom-variables
+  // https://docs.mailtrap.io/email-api-smtp/setup/sending-domain
+  relay: {
+    ...RELAY_DEFAULTS,
+    hosts: ['live.smtp.mailtrap.io', 'bulk.smtp.mailtrap.io'],
+    metadata: (messageId) => [
+      { name: 'X-MT-Custom-Variables', value: JSON.stringify({ [MESSAGE_ID_TAG]: messageId }) },
+    ],
+    // https://docs.mailtrap.io/email-api-smtp/help/troubleshooting/sending-from-domain-not-allowed
+    replies: [
+      {
+        name: 'domain of the sender not verified',
+        codes: [550],
+        // The reply contains the domain between the words `domain` and `is`, or contains no domain.
+        phrases: ['sending from domain'],
+        verdict: SENDER_FAULT,
+        samples: [
+          'mail 550 5.7.1 Sending from domain b.example is not allowed',
+          'mail 550 5.7.1 Sending from domain is not allowed',
+        ],
+      },
+    ],
+  },
+  events: {
+    secretForm: 'SIGNING-SECRET',
+    secretExample: '8d1f0c6a52b94e7e9a3c7d5b1e6f2a40',
+    createAuthenticator: createAuthenticatorFactory(parseTextSecret, authenticateBySignature),
+    read: ({ body }) => readMailtrapEvents(body),
+  },
 };
 
 /**

@@ -1,0 +1,148 @@
+/**
+ * MailerSend, https://www.mailersend.com. Reads versions 1.0 and 2.0 of the webhooks of MailerSend. The type is in
+ * `type`. In version 1.0, `data.email` is an object that contains the message and the recipient. MailerSend
+ * discontinues version 1.0 on 2026-12-01. https://developers.mailersend.com/api/v1/webhooks.html,
+ * https://www.mailersend.com/help/webhooks
+ */
+import { THROTTLED } from '../model/failure-rule.ts';
+import {
+  AUTHENTICATED,
+  createAuthenticatorFactory,
+  createRefusal,
+  isHexHmacSha256,
+  matchesAny,
+  parseTextSecret,
+} from './authentication.ts';
+import { type AuthenticationResult, createEventReader, type ProviderRequest, readObject } from './event-reader.ts';
+import { getMember, type Json, parseJson, toId, toObject, toText } from './json.ts';
+import { type Provider, RELAY_DEFAULTS } from './provider.ts';
+
+/** The members of `data.meta` that contain the reason. An event has at most one of these members. */
+const REASON_MEMBERS: readonly string[] = [
+  'bounce_reason',
+  'suppression_reason',
+  'reject_reason',
+  'unsubscribe_reason',
+];
+
+const readMailerSendEvent = createEventReader({
+  sources: {
+    type: ['type'],
+    key: [createKey],
+    // Both members contain the id that is also in the reply of the relay. `data.email` is an object in version 1.0.
+    reference: ['data.email.message.id', 'data.message_id'],
+    // The API reference of version 2.0 documents the member `email`, but requests contain `recipient`.
+    recipient: ['data.email.recipient.email', 'data.recipient', 'data.email'],
+    diagnostic: ['data.morph.readable_reason', 'data.morph.reason', joinReason],
+  },
+  meanings: {
+    'activity.hard_bounced': 'hard',
+    'activity.soft_bounced': 'soft',
+    'activity.spam_complaint': 'complaint',
+    'activity.unsubscribed': 'unsubscribed',
+    'activity.suppressed': 'provider-suppressed',
+    'activity.deferred': 'deferred',
+    'activity.delivered': 'delivered',
+  },
+  requiredObject: 'data',
+});
+
+export const MAILERSEND: Provider = {
+  name: 'mailersend',
+  title: 'MailerSend',
+  // https://developers.mailersend.com/smtp-relay.html
+  // https://www.mailersend.com/help/how-to-verify-and-authenticate-a-sending-domain
+  // https://www.mailersend.com/help/smtp-configuration-421-error
+  relay: {
+    ...RELAY_DEFAULTS,
+    hosts: ['smtp.mailersend.net'],
+    // The events of MailerSend contain no header field of the message. Postrider matches an event to a message by the id
+    // in the reply of the relay.
+    metadata: () => [],
+    spf: 'v=spf1 include:_spf.mailersend.net ~all',
+    messagesPerConnection: 5,
+    findReference: findMessageId,
+    // https://www.mailersend.com/help/smtp-configuration-421-error
+    replies: [
+      {
+        name: 'too many messages on one connection',
+        codes: [421],
+        // The relay accepts further messages on a new connection, so the circuit breaker stays closed.
+        phrases: ['service not available'],
+        verdict: THROTTLED,
+        stages: ['mail', 'rcpt', 'data', 'content'],
+        samples: ['mail 421 Service not available'],
+      },
+    ],
+  },
+  events: {
+    secretForm: 'signing secret',
+    secretExample: 'nQp4vX7tRk2cYw9sLb5m',
+    createAuthenticator: createAuthenticatorFactory(parseTextSecret, authenticateBySignature),
+    isEndpointTest,
+    read: ({ body }) => readObject(parseJson(body), readMailerSendEvent),
+  },
+};
+
+/**
+ * Returns the key of the event, or null if the event has no id. The key contains the type, because the events of one
+ * message have the same `data.id`.
+ */
+function createKey(event: Json): string | null {
+  const id = toId(getMember(getMember(event, 'data'), 'id'));
+  return id === null ? null : `${toText(event.type)}/${id}`;
+}
+
+/** Returns the reason in `data.meta`, or null. `data.meta` is an empty array if there is no reason. */
+function joinReason(event: Json): string | null {
+  const meta = toObject(getMember(getMember(event, 'data'), 'meta'));
+  const reason = REASON_MEMBERS.map((member) => toText(meta?.[member])).find((text) => text !== null) ?? null;
+  const code = toText(meta?.bounce_code);
+  return code === null || reason?.startsWith(code) === true ? reason : [code, reason ?? ''].join(' ').trim();
+}
+
+/**
+ * Authenticates the webhooks of MailerSend by the HMAC-SHA256 of the body.
+ * https://developers.mailersend.com/api/v1/webhooks.html#security
+ */
+/**
+ * The publicly known secret that signs the request `webhook.test`. MailerSend saves a webhook only if the response to
+ * this request is 2xx.
+ */
+const TEST_SECRET = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
+const MAX_TEST_BYTES = 4_096;
+
+function authenticateBySignature({ headers, body }: ProviderRequest, secrets: readonly string[]): AuthenticationResult {
+  const { signature } = headers;
+  if (signature === undefined) return createRefusal('the request has no Signature header field');
+  const normalizedSignature = signature.trim().toLowerCase();
+  return matchesAny(secrets, (secret) => isHexHmacSha256(secret, body, normalizedSignature))
+    ? AUTHENTICATED
+    : createRefusal('the signature is invalid');
+}
+
+/**
+ * Returns true for the request with which MailerSend tests the URL. The signing secret does not exist before the test
+ * has succeeded.
+ */
+function isEndpointTest(request: ProviderRequest): boolean {
+  if (request.body.length > MAX_TEST_BYTES) return false;
+  if (authenticateBySignature(request, [TEST_SECRET]).kind === 'refused') return false;
+  return toObject(parseJson(request.body))?.type === 'webhook.test';
+}
+
+const REPLY_PREFIX = 'message queued as ';
+
+/**
+ * Returns the provider's id of the message in a reply such as `250 Message queued as 61eec2dc16ae8b627a4b87e7`. The
+ * reply code can be absent. Returns null if the reply contains no id.
+ */
+function findMessageId(text: string): string | null {
+  const startIndex = text.toLowerCase().indexOf(REPLY_PREFIX);
+  if (startIndex < 0) return null;
+  const [id] = text
+    .slice(startIndex + REPLY_PREFIX.length)
+    .trim()
+    .split(' ', 1);
+  return toId(id);
+}

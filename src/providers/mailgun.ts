@@ -1,0 +1,390 @@
+/**
+ * Sinch Mailgun, https://www.mailgun.com. Reads the webhooks of Mailgun. A request contains one event. The signature in
+ * the body covers a timestamp and a token, but not the event. The token is therefore the key of the event. The token of
+ * a request without an event is recorded as well.
+ * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhooks
+ */
+import { createHmac } from 'node:crypto';
+import { CONFIGURATION_FAULT, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure-rule.ts';
+import { MESSAGE_ID_TAG } from '../model/feedback.ts';
+import {
+  AUTHENTICATED,
+  createAuthenticatorFactory,
+  createRefusal,
+  equalsInConstantTime,
+  matchesAny,
+  parseTextSecret,
+} from './authentication.ts';
+import {
+  type AuthenticationResult,
+  createEventReader,
+  type Diagnosis,
+  type EventMeaning,
+  NO_EVENTS,
+  type ProviderRequest,
+  type ReadResult,
+} from './event-reader.ts';
+import {
+  type FormFields,
+  getMember,
+  type Json,
+  parseForm,
+  parseJson,
+  toId,
+  toList,
+  toNumber,
+  toObject,
+  toText,
+} from './json.ts';
+import { type Provider, RELAY_DEFAULTS } from './provider.ts';
+
+/** The maximum size of a JSON body. The body contains one event, and is parsed before it is authenticated. */
+const MAX_JSON_BYTES = 1024 * 1024;
+
+/**
+ * The number of digits of a Unix time in seconds. The signature covers the concatenation of timestamp and token. With a
+ * variable length, digits could be moved from the timestamp to the token, and the signature would also be valid for the
+ * changed token.
+ */
+const TIMESTAMP_LENGTH = 10;
+
+/**
+ * The maximum age of a request. Recorded tokens are stored longer, for 90 days, so that Postrider detects a request
+ * that repeats a token with a different body.
+ */
+const MAX_AGE_MS = 60 * 24 * 3_600_000;
+const MAX_FUTURE_MS = 24 * 3_600_000;
+
+/** The values of `reason` and the undocumented codes for a recipient on a suppression list of Mailgun. */
+const LIST_REASONS: ReadonlySet<string | null> = new Set([
+  'suppress-bounce',
+  'suppress-complaint',
+  'suppress-unsubscribe',
+]);
+const LIST_CODES: ReadonlySet<number | null> = new Set([605, 606, 607]);
+/** The undocumented code for a message that was not delivered within the retry period of Mailgun. */
+const TOO_OLD_CODE = 602;
+
+const readEvent = createEventReader({
+  sources: {
+    type: ['event'],
+    subtypes: ['severity', 'reason'],
+    messageId: ['user-variables', 'message.headers.message-id'],
+    recipient: ['recipient', findBareAddress],
+    status: ['delivery-status.enhanced-code'],
+    diagnostic: [formatDeliveryStatus, 'reject.description', 'reject.reason'],
+    host: ['delivery-status.mx-host'],
+  },
+  meanings: {
+    accepted: 'ignored',
+    rejected: 'soft',
+    delivered: 'delivered',
+    failed: decideFailureMeaning,
+    complained: 'complaint',
+    unsubscribed: 'unsubscribed',
+    opened: 'ignored',
+    clicked: 'ignored',
+    stored: 'ignored',
+  },
+  hasListReason: () => true,
+});
+
+interface SignedBody {
+  readonly timestamp: string;
+  readonly token: string;
+  /**
+   * The signature made with the key of the account and the signature made with the key of the parent account, in lower
+   * case.
+   */
+  readonly signatures: readonly string[];
+  /** The event of a webhook, or the fields of a legacy webhook. */
+  readonly content:
+    | { readonly kind: 'json'; readonly event: Json }
+    | { readonly kind: 'form'; readonly fields: FormFields };
+}
+
+export const MAILGUN: Provider = {
+  name: 'mailgun',
+  title: 'Mailgun',
+  // https://documentation.mailgun.com/docs/mailgun/user-manual/sending-messages/send-smtp
+  // https://documentation.mailgun.com/docs/mailgun/user-manual/sending-messages/send-http
+  // https://documentation.mailgun.com/docs/mailgun/user-manual/sending-messages/send-attachments
+  // https://documentation.mailgun.com/docs/mailgun/user-manual/domains/domains-verify
+  relay: {
+    ...RELAY_DEFAULTS,
+    hosts: ['smtp.mailgun.org', 'smtp.eu.mailgun.org'],
+    metadata: (messageId) => [{ name: 'X-Mailgun-Variables', value: JSON.stringify({ [MESSAGE_ID_TAG]: messageId }) }],
+    maxMessageBytes: 25 * 1024 * 1024,
+    spf: 'v=spf1 include:mailgun.org ~all',
+    // https://github.com/mailgun/mailgun-java/issues/50
+    // https://github.com/Monstarrrr/rebutify/issues/162
+    // https://help.mailgun.com/hc/en-us/articles/217531258-Authorized-Recipients
+    replies: [
+      {
+        name: 'limit of the domain exceeded',
+        phrases: ['is not allowed to send: recipient limit exceeded'],
+        // The credentials of the relay belong to one domain, so the limit concerns every message.
+        verdict: ROUTE_THROTTLED,
+        samples: [
+          'content 421 Domain b.example is not allowed to send: recipient limit exceeded, try again after Mon, 25 Aug 2025 07:00:31 UTC',
+        ],
+      },
+      {
+        name: 'domain or account not allowed to send',
+        phrases: ['is not allowed to send'],
+        verdict: CONFIGURATION_FAULT,
+        samples: [
+          'content 421 Domain b.example is not allowed to send: Please activate your Mailgun account. Check your inbox or log in to your control panel to resend the activation email.',
+        ],
+      },
+      {
+        name: 'recipient not authorized for a sandbox domain or a free account',
+        phrases: ['are for test purposes only'],
+        // The phrase is from an error text of the API. The reply code is not documented. The relay still accepts messages
+        // to authorized recipients.
+        verdict: SENDER_FAULT,
+        samples: [
+          'content 550 Sandbox subdomains are for test purposes only. Please add your own domain or add the address to authorized recipients in Account Settings.',
+        ],
+      },
+    ],
+  },
+  events: {
+    secretForm: 'HTTP webhook signing key',
+    secretExample: '5f1c0a9be3d24786a1c7d90be4f83a26',
+    createAuthenticator: createAuthenticatorFactory(parseTextSecret, authenticateMailgun),
+    parsesBodyToAuthenticate: true,
+    signsKeyOnly: true,
+    read: readMailgunEvent,
+  },
+};
+
+/**
+ * Verifies the signature of the timestamp and the token, and checks the age of the timestamp.
+ * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks
+ */
+function authenticateMailgun(request: ProviderRequest, keys: readonly string[], now: number): AuthenticationResult {
+  const signedBody = parseSignedBody(request);
+  if (signedBody === null)
+    return createRefusal('the timestamp, the token or the signature in the body is missing or malformed');
+  const { timestamp, token, signatures } = signedBody;
+  const isSigned = matchesAny(keys, (key) => {
+    const expectedSignature = createHmac('sha256', key).update(timestamp).update(token).digest('hex');
+    return matchesAny(signatures, (signature) => equalsInConstantTime(expectedSignature, signature));
+  });
+  if (!isSigned) return createRefusal('the signature is invalid');
+  const ageMs = now - Number(timestamp) * 1000;
+  return ageMs > MAX_AGE_MS || ageMs < -MAX_FUTURE_MS
+    ? createRefusal('the timestamp is too old or in the future')
+    : AUTHENTICATED;
+}
+
+function readMailgunEvent(request: ProviderRequest): ReadResult {
+  const signedBody = parseSignedBody(request);
+  if (signedBody === null)
+    return { kind: 'broken', reason: 'the timestamp, the token or the signature in the body is missing or malformed' };
+  const { content, token } = signedBody;
+  // Of several fields of a form with the same name, the first applies.
+  const event =
+    content.kind === 'form'
+      ? readLegacyEvent(Object.fromEntries(content.fields.toReversed()))
+      : readEvent(content.event);
+  if (typeof event === 'string') return { ...NO_EVENTS, [event]: 1, recordedKeys: [token] };
+  return { ...NO_EVENTS, events: [{ ...event, key: token }] };
+}
+
+/**
+ * Returns the signature and the content of the body, which is a form or JSON. Returns null if the body contains no
+ * complete signature.
+ */
+function parseSignedBody({ headers, body }: ProviderRequest): SignedBody | null {
+  const contentType = headers['content-type'] ?? '';
+  if (isForm(contentType)) {
+    const fields = readForm(contentType, body);
+    const members = Object.fromEntries(SIGNATURE_MEMBERS.map((name) => [name, findLastField(fields, name)]));
+    return createSignedBody(members, { kind: 'form', fields });
+  }
+  const json = body.length > MAX_JSON_BYTES ? null : toObject(parseJson(body));
+  return createSignedBody(toObject(json?.signature) ?? {}, {
+    kind: 'json',
+    event: toObject(json?.['event-data']) ?? {},
+  });
+}
+
+const SIGNATURE_MEMBERS = ['timestamp', 'token', 'signature', 'parent-signature'] as const;
+
+function createSignedBody(signature: Json, content: SignedBody['content']): SignedBody | null {
+  const [timestamp, token] = [toText(signature.timestamp), toId(signature.token)];
+  const signatures = [signature.signature, signature['parent-signature']].flatMap((value) =>
+    typeof value === 'string' && value !== '' ? [value.toLowerCase()] : [],
+  );
+  const isTimestamp =
+    timestamp?.length === TIMESTAMP_LENGTH && [...timestamp].every((digit) => '0123456789'.includes(digit));
+  if (timestamp === null || !isTimestamp || token === null || signatures.length === 0) return null;
+  return { timestamp, token, signatures, content };
+}
+
+function decideFailureMeaning(event: Json, diagnosis: Diagnosis): EventMeaning {
+  if (LIST_REASONS.has(toText(event.reason)) || LIST_CODES.has(toNumber(readDelivery(event)?.code)))
+    return 'provider-suppressed';
+  return toText(event.severity) === 'permanent' ? decidePermanentMeaning(event, diagnosis) : 'deferred';
+}
+
+/**
+ * Returns the meaning of a permanent failure. Mailgun also reports a permanent failure if the recipient's server blocks
+ * the sender, or if the message is too old. Mailgun reports the class of most bounces in `bounce-type`.
+ */
+function decidePermanentMeaning(event: Json, { status }: Diagnosis): EventMeaning {
+  const delivery = readDelivery(event);
+  const reason = toText(event.reason);
+  if (reason === 'old' || toNumber(delivery?.code) === TOO_OLD_CODE) return 'soft';
+  if (reason === 'espblock') return 'block';
+  switch (toText(delivery?.['bounce-type'])) {
+    case 'hard':
+      return 'hard';
+    case 'soft':
+      return 'soft';
+    default:
+      return status?.startsWith('5.7.') === true ? 'block' : 'hard';
+  }
+}
+
+function readDelivery(event: Json): Json | null {
+  return toObject(getMember(event, 'delivery-status'));
+}
+
+/** Returns the reply of the receiving server, or the description of Mailgun, or null. */
+function formatDeliveryStatus(event: Json): string | null {
+  const delivery = readDelivery(event);
+  return formatReply(delivery?.code, toText(delivery?.message) ?? toText(delivery?.description));
+}
+
+/**
+ * Returns the value of `To`, or null if the value is not a single address without a display name. The event of a
+ * rejected message has no member `recipient`. In messages of Postrider, `To` contains one address without a display
+ * name.
+ */
+function findBareAddress(event: Json): unknown {
+  const to = getMember(getMember(getMember(event, 'message'), 'headers'), 'to');
+  return typeof to === 'string' && [' ', ',', '<', ';'].some((character) => to.includes(character)) ? null : to;
+}
+
+/**
+ * Reads the legacy webhooks of Mailgun. A body is a form, and the variables of the message are fields of the form. If a
+ * variable and a field of the event have the same name, the field of the event comes first in the body. The fields of
+ * the signature follow all other fields.
+ * https://help.mailgun.com/hc/en-us/articles/14048832145051-Legacy-Webhooks
+ */
+const MAX_HEADERS_LENGTH = 256 * 1024;
+
+const readLegacyEvent = createEventReader({
+  sources: {
+    type: ['event'],
+    subtypes: [({ event, reason }) => (event === 'dropped' ? reason : null)],
+    // The field `Message-Id` has two spellings.
+    messageId: [
+      MESSAGE_ID_TAG,
+      (event) => findHeader(event, 'X-Mailgun-Variables'),
+      'Message-Id',
+      'message-id',
+      (event) => findHeader(event, 'Message-Id'),
+    ],
+    recipient: ['recipient'],
+    status: ['code'],
+    diagnostic: [
+      ({ code, error, notification, description }) =>
+        formatReply(code, toText(error) ?? toText(notification) ?? toText(description)),
+    ],
+  },
+  meanings: {
+    delivered: 'delivered',
+    bounced: 'hard',
+    dropped: ({ code, reason }) => {
+      if (LIST_CODES.has(toNumber(code))) return 'provider-suppressed';
+      return reason === 'hardfail' ? 'hard' : 'soft';
+    },
+    complained: 'complaint',
+    unsubscribed: 'unsubscribed',
+    opened: 'ignored',
+    clicked: 'ignored',
+  },
+  hasListReason: () => true,
+});
+
+/**
+ * Returns the value of a header field of the message, or undefined. Some events contain the header fields as a JSON
+ * array of pairs of name and value.
+ */
+function findHeader(event: Json, name: string): unknown {
+  const headers = toText(event['message-headers']) ?? '';
+  const pairs = headers.length > MAX_HEADERS_LENGTH ? [] : toList(parseJson(Buffer.from(headers))).map(toList);
+  return pairs.find(([field]) => field === name)?.[1];
+}
+
+const MULTIPART_TYPE = 'multipart/form-data';
+const URL_ENCODED_TYPE = 'application/x-www-form-urlencoded';
+
+const MAX_BOUNDARY_LENGTH = 70;
+const MAX_PARTS = 1_000;
+const [LINE_END, HEADER_END] = ['\r\n', '\r\n\r\n'];
+const MAX_HEADER_BYTES = 4_096;
+
+/** Returns true if the content type is the type of a form. */
+function isForm(contentType: string): boolean {
+  const type = contentType.toLowerCase();
+  return type.startsWith(URL_ENCODED_TYPE) || type.startsWith(MULTIPART_TYPE);
+}
+
+/**
+ * Reads the fields of a form, also of multipart/form-data (RFC 7578). Files and malformed parts are skipped. The result
+ * is empty for a URL-encoded form with more than 1,000 fields.
+ */
+function readForm(contentType: string, body: Buffer): FormFields {
+  if (!contentType.toLowerCase().startsWith(MULTIPART_TYPE)) return parseForm(body) ?? [];
+  const boundary = findBoundary(contentType);
+  return boundary === null ? [] : readParts(body, `--${boundary}`);
+}
+
+/** Returns the value of the last field with this name, or null. */
+function findLastField(fields: FormFields, name: string): string | null {
+  return fields.findLast(([fieldName]) => fieldName === name)?.[1] ?? null;
+}
+
+function findBoundary(contentType: string): string | null {
+  const labelIndex = contentType.toLowerCase().indexOf('boundary=');
+  if (labelIndex < 0) return null;
+  const value = contentType.slice(labelIndex + 'boundary='.length);
+  const boundary = value.startsWith('"') ? value.slice(1).split('"', 1)[0] : value.split(';', 1)[0]?.trim();
+  return boundary === undefined || boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH ? null : boundary;
+}
+
+function readParts(body: Buffer, delimiter: string): FormFields {
+  const fields: [string, string][] = [];
+  let delimiterIndex = body.indexOf(delimiter);
+  for (let partCount = 0; delimiterIndex >= 0 && partCount < MAX_PARTS; partCount += 1) {
+    const partStart = delimiterIndex + delimiter.length;
+    const partEnd = body.indexOf(`${LINE_END}${delimiter}`, partStart);
+    if (partEnd < 0) break;
+    const part = body.subarray(partStart, partEnd);
+    const headerEnd = part.subarray(0, MAX_HEADER_BYTES).indexOf(HEADER_END);
+    const name = headerEnd < 0 ? null : findFieldName(part.toString('utf8', 0, headerEnd));
+    if (name !== null) fields.push([name, part.toString('utf8', headerEnd + HEADER_END.length)]);
+    delimiterIndex = partEnd + LINE_END.length;
+  }
+  return fields;
+}
+
+/** Returns the field name of a part. Returns null if the part is a file or has no name. */
+function findFieldName(header: string): string | null {
+  if (header.toLowerCase().includes('filename')) return null;
+  const nameIndex = header.indexOf('name="');
+  return nameIndex < 0 ? null : (header.slice(nameIndex + 'name="'.length).split('"', 1)[0] ?? null);
+}
+
+/** Returns the reply text, preceded by its SMTP reply code. A code that is not an SMTP reply code is omitted. */
+function formatReply(code: unknown, text: string | null): string | null {
+  const replyCode = toNumber(code);
+  const isSmtpCode = replyCode !== null && Number.isInteger(replyCode) && replyCode >= 200 && replyCode < 600;
+  if (text === null || !isSmtpCode || text.startsWith(String(replyCode))) return text;
+  return `${replyCode} ${text}`;
+}

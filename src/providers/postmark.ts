@@ -1,0 +1,114 @@
+/**
+ * Postmark, https://postmarkapp.com. Reads the webhooks of Postmark. The type is in `RecordType`. A bounce also has a
+ * `Type`. https://postmarkapp.com/developer/webhooks/bounce-webhook and the pages on the other webhooks.
+ */
+import { MESSAGE_ID_TAG } from '../model/feedback.ts';
+import { BASIC_AUTHENTICATION } from './authentication.ts';
+import { createEventReader, type EventMeaning, readObject } from './event-reader.ts';
+import { findRow, type Json, parseJson, toBoolean, toObject, toText } from './json.ts';
+import { type Provider, RELAY_DEFAULTS } from './provider.ts';
+
+/** The meaning of each `Type` of a bounce. https://postmarkapp.com/developer/api/bounce-api#bounce-types */
+const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
+  HardBounce: 'hard',
+  BadEmailAddress: 'hard',
+  SoftBounce: 'soft',
+  Blocked: 'block',
+  DMARCPolicy: 'block',
+  SpamNotification: 'block',
+  SpamComplaint: 'complaint',
+  ManuallyDeactivated: 'provider-suppressed',
+  Unsubscribe: 'unsubscribed',
+  Transient: 'deferred',
+  DnsError: 'deferred',
+  Unknown: 'by-text',
+  VirusNotification: 'block',
+  // For the next three types, the relay accepted the message, but Postmark did not send it.
+  Unconfirmed: 'block',
+  SMTPApiError: 'block',
+  TemplateRenderingFailed: 'block',
+  // The next six types are automatic replies or concern a different message. They do not mean that the message failed.
+  AutoResponder: 'ignored',
+  Subscribe: 'ignored',
+  AddressChange: 'ignored',
+  OpenRelayTest: 'ignored',
+  ChallengeVerification: 'ignored',
+  InboundError: 'ignored',
+};
+
+/** The meaning of a bounce whose `Type` is not in `BOUNCE_TYPES`. Such a bounce suppresses no recipient. */
+const OTHER_BOUNCE: EventMeaning = 'soft';
+
+const readPostmarkEvent = createEventReader({
+  sources: {
+    // A received message, which Postmark calls inbound, has no `RecordType`.
+    type: ['RecordType', ({ FromFull: sender }) => (toObject(sender) === null ? null : 'Inbound')],
+    subtypes: ['Type'],
+    messageId: ['Metadata'],
+    reference: ['MessageID'],
+    recipient: ['Recipient', 'Email'],
+    diagnostic: ['Details', 'Description', 'SuppressionReason'],
+  },
+  meanings: {
+    Bounce: decideBounceMeaning,
+    SpamComplaint: 'complaint',
+    Delivery: 'delivered',
+    SubscriptionChange: decideSubscriptionMeaning,
+  },
+  hasListReason: () => true,
+});
+
+export const POSTMARK: Provider = {
+  name: 'postmark',
+  title: 'Postmark',
+  // https://postmarkapp.com/developer/user-guide/send-email-with-smtp
+  // https://postmarkapp.com/support/article/1125-custom-metadata-faq
+  // https://postmarkapp.com/support/article/do-we-have-rate-limits-for-smtp
+  relay: {
+    ...RELAY_DEFAULTS,
+    hosts: ['smtp.postmarkapp.com', 'smtp-broadcasts.postmarkapp.com'],
+    parameters: ['stream'],
+    metadata: (messageId, { stream }) => [
+      { name: `X-PM-Metadata-${MESSAGE_ID_TAG}`, value: messageId },
+      { name: 'X-PM-KeepID', value: 'true' },
+      ...(stream === undefined ? [] : [{ name: 'X-PM-Message-Stream', value: stream }]),
+    ],
+    keepsEnvelopeSender: false,
+    maxMessageBytes: 10 * 1024 * 1024,
+    // No reply is documented. The relay accepts every message, and Postmark reports a failure as a bounce of the type
+    // SMTPApiError.
+    connections: 10,
+  },
+  events: {
+    ...BASIC_AUTHENTICATION,
+    read: ({ body }) => readObject(parseJson(body), readPostmarkEvent),
+  },
+};
+
+function decideBounceMeaning({ Type: type }: Json): EventMeaning {
+  return findRow(BOUNCE_TYPES, toText(type)) ?? OTHER_BOUNCE;
+}
+
+/**
+ * Returns the meaning of a change of the suppression list of Postmark.
+ * https://postmarkapp.com/developer/webhooks/subscription-change-webhook
+ */
+function decideSubscriptionMeaning({
+  SuppressSending: suppressSending,
+  SuppressionReason: reason,
+}: Json): EventMeaning {
+  const isSuppressed = toBoolean(suppressSending);
+  if (isSuppressed === false) return 'reactivated';
+  switch (toText(reason)) {
+    case 'HardBounce':
+      return 'hard';
+    case 'SpamComplaint':
+      return 'complaint';
+    case null:
+      // If `SuppressSending` and `SuppressionReason` are missing, the event is ignored, because it may be a
+      // reactivation.
+      return isSuppressed === true ? 'unsubscribed' : 'ignored';
+    default:
+      return 'unsubscribed';
+  }
+}

@@ -1,0 +1,222 @@
+/**
+ * Resend, https://resend.com. Reads the webhooks of Resend. The member `type` contains the type of an event.
+ * `data.bounce.type` contains the class of a bounce, as in Amazon SES. https://resend.com/docs/webhooks/event-types and
+ * the pages below it.
+ */
+import { createHmac } from 'node:crypto';
+import { ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure-rule.ts';
+import {
+  AUTHENTICATED,
+  createAuthenticatorFactory,
+  createRefusal,
+  equalsInConstantTime,
+  matchesAny,
+  type ParsedSecret,
+} from './authentication.ts';
+import {
+  type AuthenticationResult,
+  createEventReader,
+  type EventMeaning,
+  type MemberResult,
+  type ProviderRequest,
+  readObject,
+} from './event-reader.ts';
+import {
+  findRow,
+  getMember,
+  type Json,
+  parseJson,
+  toId,
+  toList,
+  toNumber,
+  toObject,
+  toText,
+  unwrapSingle,
+} from './json.ts';
+import { type Provider, RELAY_DEFAULTS } from './provider.ts';
+
+/** The meaning of each `bounce.type`. https://resend.com/docs/dashboard/emails/email-bounces */
+const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
+  Permanent: 'hard',
+  Transient: 'soft',
+  Undetermined: 'soft',
+};
+
+/** The values of `bounce.subType` for a message that was not sent, because the recipient is on a suppression list. */
+const LIST_SUB_TYPES: readonly (string | null)[] = ['Suppressed', 'OnAccountSuppressionList'];
+
+const readEvent = createEventReader({
+  sources: {
+    type: ['type'],
+    subtypes: ['data.bounce.type'],
+    messageId: [findIdField, 'data.message_id'],
+    reference: ['data.email_id'],
+    recipient: [(event) => toList(getMember(getMember(event, 'data'), 'to'))[0]],
+    diagnostic: [
+      (event) => toList(readBounce(event)?.diagnosticCode)[0],
+      'data.bounce.message',
+      'data.failed.reason',
+      'data.suppressed.message',
+    ],
+  },
+  meanings: {
+    'email.bounced': decideBounceMeaning,
+    'email.failed': 'block',
+    'email.complained': 'complaint',
+    'email.suppressed': 'provider-suppressed',
+    'email.delivery_delayed': 'deferred',
+    'email.delivered': 'delivered',
+  },
+  requiredObject: 'data',
+});
+
+export const RESEND: Provider = {
+  name: 'resend',
+  title: 'Resend',
+  // https://resend.com/docs/send-with-smtp
+  // https://resend.com/docs/dashboard/domains/introduction
+  // https://resend.com/docs/dashboard/emails/attachments
+  relay: {
+    ...RELAY_DEFAULTS,
+    hosts: ['smtp.resend.com'],
+    metadata: (messageId) => [{ name: ID_FIELD, value: messageId }],
+    keepsEnvelopeSender: false,
+    maxMessageBytes: 40 * 1024 * 1024,
+    // The SPF record of Resend is at a subdomain, `send` by default, and not at the sending domain.
+    // The replies of the relay of Resend. Public logs show that the relay replies with the error texts of the API, so the
+    // rules match these texts. The reply codes for exceeded limits are not documented, so no rule matches a reply code.
+    // https://resend.com/docs/api-reference/errors
+    replies: [
+      {
+        name: 'domain of the sender not verified',
+        phrases: ['domain is not verified'],
+        verdict: SENDER_FAULT,
+        samples: [
+          'content 550 The b.example domain is not verified. Please, add and verify your domain on https://resend.com/domains',
+        ],
+      },
+      {
+        name: 'recipient not allowed before a domain is verified',
+        phrases: ['you can only send testing emails to your own email address'],
+        verdict: SENDER_FAULT,
+        samples: [
+          'content 550 You can only send testing emails to your own email address (a@b.example). To send emails to other recipients, please verify a domain at resend.com/domains',
+        ],
+      },
+      {
+        name: 'rate limit of the team exceeded',
+        phrases: ['you can only make', 'too many requests'],
+        verdict: THROTTLED,
+        samples: ['content 450 Too many requests. You can only make 2 requests per second.'],
+      },
+      {
+        name: 'quota of the team used up',
+        phrases: [
+          'you have reached your daily email sending quota',
+          'you have reached your monthly email sending quota',
+        ],
+        verdict: ROUTE_THROTTLED,
+        samples: ['content 450 You have reached your daily email sending quota.'],
+      },
+    ],
+  },
+  events: {
+    secretForm: 'whsec_, followed by a key in base64',
+    secretExample: 'whsec_cG9zdHJpZGVyIGV4YW1wbGUga2V5',
+    createAuthenticator: createAuthenticatorFactory(parseWebhookSecret, authenticateBySvix),
+    read: ({ headers, body }) =>
+      readObject(parseJson(body), (event) => readResendEvent(event, toId(headers['svix-id']))),
+  },
+};
+
+function readResendEvent(body: Json, webhookId: string | null): MemberResult {
+  const event = readEvent(body);
+  if (typeof event === 'string') return event;
+  // Each message of Postrider has one recipient. An event with several recipients does not name the recipient that it
+  // concerns.
+  if (toList(getMember(getMember(body, 'data'), 'to')).length > 1) return 'ignored';
+  // All repetitions of a webhook have the same id. https://resend.com/docs/webhooks/retries-and-replays
+  return webhookId === null ? event : { ...event, key: webhookId };
+}
+
+/** Returns the value of the header field `X-Postrider-Id`, or null. Not every event contains the header fields. */
+function findIdField(event: Json): unknown {
+  const fields = toList(getMember(getMember(event, 'data'), 'headers'))
+    .map(unwrapSingle)
+    .map(toObject);
+  return fields.find((field) => toText(field?.name)?.toLowerCase() === ID_FIELD.toLowerCase())?.value;
+}
+
+function readBounce(event: Json): Json | null {
+  return toObject(getMember(getMember(event, 'data'), 'bounce'));
+}
+
+/** Returns the meaning of a bounce. https://resend.com/docs/webhooks/emails/bounced */
+function decideBounceMeaning(event: Json): EventMeaning {
+  const bounce = readBounce(event);
+  if (LIST_SUB_TYPES.includes(toText(bounce?.subType))) return 'provider-suppressed';
+  const type = toText(bounce?.type);
+  return type === null
+    ? decideUntypedBounceMeaning(toText(bounce?.message) ?? '')
+    : (findRow(BOUNCE_TYPES, type) ?? 'by-text');
+}
+
+/**
+ * Returns the meaning of a bounce without `bounce.type`. Such a bounce reports its class only by a fixed sentence in
+ * `bounce.message`.
+ */
+function decideUntypedBounceMeaning(message: string): EventMeaning {
+  if (message.includes('suppressed sending')) return 'provider-suppressed';
+  return message.includes('hard bounce') ? 'hard' : 'by-text';
+}
+
+/**
+ * Authenticates the webhooks of Resend by their Svix signature: the HMAC-SHA256 of id, timestamp and body.
+ * https://resend.com/docs/webhooks/verify-webhooks-requests,
+ * https://docs.svix.com/receiving/verifying-payloads/how-manual
+ */
+const SECRET_PREFIX = 'whsec_';
+const MIN_KEY_BYTES = 16;
+const MAX_CLOCK_DIFFERENCE_SECONDS = 300;
+
+/** Parses a signing secret: `whsec_`, followed by the key in base64. Returns the key. */
+function parseWebhookSecret(text: string): ParsedSecret<Buffer> {
+  if (!text.startsWith(SECRET_PREFIX))
+    return { ok: false, fault: `the secret does not begin with ${SECRET_PREFIX}; copy it from Resend` };
+  const encodedKey = text.slice(SECRET_PREFIX.length);
+  const key = Buffer.from(encodedKey, 'base64');
+  if (key.toString('base64') !== encodedKey || key.length < MIN_KEY_BYTES)
+    return { ok: false, fault: `the text after ${SECRET_PREFIX} is not a key in base64; copy the secret from Resend` };
+  return { ok: true, secret: key };
+}
+
+/**
+ * Authenticates a request by its signatures and its timestamp. The timestamp may differ from `now` by at most 5
+ * minutes.
+ */
+function authenticateBySvix(
+  { headers, body }: ProviderRequest,
+  keys: readonly Buffer[],
+  now: number,
+): AuthenticationResult {
+  const { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': signatures } = headers;
+  if (id === undefined || timestamp === undefined || signatures === undefined)
+    return createRefusal('the request lacks one of the header fields svix-id, svix-timestamp and svix-signature');
+  const content = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]);
+  const requestSignatures = signatures.split(' ');
+  const isSigned = matchesAny(keys, (key) => {
+    const expectedSignature = `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
+    return matchesAny(requestSignatures, (signature) => equalsInConstantTime(expectedSignature, signature));
+  });
+  if (!isSigned) return createRefusal('the signature is invalid');
+  const seconds = toNumber(timestamp);
+  if (seconds === null || Math.abs(now / 1000 - seconds) > MAX_CLOCK_DIFFERENCE_SECONDS)
+    return createRefusal('the timestamp of the signature differs from the clock by more than 5 minutes');
+  return AUTHENTICATED;
+}
+
+/**
+ * The header field that contains the message id. Resend has no field for metadata and returns custom header fields in
+ * its events.
+ */
+const ID_FIELD = 'X-Postrider-Id';

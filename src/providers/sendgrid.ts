@@ -1,0 +1,186 @@
+/**
+ * Twilio SendGrid, https://sendgrid.com. Reads the Event Webhook of SendGrid. A body is an array of events. The type is
+ * in `event`. A bounce also has a `type`, and a dropped message also has a `reason`. The unique arguments of a message
+ * are members of its events. https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event
+ */
+import { ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure-rule.ts';
+import { MESSAGE_ID_TAG } from '../model/feedback.ts';
+import {
+  AUTHENTICATED,
+  createAuthenticatorFactory,
+  createRefusal,
+  isSignedBy,
+  matchesAny,
+  type ParsedSecret,
+  type PublicKey,
+  parsePublicKey,
+} from './authentication.ts';
+import {
+  type AuthenticationResult,
+  createEventReader,
+  type EventMeaning,
+  type ProviderRequest,
+  readObjectOrArray,
+} from './event-reader.ts';
+import { findRow, type Json, parseJson, parseUnixSeconds, toText } from './json.ts';
+import { type Provider, RELAY_DEFAULTS } from './provider.ts';
+
+/** The header fields of a signed request, in lower case. */
+const SIGNATURE_FIELD = 'x-twilio-email-event-webhook-signature';
+const TIMESTAMP_FIELD = 'x-twilio-email-event-webhook-timestamp';
+
+/**
+ * The maximum difference between the timestamp of a request and the clock. SendGrid repeats an event for up to 24 hours
+ * until it is accepted. SendGrid does not document whether a repeated request has a new timestamp.
+ */
+const MAX_CLOCK_DIFFERENCE_MS = 25 * 3_600_000;
+
+/** The meaning of each `type` of a bounce. A message expires after 72 hours of temporary failures. */
+const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
+  bounce: 'hard',
+  blocked: 'block',
+  expired: 'soft',
+};
+
+/**
+ * The values of `reason`, in lower case, of a message that was dropped because its recipient is on a suppression list.
+ * `invalid` does not say why.
+ */
+const LIST_REASONS: readonly (string | null)[] = [
+  'bounced address',
+  'spam reporting address',
+  'unsubscribed address',
+  'invalid',
+];
+
+/** The value of `reason`, in lower case, of a message that was dropped because of its content. */
+const SPAM_CONTENT_REASON = 'spam content';
+
+const readSendgridEvent = createEventReader({
+  sources: {
+    type: ['event'],
+    // Events that are not bounces can have a member `type` that does not concern the delivery.
+    subtypes: [({ event, type }) => (toText(event) === 'bounce' ? type : null)],
+    key: ['sg_event_id'],
+    // The event of an asynchronous bounce can lack the unique arguments.
+    messageId: [MESSAGE_ID_TAG, 'unique_args', 'smtp-id'],
+    reference: ['sg_message_id'],
+    recipient: ['email'],
+    status: ['status'],
+    diagnostic: ['response', 'reason'],
+    // `ip` is an address of SendGrid and not of the receiving server.
+    host: [],
+  },
+  meanings: {
+    bounce: ({ type }) => findRow(BOUNCE_TYPES, toText(type)) ?? 'by-text',
+    dropped: decideDropMeaning,
+    processed: 'ignored',
+    deferred: 'deferred',
+    delivered: 'delivered',
+    spamreport: 'complaint',
+    unsubscribe: 'unsubscribed',
+    group_unsubscribe: 'unsubscribed',
+    group_resubscribe: 'reactivated',
+    open: 'ignored',
+    click: 'ignored',
+    account_status_change: 'ignored',
+  },
+  hasListReason: (event) => readDropReason(event) !== 'invalid',
+});
+
+export const SENDGRID: Provider = {
+  name: 'sendgrid',
+  title: 'SendGrid',
+  // https://www.twilio.com/docs/sendgrid/for-developers/sending-email/integrating-with-the-smtp-api
+  // https://www.twilio.com/docs/sendgrid/for-developers/sending-email/building-an-x-smtpapi-header
+  // https://www.twilio.com/docs/sendgrid/for-developers/sending-email/unique-arguments
+  // https://www.twilio.com/docs/sendgrid/api-reference/mail-send/limitations
+  // https://docs.sendgrid.com/for-developers/sending-email/integrating-with-the-smtp-api
+  relay: {
+    ...RELAY_DEFAULTS,
+    hosts: ['smtp.sendgrid.net'],
+    metadata: (messageId) => [
+      { name: 'X-SMTPAPI', value: JSON.stringify({ unique_args: { [MESSAGE_ID_TAG]: messageId } }) },
+    ],
+    maxMessageBytes: 30 * 1024 * 1024,
+    // SendGrid documents a limit of 10,000 connections from one server and a limit of 5,000 messages per connection. Both
+    // limits exceed the limits that Postrider applies to all relays.
+    // https://sendgrid.com/docs/for-developers/sending-email/smtp-errors-and-troubleshooting/
+    // https://github.com/sahat/hackathon-starter/issues/1083
+    // Adobe Commerce support, “Emails not sent when SendGrid credits exceeded on Adobe Commerce”
+    replies: [
+      {
+        name: 'credits used up',
+        stages: ['auth'],
+        phrases: ['maximum credits exceeded'],
+        // The relay refuses the authentication until the plan renews or an operator buys credits.
+        verdict: ROUTE_THROTTLED,
+        samples: ['auth 451 Authentication failed: Maximum credits exceeded'],
+      },
+      {
+        name: 'sender not verified',
+        phrases: ['does not match a verified sender identity'],
+        verdict: SENDER_FAULT,
+        samples: [
+          'content 550 The from address does not match a verified Sender Identity. Mail cannot be sent until this error is resolved.',
+        ],
+      },
+      {
+        name: 'sender not authorized',
+        codes: [403],
+        phrases: ['you are not authorized to send from that email address'],
+        verdict: SENDER_FAULT,
+        samples: ['content 403 You are not authorized to send from that email address'],
+      },
+    ],
+  },
+  events: {
+    secretForm: 'PUBLIC-KEY (base64 DER)',
+    secretExample:
+      'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE3ZYTAp6H1YjGSr/CSTB/d2HTBn2OZqFbhqhsq6yin7N/mZwCEavsKpCiZhJfQs8zT6U3Ct1i6qH7STPV6zBrsg==',
+    createAuthenticator: createAuthenticatorFactory(parseVerificationKey, authenticateSendgrid),
+    read: ({ body }) => readObjectOrArray(parseJson(body), readSendgridEvent),
+  },
+};
+
+function parseVerificationKey(text: string): ParsedSecret<PublicKey> {
+  const parsedKey = parsePublicKey(text, 'ec');
+  return parsedKey.ok && parsedKey.secret.asymmetricKeyDetails?.namedCurve !== 'prime256v1'
+    ? { ok: false, fault: 'the key is not on the curve P-256; copy the verification key of the Event Webhook' }
+    : parsedKey;
+}
+
+/**
+ * Verifies the signature, which covers the timestamp and the body, and checks the timestamp.
+ * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features
+ */
+function authenticateSendgrid(
+  { headers, body }: ProviderRequest,
+  keys: readonly PublicKey[],
+  now: number,
+): AuthenticationResult {
+  const [signature, timestamp] = [headers[SIGNATURE_FIELD], headers[TIMESTAMP_FIELD]];
+  if (signature === undefined) return createRefusal('the request has no signature');
+  const at = parseUnixSeconds(timestamp);
+  if (timestamp === undefined || at === null) return createRefusal('the request has no valid timestamp');
+  const content = Buffer.concat([Buffer.from(timestamp), body]);
+  if (!matchesAny(keys, (key) => isSignedBy(key, 'sha256', content, signature)))
+    return createRefusal('the signature is invalid');
+  return Math.abs(now - at) > MAX_CLOCK_DIFFERENCE_MS
+    ? createRefusal('the timestamp differs from the clock by more than 25 hours')
+    : AUTHENTICATED;
+}
+
+/**
+ * Returns the meaning of a dropped message. If the reason is not documented, the meaning is `soft`, which suppresses no
+ * recipient.
+ */
+function decideDropMeaning(event: Json): EventMeaning {
+  const reason = readDropReason(event);
+  if (LIST_REASONS.includes(reason)) return 'provider-suppressed';
+  return reason === SPAM_CONTENT_REASON ? 'block' : 'soft';
+}
+
+function readDropReason({ reason }: Json): string | null {
+  return toText(reason)?.trim().toLowerCase() ?? null;
+}

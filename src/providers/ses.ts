@@ -1,0 +1,99 @@
+/** Amazon SES. The events of its API and of its SMTP interface arrive at the endpoint `/ses` or in an SQS queue. */
+
+import { CONFIGURATION_FAULT, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure-rule.ts';
+import { MESSAGE_ID_TAG } from '../model/feedback.ts';
+import { type Provider, RELAY_DEFAULTS } from './provider.ts';
+
+export const SES: Provider = {
+  name: 'ses',
+  title: 'Amazon SES',
+  // https://docs.aws.amazon.com/ses/latest/dg/send-email-smtp.html
+  // https://docs.aws.amazon.com/ses/latest/dg/event-publishing-send-email.html
+  // https://docs.aws.amazon.com/ses/latest/dg/header-fields.html
+  // https://docs.aws.amazon.com/ses/latest/dg/quotas.html
+  relay: {
+    ...RELAY_DEFAULTS,
+    hosts: [
+      'email-smtp.*.amazonaws.com',
+      'email-smtp-fips.*.amazonaws.com',
+      // An endpoint of a virtual private cloud.
+      '*.email-smtp.*.vpce.amazonaws.com',
+    ],
+    parameters: ['configuration-set'],
+    metadata: (messageId, parameters) => {
+      const configurationSet = parameters['configuration-set'];
+      return [
+        { name: 'X-SES-MESSAGE-TAGS', value: `${MESSAGE_ID_TAG}=${messageId}` },
+        ...(configurationSet === undefined ? [] : [{ name: 'X-SES-CONFIGURATION-SET', value: configurationSet }]),
+      ];
+    },
+    rewrittenFields: ['date', 'message-id'],
+    // `554 Transaction failed: Duplicate header 'DKIM-Signature'`; the API refuses such a message with the same text.
+    acceptsOneSignature: true,
+    keepsEnvelopeSender: false,
+    maxMessageBytes: 40 * 1024 * 1024,
+    spf: 'v=spf1 include:amazonses.com ~all',
+    // The maximum number of connections is not documented. The relay refuses a connection above this number with the
+    // reply code 421.
+    // https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html
+    // https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html
+    // https://docs.aws.amazon.com/ses/latest/dg/troubleshoot-error-messages.html
+    replies: [
+      {
+        name: 'send rate of the account exceeded',
+        codes: [454],
+        phrases: ['maximum sending rate exceeded'],
+        // An attempt one second later can succeed, so the circuit breaker stays closed.
+        verdict: THROTTLED,
+        samples: ['content 454 Throttling failure: Maximum sending rate exceeded'],
+      },
+      {
+        name: 'daily quota of the account used up',
+        codes: [454],
+        phrases: ['daily message quota exceeded'],
+        verdict: ROUTE_THROTTLED,
+        samples: ['content 454 Throttling failure: Daily message quota exceeded'],
+      },
+      {
+        name: 'too many connections',
+        codes: [421],
+        phrases: ['too many concurrent smtp connections'],
+        verdict: ROUTE_THROTTLED,
+        samples: ['greeting 421 Too many concurrent SMTP connections'],
+      },
+      {
+        name: 'sender or recipient not verified',
+        codes: [554],
+        phrases: ['email address is not verified'],
+        // The reply concerns only the addresses of this message. Messages with verified addresses are delivered.
+        verdict: SENDER_FAULT,
+        samples: [
+          'content 554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
+        ],
+      },
+      {
+        name: 'configuration set does not exist or is not allowed to send',
+        stages: ['data', 'content'],
+        codes: [554],
+        phrases: ['configuration set'],
+        // Each account can have its own configuration set, so messages of other accounts can succeed.
+        verdict: SENDER_FAULT,
+        samples: [
+          'content 554 Configuration set does not exist.',
+          'content 554 Configuration set <news> does not exist.',
+        ],
+      },
+      {
+        name: 'sending paused or suspended for the account',
+        codes: [554],
+        phrases: ['sending paused for this account', 'sending suspended for this account'],
+        verdict: CONFIGURATION_FAULT,
+        samples: [
+          'content 554 Message rejected: Sending paused for this account. For more information, please check the inbox of the email address associated with your AWS account.',
+          'content 554 Message rejected: Sending suspended for this account. For more information, please check the inbox of the email address associated with your AWS account.',
+        ],
+      },
+    ],
+  },
+  events: null,
+};

@@ -1,0 +1,172 @@
+/**
+ * SparkPost, https://www.sparkpost.com. Reads the webhooks of SparkPost. The body is an array of
+ * `{"msys":{CLASS:EVENT}}`. The member `type` of an event contains its type.
+ * https://developers.sparkpost.com/api/webhooks/
+ */
+import { CONTENT_REFUSAL, POLICY_REFUSAL, SENDER_FAULT } from '../model/failure-rule.ts';
+import { MESSAGE_ID_TAG } from '../model/feedback.ts';
+import { BASIC_AUTHENTICATION } from './authentication.ts';
+import {
+  containsAny,
+  createEventReader,
+  type Diagnosis,
+  type EventMeaning,
+  type MemberResult,
+  type ReadResult,
+  readBatch,
+} from './event-reader.ts';
+import { findRow, getMember, type Json, parseJson, toList, toObject, toText, unwrapSingle } from './json.ts';
+import { type Provider, RELAY_DEFAULTS } from './provider.ts';
+
+/**
+ * The meaning of each `bounce_class` except 25. Class 60 is an automatic reply, class 80 is a subscription, and class
+ * 100 is a challenge.
+ * https://support.sparkpost.com/docs/deliverability/bounce-classification-codes
+ */
+const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
+  '1': 'soft',
+  '10': 'hard',
+  '20': 'soft',
+  '21': 'soft',
+  '22': 'soft',
+  '23': 'soft',
+  '24': 'soft',
+  '26': 'soft',
+  '30': 'hard',
+  '40': 'soft',
+  '50': 'block',
+  '51': 'block',
+  '52': 'block',
+  '53': 'block',
+  '54': 'block',
+  '60': 'ignored',
+  '70': 'soft',
+  '80': 'ignored',
+  '90': 'unsubscribed',
+  '100': 'ignored',
+};
+
+/** Admin Failure: the recipient is on a suppression list, or another policy of SparkPost prevented the attempt. */
+const ADMIN_FAILURE = '25';
+
+/**
+ * The types of a feedback report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write `not_spam`
+ * instead of `not-spam`.
+ */
+const COMPLAINT_WITHDRAWAL_TYPES: ReadonlySet<string> = new Set(['not-spam', 'not_spam']);
+
+/** The class of messages that SparkPost received for the account. */
+const INBOUND_CLASS = 'relay_message';
+
+/**
+ * The types of events in which `ip_address` is the address of the receiving server. In events that the recipient
+ * causes, such as `open`, `ip_address` is the IP address of the recipient.
+ */
+const SERVER_ADDRESS_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band', 'delay', 'delivery']);
+/** The types of events that have a `bounce_class`. */
+const BOUNCE_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band']);
+
+const readEvent = createEventReader({
+  sources: {
+    type: ['type'],
+    subtypes: [({ type, bounce_class: bounceClass }) => (BOUNCE_TYPES.has(toText(type)) ? bounceClass : null)],
+    key: ['event_id'],
+    messageId: ['rcpt_meta'],
+    reference: ['message_id'],
+    // `rcpt_to` is in lower case.
+    recipient: ['raw_rcpt_to', 'rcpt_to'],
+    // `raw_reason` is the reply of the receiving server. SparkPost removes variable parts, such as addresses, from
+    // `reason`.
+    diagnostic: ['raw_reason', 'reason', 'fbtype'],
+    host: [({ type, ip_address: address }) => (SERVER_ADDRESS_TYPES.has(toText(type)) ? address : null)],
+  },
+  meanings: {
+    bounce: decideBounceMeaning,
+    out_of_band: decideBounceMeaning,
+    spam_complaint: ({ fbtype }) =>
+      COMPLAINT_WITHDRAWAL_TYPES.has(toText(fbtype)?.toLowerCase() ?? '') ? 'ignored' : 'complaint',
+    policy_rejection: decideRejectionMeaning,
+    generation_rejection: decideRejectionMeaning,
+    delivery: 'delivered',
+    delay: 'deferred',
+    generation_failure: 'soft',
+    list_unsubscribe: 'unsubscribed',
+    link_unsubscribe: 'unsubscribed',
+  },
+});
+
+export const SPARKPOST: Provider = {
+  name: 'sparkpost',
+  title: 'SparkPost',
+  // https://developers.sparkpost.com/api/smtp/
+  // https://support.sparkpost.com/docs/tech-resources/smtp-rest-api-performance
+  relay: {
+    ...RELAY_DEFAULTS,
+    hosts: ['smtp.sparkpostmail.com', 'smtp.eu.sparkpostmail.com'],
+    metadata: (messageId) => [
+      { name: 'X-MSYS-API', value: JSON.stringify({ metadata: { [MESSAGE_ID_TAG]: messageId } }) },
+    ],
+    keepsEnvelopeSender: false,
+    connections: 10,
+    // https://support.sparkpost.com/docs/faq/error-messages-smtp
+    // https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions
+    replies: [
+      {
+        name: 'sending domain not configured',
+        codes: [550],
+        enhancedCodes: ['5.7.1'],
+        phrases: ['unconfigured sending domain'],
+        verdict: SENDER_FAULT,
+        samples: ['content 550 5.7.1 Unconfigured Sending Domain <b.example>'],
+      },
+      {
+        name: 'metadata not accepted',
+        codes: [550],
+        phrases: ['json parsing error in x-msys-api'],
+        verdict: CONTENT_REFUSAL,
+        samples: ['content 550 5.6.0 JSON parsing error in X-MSYS-API'],
+      },
+      {
+        name: 'recipient on the suppression list of SparkPost',
+        codes: [550, 554],
+        phrases: ['recipient address was suppressed due to customer policy'],
+        verdict: POLICY_REFUSAL,
+        samples: ['rcpt 554 5.7.1 recipient address was suppressed due to customer policy'],
+      },
+    ],
+  },
+  events: {
+    ...BASIC_AUTHENTICATION,
+    read: ({ body }) => readSparkPostEvents(parseJson(body)),
+  },
+};
+
+function readSparkPostEvents(value: unknown): ReadResult {
+  if (typeof value !== 'object' || value === null) return { kind: 'broken', reason: 'the body is not a JSON array' };
+  return readBatch(toList(value), readSparkPostEvent);
+}
+
+/** Reads one member of the batch. In a test of the webhook, the member contains an empty `msys`. */
+function readSparkPostEvent(member: Json): MemberResult {
+  const msys = toObject(getMember(member, 'msys'));
+  if (msys === null) return 'broken';
+  const [entry] = Object.entries(msys);
+  if (entry === undefined || entry[0] === INBOUND_CLASS) return 'ignored';
+  const event = toObject(unwrapSingle(entry[1]));
+  return event === null ? 'broken' : readEvent(event);
+}
+
+/**
+ * Returns the meaning of a bounce. Class 25:
+ * https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions
+ */
+function decideBounceMeaning({ bounce_class: value }: Json, diagnosis: Diagnosis): EventMeaning {
+  const bounceClass = toText(value);
+  if (bounceClass === ADMIN_FAILURE)
+    return containsAny(diagnosis.diagnostic, ['suppress']) ? 'provider-suppressed' : 'block';
+  return findRow(BOUNCE_CLASSES, bounceClass) ?? 'by-text';
+}
+
+function decideRejectionMeaning(_event: Json, diagnosis: Diagnosis): EventMeaning {
+  return containsAny(diagnosis.diagnostic, ['suppress', '5.1.1']) ? 'provider-suppressed' : 'block';
+}
