@@ -2,12 +2,19 @@
 import type { Command } from 'commander';
 import { formatFailure } from '../model/failure.ts';
 import { getInputMembers } from '../operations/input.ts';
-import { changeMessages, countMessages, resendMessage } from '../operations/message-changes.ts';
 import type { EventDetails, FoundMessage, MessageDetails } from '../operations/message-details.ts';
 import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/message-explanation.ts';
-import { exportMessages, searchMessages } from '../operations/message-search.ts';
-import { type MessageSource, showMessageSource } from '../operations/message-source.ts';
-import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
+import { countMessages, exportMessages, listMessages, searchMessages } from '../operations/message-search.ts';
+import {
+  cancelMessage,
+  changeMessages,
+  explainMessage,
+  type MessageSource,
+  resendMessage,
+  retryMessage,
+  showMessage,
+  showMessageSource,
+} from '../operations/messages.ts';
 import { perform, performDownload } from '../operations/operation.ts';
 import { escapeJson, toPrintable } from '../printing/escape.ts';
 import { formatCount, formatDuration } from '../printing/text.ts';

@@ -1,7 +1,9 @@
 /** The operations on accounts: limits, usage, reputation and lock. */
-import type { Static } from 'typebox';
+import type { Static, TObject } from 'typebox';
 import { isRelayParameterValue, RELAY_PARAMETER_FORM_TEXT } from '../config/relay-parameter.ts';
 import {
+  createFault,
+  createParseResult,
   formatIsoTime,
   formatIsoTimeOrNull,
   formatRate,
@@ -28,69 +30,88 @@ import {
 import { computeAccountVersion } from '../model/account-version.ts';
 import { Type } from '../model/schema.ts';
 import { formatTime } from '../printing/text.ts';
+import { createAccountNotFound, createConflict, createInvalidTemplate, ok, type Result } from './errors.ts';
+import { changes, defineOperation, reads } from './operation.ts';
 import {
-  createAccountNotFound,
-  createConflict,
-  createInvalid,
-  createInvalidTemplate,
-  ok,
-  type Result,
-  toMemberResult,
-} from './errors.ts';
-import { parseName, parseVisibleText } from './input.ts';
-import { defineOperation } from './operation.ts';
-import { AccountName, createNullable, createStringEnum, Time } from './schemas.ts';
+  AccountName,
+  createNullable,
+  createParsed,
+  createStringEnum,
+  type ParseText,
+  parseName,
+  parseVisibleText,
+  Time,
+} from './schemas.ts';
+
+/** Creates the schema of a member whose value is null for each of the texts in `noneTexts`. */
+function createClearable<T>(description: string, noneTexts: readonly string[], parse: ParseText<T>) {
+  // The operation checks empty texts, because an empty text can clear a member.
+  return Type.Optional(
+    createParsed<T | null>({ minLength: 0, description }, (text, now) =>
+      noneTexts.includes(text) ? createParseResult(null) : parse(text, now),
+    ),
+  );
+}
 
 /** The input members that set the limits of an account. */
 export const limitMembers = {
-  volume: Type.Optional(
-    Type.String({ description: 'The number of messages that may be sent from now on, or `unlimited`.' }),
+  volume: createClearable(
+    'The number of messages that may be sent from now on, or `unlimited`.',
+    ['unlimited'],
+    (text) => parseCount(text, 0, Number.MAX_SAFE_INTEGER),
   ),
-  volumeExpires: Type.Optional(
-    Type.String({
-      description: 'A date (UTC), a duration such as `30d`, or `never`. After this time, no message is accepted.',
-    }),
+  volumeExpires: createClearable(
+    'A date (UTC), a duration such as `30d`, or `never`. After this time, no message is accepted.',
+    ['never'],
+    (text, now) => parseTimestamp(text, now, 'ahead'),
   ),
-  rate: Type.Optional(
-    Type.String({
-      description: 'A rate limit such as `1000/1h`, or `none`. Messages above the limit are refused with 403.',
-    }),
+  rate: createClearable(
+    'A rate limit such as `1000/1h`, or `none`. Messages above the limit are refused with 403.',
+    ['none'],
+    parseRate,
   ),
-  throttle: Type.Optional(
-    Type.String({
-      description:
-        'A throttle such as `50/s` or `50/s:200` (with burst), or `none`. Requests above the limit are refused with 429.',
-    }),
+  throttle: createClearable(
+    'A throttle such as `50/s` or `50/s:200` (with burst), or `none`. Requests above the limit are refused with 429.',
+    ['none'],
+    parseThrottle,
   ),
 };
 export const thresholdMembers = {
   maxBounces: Type.Optional(
-    Type.String({
-      description: 'The rate of hard bounces in 7 days that locks the account, such as `10%`; `100%` never locks it.',
-    }),
+    createParsed(
+      {
+        description: 'The rate of hard bounces in 7 days that locks the account, such as `10%`; `100%` never locks it.',
+      },
+      parsePercent,
+    ),
   ),
   maxComplaints: Type.Optional(
-    Type.String({
-      description: 'The rate of complaints in 7 days that locks the account, such as `0.15%`; `100%` never locks it.',
-    }),
+    createParsed(
+      {
+        description: 'The rate of complaints in 7 days that locks the account, such as `0.15%`; `100%` never locks it.',
+      },
+      parsePercent,
+    ),
   ),
 };
 
-export const reputationMembers = {
+const settableMembers = {
+  ...limitMembers,
+  ...thresholdMembers,
   onReputation: Type.Optional(
     createStringEnum(ON_REPUTATION, {
       description: '`lock` locks the account at a threshold (the default); `warn` never locks it.',
     }),
   ),
-};
-
-export const providerMembers = {
-  sesConfigurationSet: Type.Optional(
-    Type.String({
-      minLength: 0,
-      description:
-        'The configuration set of Amazon SES for messages of the account; `none` or an empty value removes it, and the set of the transport applies.',
-    }),
+  sesConfigurationSet: createClearable(
+    'The configuration set of Amazon SES for messages of the account; `none` or an empty value removes it, and the set of the transport applies.',
+    ['', 'none'],
+    (text) =>
+      isRelayParameterValue(text)
+        ? createParseResult(text)
+        : createFault(
+            `${quote(text)} is not ${RELAY_PARAMETER_FORM_TEXT}; give the name of a configuration set of Amazon SES, or none to remove it`,
+          ),
   ),
 };
 
@@ -184,22 +205,20 @@ export const createAccount = defineOperation({
   name: 'account.create',
   id: 'createAccount',
   summary: 'Create an account',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
-  input: Type.Object({ name: Type.String({ description: 'The name of the account.' }), ...limitMembers }),
+  ...changes('operator'),
+  input: Type.Object({
+    name: createParsed({ description: 'The name of the account.' }, (name) =>
+      name === '*'
+        ? createFault('"*" names the suppression list of the whole service; choose another name')
+        : parseName(name),
+    ),
+    ...limitMembers,
+  }),
   result: AccountEntry,
   errors: ['conflict'],
-  async run({ name, ...input }, { store, clock }) {
+  async run({ name, ...limits }, { store, clock }) {
     const now = clock.now();
-    const parsedName = parseName('name', name);
-    if (!parsedName.ok) return parsedName;
-    if (name === '*') {
-      return createInvalid('name', '"*" names the suppression list of the whole service; choose another name');
-    }
-    const limits = parseLimits(input, now);
-    if (!limits.ok) return limits;
-    return toChangeResult(name, await store.createAccount(name, { ...NO_LIMITS, ...limits.value }, now), now);
+    return toChangeResult(name, await store.createAccount(name, { ...NO_LIMITS, ...toLimits(limits) }, now), now);
   },
 });
 
@@ -211,45 +230,46 @@ export const setAccount = defineOperation({
   name: 'account.set',
   id: 'setAccount',
   summary: 'Change limits, thresholds and configuration set of an account; omitted members do not change',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
-  input: Type.Object({
-    account: AccountName,
-    ...limitMembers,
-    ...thresholdMembers,
-    ...reputationMembers,
-    ...providerMembers,
-    expected: ExpectedVersion,
-  }),
+  ...changes('operator'),
+  input: Type.Object({ account: AccountName, ...settableMembers, expected: ExpectedVersion }),
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
   async run({ account, expected, ...input }, { store, clock, settings, warn }) {
+    if (Object.keys(input).length === 0)
+      return createInvalidTemplate(null, (member) => {
+        const names = Object.keys(settableMembers).map(member);
+        return `there is nothing to change; give ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+      });
     const now = clock.now();
-    const change = parseChange(input, now);
-    if (!change.ok) return change;
-    const result = toChangeResult(account, await store.setAccount(account, change.value, now, expected), now);
-    const configurationSet = change.value.sesConfigurationSet ?? null;
-    if (result.ok && configurationSet !== null && findTransportProvider(settings.transport)?.name !== 'ses')
+    const { maxBounces, maxComplaints, onReputation, sesConfigurationSet, ...limits } = input;
+    const change: AccountChange = {
+      ...toLimits(limits),
+      ...(onReputation === undefined ? {} : { onReputation }),
+      ...(sesConfigurationSet === undefined ? {} : { sesConfigurationSet }),
+      ...(maxBounces === undefined ? {} : { bounceRate: maxBounces }),
+      ...(maxComplaints === undefined ? {} : { complaintRate: maxComplaints }),
+    };
+    const result = toChangeResult(account, await store.setAccount(account, change, now, expected), now);
+    if (
+      result.ok &&
+      typeof sesConfigurationSet === 'string' &&
+      findTransportProvider(settings.transport)?.name !== 'ses'
+    )
       warn(
         'configuration-set',
-        `the configuration set ${configurationSet} has no effect: POSTRIDER_TRANSPORT is not Amazon SES; send through SES, or remove the configuration set`,
+        `the configuration set ${sesConfigurationSet} has no effect: POSTRIDER_TRANSPORT is not Amazon SES; send through SES, or remove the configuration set`,
       );
     return result;
   },
 });
 
-/** Lists all accounts by name. */
 export const listAccounts = defineOperation({
   name: 'account.list',
   id: 'listAccounts',
   summary: 'List the accounts',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({}),
   result: Type.Array(AccountDetails),
-  errors: [],
   async run(_input, { store, clock }) {
     const now = clock.now();
     const [accounts, countsByAccount] = await Promise.all([store.listAccounts(), store.readAllReputations(now)]);
@@ -259,14 +279,11 @@ export const listAccounts = defineOperation({
   },
 });
 
-/** Shows one account. */
 export const showAccount = defineOperation({
   name: 'account.show',
   id: 'showAccount',
   summary: 'Show an account with its limits and the counts of the last 7 days',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({ account: AccountName }),
   result: AccountDetails,
   errors: ['not-found'],
@@ -287,32 +304,27 @@ export const lockAccount = defineOperation({
   name: 'account.lock',
   id: 'lockAccount',
   summary: 'Lock an account: refuse its keys and stop delivery of its queued messages',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({
     account: AccountName,
-    reason: Type.String({ description: 'The reason, for the audit log.' }),
+    reason: createParsed({ description: 'The reason, for the audit log.' }, (text) =>
+      parseVisibleText(text, MAX_REASON_LENGTH),
+    ),
     expected: ExpectedVersion,
   }),
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
   async run({ account, reason, expected }, { store, clock }) {
-    const parsedReason = parseVisibleText('reason', reason, MAX_REASON_LENGTH);
-    if (!parsedReason.ok) return parsedReason;
     const now = clock.now();
     return toChangeResult(account, await store.lockAccount(account, reason, now, expected), now);
   },
 });
 
-/** Unlocks an account and resets its counts of bounces and complaints. */
 export const unlockAccount = defineOperation({
   name: 'account.unlock',
   id: 'unlockAccount',
   summary: 'Unlock an account and reset its counts of bounces and complaints',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({ account: AccountName, expected: ExpectedVersion }),
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
@@ -322,7 +334,6 @@ export const unlockAccount = defineOperation({
   },
 });
 
-/** Converts the store's result of a change to the result of an operation. */
 function toChangeResult(name: string, result: GuardedChangeResult<Account>, now: number): Result<AccountEntry> {
   switch (result.kind) {
     case 'done':
@@ -342,157 +353,66 @@ function toChangeResult(name: string, result: GuardedChangeResult<Account>, now:
   }
 }
 
-type LimitsInput = { readonly [member in keyof typeof limitMembers]?: string };
-type AccountChangeInput = LimitsInput & {
-  readonly [member in keyof typeof thresholdMembers | keyof typeof providerMembers]?: string;
-} & Pick<AccountChange, 'onReputation'>;
+type LimitsInput = Static<TObject<typeof limitMembers>>;
 
-/** Parses the limits that the input contains. */
-function parseLimits(
-  { volume, volumeExpires, rate, throttle }: LimitsInput,
-  now: number,
-): Result<Partial<AccountLimits>> {
-  const limits: { -readonly [K in keyof AccountLimits]?: AccountLimits[K] } = {};
-  if (volume === 'unlimited') {
-    // The value `unlimited` also removes the expiry, unless `volumeExpires` sets a new expiry.
-    limits.volume = null;
-    limits.volumeExpiresAt = null;
-  } else if (volume !== undefined) {
-    const count = toMemberResult('volume', parseCount(volume, 0, Number.MAX_SAFE_INTEGER));
-    if (!count.ok) return count;
-    limits.volume = count.value;
-  }
-  if (volumeExpires === 'never') limits.volumeExpiresAt = null;
-  else if (volumeExpires !== undefined) {
-    const expiry = toMemberResult('volumeExpires', parseTimestamp(volumeExpires, now, 'ahead'));
-    if (!expiry.ok) return expiry;
-    limits.volumeExpiresAt = expiry.value;
-  }
-  if (rate !== undefined) {
-    const rateResult = rate === 'none' ? ok(null) : toMemberResult('rate', parseRate(rate));
-    if (!rateResult.ok) return rateResult;
-    limits.rate = rateResult.value;
-  }
-  if (throttle !== undefined) {
-    const throttleResult = throttle === 'none' ? ok(null) : toMemberResult('throttle', parseThrottle(throttle));
-    if (!throttleResult.ok) return throttleResult;
-    limits.throttle = throttleResult.value;
-  }
-  return ok(limits);
-}
-
-const SETTABLE_MEMBERS = [limitMembers, thresholdMembers, reputationMembers, providerMembers].flatMap((members) =>
-  Object.keys(members),
-);
-
-function parseChange(input: AccountChangeInput, now: number): Result<AccountChange> {
-  const limits = parseLimits(input, now);
-  if (!limits.ok) return limits;
-  const change: { -readonly [K in keyof AccountChange]: AccountChange[K] } = { ...limits.value };
-  const { maxBounces, maxComplaints, onReputation, sesConfigurationSet } = input;
-  if (onReputation !== undefined) change.onReputation = onReputation;
-  if (sesConfigurationSet !== undefined) {
-    const isRemoved = sesConfigurationSet === '' || sesConfigurationSet === 'none';
-    if (!isRemoved && !isRelayParameterValue(sesConfigurationSet))
-      return createInvalid(
-        'sesConfigurationSet',
-        `${quote(sesConfigurationSet)} is not ${RELAY_PARAMETER_FORM_TEXT}; give the name of a configuration set of Amazon SES, or none to remove it`,
-      );
-    change.sesConfigurationSet = isRemoved ? null : sesConfigurationSet;
-  }
-  if (maxBounces !== undefined) {
-    const rate = toMemberResult('maxBounces', parsePercent(maxBounces));
-    if (!rate.ok) return rate;
-    change.bounceRate = rate.value;
-  }
-  if (maxComplaints !== undefined) {
-    const rate = toMemberResult('maxComplaints', parsePercent(maxComplaints));
-    if (!rate.ok) return rate;
-    change.complaintRate = rate.value;
-  }
-  if (Object.keys(change).length > 0) return ok(change);
-  return createInvalidTemplate(null, (member) => {
-    const names = SETTABLE_MEMBERS.map(member);
-    return `there is nothing to change; give ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
-  });
+/** Without a new expiry, the volume `unlimited` also removes the expiry. */
+function toLimits({ volumeExpires, ...limits }: LimitsInput): Partial<AccountLimits> {
+  if (volumeExpires !== undefined) return { ...limits, volumeExpiresAt: volumeExpires };
+  return limits.volume === null ? { ...limits, volumeExpiresAt: null } : limits;
 }
 
 const ZERO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0, provenBounces: 0, provenComplaints: 0 };
 
-/** Returns the usage of the limits at `now`. */
-function getLimitUsage({ limits, volumeUsed, rateUsed, rateWindowAt }: Account, now: number) {
-  const hasCurrentPeriod = limits.rate !== null && rateWindowAt !== null && now < rateWindowAt + limits.rate.periodMs;
-  const currentRateUsed = hasCurrentPeriod ? rateUsed : 0;
-  return {
-    volumeLeft: limits.volume === null ? null : Math.max(0, limits.volume - volumeUsed),
-    rateUsed: currentRateUsed,
-    rateLeft: limits.rate === null ? null : Math.max(0, limits.rate.limit - currentRateUsed),
-    /** The end of the current rate period. Null if no period is running. */
-    rateResetsAt: hasCurrentPeriod && limits.rate !== null ? rateWindowAt + limits.rate.periodMs : null,
-  };
-}
-
 function toAccountEntry(account: Account, now: number): AccountEntry {
-  const { limits, locked } = account;
-  const usage = getLimitUsage(account, now);
+  const { locked, volumeUsed, thresholds, rateWindowAt } = account;
+  const { volume, volumeExpiresAt, rate, throttle } = account.limits;
+  const periodEnd = rate === null || rateWindowAt === null ? null : rateWindowAt + rate.periodMs;
+  const rateResetsAt = periodEnd !== null && now < periodEnd ? periodEnd : null;
+  const rateUsed = rateResetsAt === null ? 0 : account.rateUsed;
   return {
     name: account.name,
     state: locked === null ? 'active' : 'locked',
     reason: locked?.reason ?? null,
     lockedAt: formatIsoTimeOrNull(locked?.at ?? null),
     created: formatIsoTime(account.createdAt),
-    volume: limits.volume,
-    volumeExpires: formatIsoTimeOrNull(limits.volumeExpiresAt),
-    volumeUsed: account.volumeUsed,
-    volumeLeft: usage.volumeLeft,
-    rate: limits.rate === null ? null : formatRate(limits.rate),
-    rateUsed: usage.rateUsed,
-    rateLeft: usage.rateLeft,
-    rateLimit: limits.rate?.limit ?? null,
-    ratePeriodMs: limits.rate?.periodMs ?? null,
-    rateResets: formatIsoTimeOrNull(usage.rateResetsAt),
-    throttle: limits.throttle === null ? null : formatThrottle(limits.throttle),
-    throttlePerSecond: limits.throttle?.perSecond ?? null,
-    throttleBurst: limits.throttle?.burst ?? null,
+    volume,
+    volumeExpires: formatIsoTimeOrNull(volumeExpiresAt),
+    volumeUsed,
+    volumeLeft: volume === null ? null : Math.max(0, volume - volumeUsed),
+    rate: rate === null ? null : formatRate(rate),
+    rateUsed,
+    rateLeft: rate === null ? null : Math.max(0, rate.limit - rateUsed),
+    rateLimit: rate?.limit ?? null,
+    ratePeriodMs: rate?.periodMs ?? null,
+    rateResets: formatIsoTimeOrNull(rateResetsAt),
+    throttle: throttle === null ? null : formatThrottle(throttle),
+    throttlePerSecond: throttle?.perSecond ?? null,
+    throttleBurst: throttle?.burst ?? null,
     warning: account.warning,
-    maxBounces: account.thresholds.bounceRate,
-    maxComplaints: account.thresholds.complaintRate,
+    maxBounces: thresholds.bounceRate,
+    maxComplaints: thresholds.complaintRate,
     onReputation: account.onReputation,
     sesConfigurationSet: account.sesConfigurationSet,
     version: computeAccountVersion(account),
   };
 }
 
-/** Builds the details of an account. `counts` are the counts of the last 7 days. */
+/** `counts` are the counts of the last 7 days. */
 export function toAccountDetails(account: Account, now: number, counts: WindowCounts): AccountDetails {
-  const { thresholds, onReputation } = account;
-  const entry = toAccountEntry(account, now);
+  const { locked, warning, thresholds, onReputation } = account;
+  const status = determineReputationStatus(counts, thresholds, onReputation);
+  const currentWarning = status.kind === 'good' ? null : status.reason;
   const { emails, bounces, complaints, provenBounces, provenComplaints } = counts;
   return {
-    ...entry,
-    warning: getCurrentWarning(account, counts),
+    ...toAccountEntry(account, now),
+    // The stored warning contains the counts at the last bounce or complaint.
+    warning: locked === null ? currentWarning : warning,
     reputation: {
-      emails,
-      bounces,
-      complaints,
-      provenBounces,
-      provenComplaints,
-      status: determineReputationStatus(counts, thresholds, onReputation).kind,
+      ...{ emails, bounces, complaints, provenBounces, provenComplaints },
+      status: status.kind,
       thresholds: [...computeThresholdUsages(counts, thresholds)],
     },
   };
-}
-
-/**
- * Returns the warning for the current counts. The stored warning contains the counts at the last bounce or complaint.
- */
-function getCurrentWarning(
-  { locked, warning, thresholds, onReputation }: Account,
-  counts: WindowCounts,
-): string | null {
-  if (locked !== null) return warning;
-  const status = determineReputationStatus(counts, thresholds, onReputation);
-  return status.kind === 'good' ? null : status.reason;
 }
 
 /** Describes limits, thresholds, configuration set and lock in one line, for the error of a conflicting change. */

@@ -4,9 +4,9 @@ import { formatIsoTime } from '../config/units.ts';
 import type { AuditEntry } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
-import { createOptionalText, readMatches, splitList } from './input.ts';
-import { defineOperation } from './operation.ts';
-import { createPageSizeMember, Time } from './schemas.ts';
+import { readMatches, splitList } from './input.ts';
+import { defineOperation, reads } from './operation.ts';
+import { createOptionalText, createPageSizeMember, Time } from './schemas.ts';
 
 export const AuditRecord = Type.Object({
   id: Type.Integer(),
@@ -27,9 +27,7 @@ export const listAudit = defineOperation({
   name: 'audit.list',
   id: 'listAudit',
   summary: 'List the audit log, newest entry first; a filter examines the newest 20,000 entries',
-  makesChange: false,
-  role: 'operator',
-  readsContent: false,
+  ...reads('operator'),
   input: Type.Object({
     limit: createPageSizeMember(100_000),
     before: Type.Optional(
@@ -42,7 +40,6 @@ export const listAudit = defineOperation({
     target: createOptionalText('Entries whose target contains this text, without regard to case.'),
   }),
   result: Type.Array(AuditRecord),
-  errors: [],
   async run({ limit: pageSize, before, action, actor, target = '' }, { store }) {
     const [actions, actors, text] = [splitList(action), splitList(actor), target.trim().toLowerCase()];
     if (actions.length + actors.length === 0 && text === '')

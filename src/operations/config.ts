@@ -2,7 +2,7 @@
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
-import type { ConfigContext, Operation } from './operation.ts';
+import { type ConfigContext, defineOperation, reads } from './operation.ts';
 import { createNullable, createStringEnum } from './schemas.ts';
 
 export const EffectiveSettings = Type.Array(
@@ -17,19 +17,16 @@ export const EffectiveSettings = Type.Array(
 );
 export type EffectiveSettings = Static<typeof EffectiveSettings>;
 
-const NO_INPUT = Type.Object({});
 /** Lists the effective settings in the order of the documentation. */
-export const showConfig: Operation<typeof NO_INPUT, typeof EffectiveSettings, ConfigContext> = {
+export const showConfig = defineOperation({
   name: 'config.show',
   id: 'showConfig',
   summary: 'Show the effective settings, secrets masked',
-  makesChange: false,
-  role: 'operator',
-  readsContent: false,
-  input: NO_INPUT,
+  ...reads('operator'),
+  input: Type.Object({}),
   result: EffectiveSettings,
   errors: ['conflict'],
-  async run(_input, { describeSettings }) {
+  async run(_input, { describeSettings }: ConfigContext) {
     return ok(describeSettings().map(({ name, value, source, meaning }) => ({ name, value, source, meaning })));
   },
-};
+});

@@ -53,7 +53,7 @@ import {
   ok,
   type Result,
 } from './errors.ts';
-import { defineOperation, type OperationContext } from './operation.ts';
+import { changes, defineOperation, type OperationContext, reads } from './operation.ts';
 import { AccountName } from './schemas.ts';
 
 const ALGORITHMS = ['rsa', 'ed25519'] as const;
@@ -145,9 +145,7 @@ export const rotateDomain = defineOperation({
   name: 'domain.rotate',
   id: 'rotateDomain',
   summary: 'Stage new keys, which sign after their records are found',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({
     domain: DomainName,
     cancel: Type.Boolean({ default: false, description: 'Remove the staged keys instead.' }),
@@ -248,9 +246,7 @@ export const addDomain = defineOperation({
   name: 'domain.add',
   id: 'addDomain',
   summary: 'Add a domain with new keys and print the records to publish',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({
     account: AccountName,
     domain: DomainName,
@@ -312,12 +308,9 @@ export const listDomains = defineOperation({
   name: 'domain.list',
   id: 'listDomains',
   summary: 'List the sending domains with their records',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({}),
   result: Type.Array(DomainDetails),
-  errors: [],
   async run(_input, { store, settings }) {
     const [domains, accounts] = await Promise.all([store.listDomains(), store.listAccounts()]);
     const sendingSetup = getSendingSetup(settings);
@@ -341,9 +334,7 @@ export const showDomain = defineOperation({
   name: 'domain.show',
   id: 'showDomain',
   summary: 'Print the records to publish and the results of the last check',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({ domain: DomainName }),
   result: DomainDetails,
   errors: ['not-found'],
@@ -367,9 +358,7 @@ export const setDomain = defineOperation({
   name: 'domain.set',
   id: 'setDomain',
   summary: 'Change whether subdomains of a domain may send, and its return path; omitted members do not change',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({
     domain: DomainName,
     subdomains: Type.Optional(Type.Boolean({ description: 'Subdomains of the domain may send too.' })),
@@ -412,9 +401,7 @@ export const removeDomain = defineOperation({
   name: 'domain.remove',
   id: 'removeDomain',
   summary: 'Remove a domain and its keys; messages from it are refused',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({ domain: DomainName }),
   result: RemovedDomain,
   errors: ['not-found'],
@@ -493,9 +480,7 @@ export const verifyDomain = defineOperation({
   name: 'domain.verify',
   id: 'verifyDomain',
   summary: 'Query the records of a domain in DNS and update its status',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({ domain: DomainName }),
   result: VerifiedDomain,
   errors: ['not-found', 'conflict'],

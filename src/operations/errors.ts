@@ -20,10 +20,7 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 
 export interface OperationError {
   readonly code: ErrorCode;
-  /**
-   * The message names the object, the problem and the remedy, in one line. It names input members as the API names
-   * them.
-   */
+  /** Object, problem and remedy in one line. Input members have the names of the API. */
   readonly message: string;
   /** Builds the message with the member names of an adapter, such as `--volume-expires` on the command line. */
   readonly template?: MessageTemplate;
@@ -32,7 +29,7 @@ export interface OperationError {
 }
 
 /** Builds an error message that contains the names that an adapter gives to the members of the input. */
-export type MessageTemplate = (getMemberName: (member: string) => string) => string;
+type MessageTemplate = (getMemberName: (member: string) => string) => string;
 
 /** The result of an operation: a value or an error. */
 export type Result<T> =
@@ -52,9 +49,7 @@ function createErrorResult(code: ErrorCode, field: string | null, message: strin
 
 /** Returns the error of the invalid member `field`. The message contains the name of the member and `fault`. */
 export function createInvalid(field: string | null, fault: string): ErrorResult {
-  return field === null
-    ? createErrorResult('invalid', null, fault)
-    : createInvalidTemplate(field, (getMemberName) => `${getMemberName(field)}: ${fault}`);
+  return createInvalidTemplate(field, (getMemberName) => (field === null ? '' : `${getMemberName(field)}: `) + fault);
 }
 
 /** Returns the error of an invalid input. Its message can contain names of input members at any position. */
@@ -71,17 +66,12 @@ export function createNotFound(field: string | null, message: string): ErrorResu
   return createErrorResult('not-found', field, message);
 }
 
-/** Returns the error of an account that does not exist. */
 export function createAccountNotFound(name: string): ErrorResult {
   return createNotFound('account', `there is no account ${quote(name)}; \`postrider account list\` lists accounts`);
 }
 
 export function createConflict(field: string | null, message: string): ErrorResult {
   return createErrorResult('conflict', field, message);
-}
-
-export function createForbidden(message: string): ErrorResult {
-  return createErrorResult('forbidden', null, message);
 }
 
 export function createUnavailable(message: string): ErrorResult {

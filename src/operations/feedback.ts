@@ -4,7 +4,7 @@ import { formatIsoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';
 import { Type } from '../model/schema.ts';
 import { createNotFound, ok } from './errors.ts';
-import { defineOperation } from './operation.ts';
+import { defineOperation, reads, readsContent } from './operation.ts';
 import { createNullable, createPageSizeMember, createRowNumber, Time } from './schemas.ts';
 
 const reportMembers = {
@@ -31,9 +31,7 @@ export const listFeedback = defineOperation({
   name: 'feedback.list',
   id: 'listFeedback',
   summary: 'List the reports that were not understood, newest first',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({
     before: Type.Optional(
       createRowNumber(
@@ -45,7 +43,6 @@ export const listFeedback = defineOperation({
     limit: createPageSizeMember(MAX_PAGE_SIZE),
   }),
   result: Type.Array(ReportSummary),
-  errors: [],
   run: async ({ before, limit: pageSize }, { store }) =>
     ok((await store.listFeedback(before ?? null, pageSize)).map(toReportSummary)),
 });
@@ -54,9 +51,7 @@ export const showFeedback = defineOperation({
   name: 'feedback.show',
   id: 'findFeedback',
   summary: 'Show a report as it was received',
-  makesChange: false,
-  role: 'support',
-  readsContent: true,
+  ...readsContent('support'),
   input: Type.Object({ id: createRowNumber('The number of the report.', INVALID_ID_FAULT, Number.MAX_SAFE_INTEGER) }),
   result: ReportDetails,
   errors: ['not-found'],

@@ -2,7 +2,15 @@
 import type { Static } from 'typebox';
 import { classify } from '../classify/classify.ts';
 import { classifyOutcome } from '../classify/failure.ts';
-import { formatIsoTime, parseDuration, parseTimestamp, quote } from '../config/units.ts';
+import {
+  createFault,
+  createParseResult,
+  formatIsoTime,
+  type ParseResult,
+  parseDuration,
+  parseTimestamp,
+  quote,
+} from '../config/units.ts';
 import { parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import {
@@ -14,13 +22,12 @@ import {
   MAX_ACTIVE_INBOX_RULES,
   toReply,
 } from '../model/inbox-rule.ts';
-import type { Outcome } from '../model/outcome.ts';
+import { type Outcome, SIMULATOR_DOMAIN } from '../model/outcome.ts';
 import { Type } from '../model/schema.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { createConflict, createInvalid, createNotFound, ok, type Result, toMemberResult } from './errors.ts';
-import { parseVisibleText } from './input.ts';
-import { defineOperation } from './operation.ts';
-import { createNullable, createRowNumber, createStringEnum, Time } from './schemas.ts';
+import { changes, defineOperation, reads } from './operation.ts';
+import { createNullable, createParsed, createRowNumber, createStringEnum, parseVisibleText, Time } from './schemas.ts';
 
 export const RULE_OUTCOMES = ['delivered', 'deferred', 'bounced', 'unanswered'] as const;
 
@@ -73,10 +80,9 @@ const MAX_LIFETIME_MS = 30 * DAY_MS;
 const MAX_DELAY_MS = 5 * 60_000;
 const MAX_TEXT_LENGTH = 200;
 const DEFAULT_TEXT = 'Answered by a rule';
-const SIMULATOR_DOMAIN = 'simulator.postrider.test';
 
 const AddInput = Type.Object({
-  match: Type.String({ description: 'An address, or a domain without its subdomains.' }),
+  match: createParsed({ description: 'An address, or a domain without its subdomains.' }, parseMatch),
   answer: createStringEnum(INBOX_ANSWER_KINDS, {
     default: 'reply',
     description:
@@ -103,20 +109,22 @@ const AddInput = Type.Object({
     default: 1,
     description: `The number of delivery attempts that the rule answers, 1 to ${MAX_TIMES}; the default is 1.`,
   }),
-  expires: Type.String({
-    default: '24h',
-    description: 'The end of the rule: a date (UTC) or a duration of at most `30d`.',
-  }),
+  expires: createParsed(
+    { default: '24h', description: 'The end of the rule: a date (UTC) or a duration of at most `30d`.' },
+    (text, now) => {
+      const expiresAt = parseTimestamp(text, now, 'ahead');
+      if (!expiresAt.ok) return expiresAt;
+      if (expiresAt.value <= now) return createFault('is not in the future');
+      return expiresAt.value - now > MAX_LIFETIME_MS ? createFault('is more than 30 days ahead') : expiresAt;
+    },
+  ),
 });
 
-/** Adds a rule. Fails with `conflict` if the transport is not `capture:`, or if too many rules are active. */
 export const addInboxRule = defineOperation({
   name: 'inbox.add-rule',
   id: 'addInboxRule',
   summary: 'Add a rule that answers the next delivery attempts to an address or a domain',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: AddInput,
   result: InboxRuleEntry,
   errors: ['conflict'],
@@ -126,17 +134,11 @@ export const addInboxRule = defineOperation({
         null,
         `a rule answers delivery attempts in place of capture:, but POSTRIDER_TRANSPORT is ${settings.transport.kind}:; add rules only where the transport is capture:`,
       );
-    const match = parseMatch(input.match);
-    if (!match.ok) return match;
     const answer = parseAnswer(input);
     if (!answer.ok) return answer;
     const now = clock.now();
-    const expiresAt = toMemberResult('expires', parseTimestamp(input.expires, now, 'ahead'));
-    if (!expiresAt.ok) return expiresAt;
-    if (expiresAt.value <= now) return createInvalid('expires', 'is not in the future');
-    if (expiresAt.value - now > MAX_LIFETIME_MS) return createInvalid('expires', 'is more than 30 days ahead');
-    const rule = { match: match.value, answer: answer.value, times: input.times, expiresAt: expiresAt.value };
-    const result = await store.addInboxRule(rule, now);
+    const { match, times, expires: expiresAt } = input;
+    const result = await store.addInboxRule({ match, answer: answer.value, times, expiresAt }, now);
     switch (result.kind) {
       case 'full':
         return createConflict(
@@ -154,12 +156,9 @@ export const listInboxRules = defineOperation({
   name: 'inbox.list-rules',
   id: 'listInboxRules',
   summary: 'List the rules of the inbox with their uses, newest first',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({}),
   result: Type.Array(InboxRuleEntry),
-  errors: [],
   async run(_input, { store, clock }) {
     const rules = await store.listInboxRules();
     const listsByRecipient = await findSuppressionLists(store, rules);
@@ -168,14 +167,11 @@ export const listInboxRules = defineOperation({
   },
 });
 
-/** Removes a rule, active or ended. Fails with `not-found` if no rule has this number. */
 export const removeInboxRule = defineOperation({
   name: 'inbox.remove-rule',
   id: 'removeInboxRule',
   summary: 'Remove a rule of the inbox',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({
     id: createRowNumber(
       'The number of the rule.',
@@ -213,27 +209,18 @@ async function findSuppressionLists(
   );
 }
 
-function parseMatch(text: string): Result<string> {
+function parseMatch(text: string): ParseResult<string> {
   const trimmedText = text.trim();
   const address = trimmedText.includes('@') && !trimmedText.startsWith('@') ? parseAddress(trimmedText) : null;
   const domain = address?.domain ?? parseHost(trimmedText, trimmedText.startsWith('@') ? 1 : 0);
   if (domain === null || (address === null && trimmedText.lastIndexOf('@') > 0))
-    return createInvalid('match', `${quote(text)} is neither an address nor a domain such as example.com`);
+    return createFault(`${quote(text)} is neither an address nor a domain such as example.com`);
   if (domain === SIMULATOR_DOMAIN)
-    return createInvalid(
-      'match',
-      `the simulator answers messages to ${SIMULATOR_DOMAIN}; give another address or domain`,
-    );
-  return ok(address === null ? domain : toCanonicalAddress(address));
+    return createFault(`the simulator answers messages to ${SIMULATOR_DOMAIN}; give another address or domain`);
+  return createParseResult(address === null ? domain : toCanonicalAddress(address));
 }
 
-interface AnswerInput {
-  readonly answer: InboxRuleAnswer['kind'];
-  readonly code?: number;
-  readonly enhanced?: string;
-  readonly text?: string;
-  readonly delay?: string;
-}
+type AnswerInput = Pick<Static<typeof AddInput>, 'answer' | 'code' | 'enhanced' | 'text' | 'delay'>;
 
 function parseAnswer(input: AnswerInput): Result<InboxRuleAnswer> {
   const allowedMembers: readonly string[] =
@@ -269,7 +256,7 @@ function parseReply({ code, enhanced: enhancedText, text: replyText }: AnswerInp
   const text =
     replyText === undefined || replyText === ''
       ? ok(DEFAULT_TEXT)
-      : parseVisibleText('text', replyText, MAX_TEXT_LENGTH);
+      : toMemberResult('text', parseVisibleText(replyText, MAX_TEXT_LENGTH));
   return text.ok ? ok({ kind: 'reply', code, enhanced, text: text.value }) : text;
 }
 
@@ -318,11 +305,8 @@ function describeEffect(answer: InboxRuleAnswer): InboxRuleEntry['effect'] {
   switch (answer.kind) {
     case 'reply': {
       const outcome = classify(toReply(answer));
-      return {
-        outcome: outcome.kind,
-        ...describeFailure(outcome),
-        suppresses: outcome.kind === 'bounced' && outcome.suppress,
-      };
+      const suppresses = outcome.kind === 'bounced' && outcome.suppress;
+      return { outcome: outcome.kind, ...describeFailure(outcome), suppresses };
     }
     case 'delay':
       return { outcome: 'delivered', class: null, category: null, suppresses: false };

@@ -1,15 +1,15 @@
 /** The operations on captured messages, which `capture:` stored instead of sending them. */
 import type { Static } from 'typebox';
-import { formatIsoTime } from '../config/units.ts';
+import { createFault, createParseResult, formatIsoTime } from '../config/units.ts';
 import type { Entity } from '../feedback/read/entity.ts';
 import { decodeEncodedWords } from '../message/headers.ts';
 import type { InboxEntry } from '../model/inbox.ts';
 import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
-import { createInvalid, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
+import { createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
 import { CHECK_CODES, CHECK_LEVELS, type CheckFinding, checkMessage, getCheckText } from './inbox-checks.ts';
-import type { InboxContext, Operation, ReadEntity } from './operation.ts';
-import { createNullable, createPageSizeMember, createStringEnum, MessageId, Time } from './schemas.ts';
+import { defineOperation, type InboxContext, reads, readsContent } from './operation.ts';
+import { createNullable, createPageSizeMember, createParsed, createStringEnum, Time } from './schemas.ts';
 
 const entryMembers = {
   id: Type.String({ format: 'uuid' }),
@@ -92,7 +92,10 @@ export interface ParsedCapturedMessage {
   readonly html: string | null;
 }
 
-export function parseCapturedMessage(source: Uint8Array, readEntity: ReadEntity): ParsedCapturedMessage {
+export function parseCapturedMessage(
+  source: Uint8Array,
+  readEntity: InboxContext['readEntity'],
+): ParsedCapturedMessage {
   const bodyParts = [...iterateLeaves(readEntity(source, source.length))].filter(
     ({ fields }) => !fields.some(({ name, value }) => name === 'content-disposition' && isAttachment(value)),
   );
@@ -136,32 +139,31 @@ const MAX_SEARCH_LENGTH = 200;
 /** The maximum number of messages that one request searches. A search opens a file for each message. */
 const MAX_SEARCHED_MESSAGES = 1_000;
 
-const ListInput = Type.Object({
-  limit: createPageSizeMember(MAX_PAGE_SIZE),
-  before: Type.Optional(Type.String({ description: '`next` of the previous page; lists older messages.' })),
-  search: Type.Optional(
-    Type.String({
-      maxLength: MAX_SEARCH_LENGTH,
-      description: `Text in the recipient, the sender or the subject, without regard to case. One request searches ${MAX_SEARCHED_MESSAGES} messages; \`next\` continues the search.`,
-    }),
-  ),
-});
-
 /** Lists one page of captured messages. Fails with `not-found` unless the transport is `capture:`. */
-export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxContext> = {
+export const listInbox = defineOperation({
   name: 'inbox.list',
   id: 'listInbox',
   summary: 'List the captured messages, newest first',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
-  input: ListInput,
+  ...reads('viewer'),
+  input: Type.Object({
+    limit: createPageSizeMember(MAX_PAGE_SIZE),
+    before: Type.Optional(
+      createParsed({ description: '`next` of the previous page; lists older messages.' }, (text) =>
+        isMessageId(text)
+          ? createParseResult(text)
+          : createFault('is not a message id; give `next` of the previous page'),
+      ),
+    ),
+    search: Type.Optional(
+      Type.String({
+        maxLength: MAX_SEARCH_LENGTH,
+        description: `Text in the recipient, the sender or the subject, without regard to case. One request searches ${MAX_SEARCHED_MESSAGES} messages; \`next\` continues the search.`,
+      }),
+    ),
+  }),
   result: InboxPage,
   errors: ['not-found'],
-  async run({ limit: pageSize, before, search = '' }, { inbox }) {
-    if (before !== undefined && !isMessageId(before)) {
-      return createInvalid('before', 'is not a message id; give `next` of the previous page');
-    }
+  async run({ limit: pageSize, before, search = '' }, { inbox }: InboxContext) {
     if (inbox === null) return createInboxNotFound();
     const searchText = search.trim().toLowerCase();
     if (searchText !== '') {
@@ -178,25 +180,21 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
       next: entries.length > page.length ? (page.at(-1)?.id ?? null) : null,
     });
   },
-};
-
-const ShowInput = Type.Object({ id: MessageId });
+});
 
 /**
  * Shows one captured message. Fails with `not-found` if no captured message has this id, or if the transport is not
  * `capture:`.
  */
-export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, InboxContext> = {
+export const showInbox = defineOperation({
   name: 'inbox.show',
   id: 'showInbox',
   summary: 'Show a captured message: decoded header fields, text, and the findings of the HTML and link checks',
-  makesChange: false,
-  role: 'support',
-  readsContent: true,
-  input: ShowInput,
+  ...readsContent('support'),
+  input: Type.Object({ id: Type.String({ format: 'uuid', description: 'The id of the message.' }) }),
   result: CapturedMessage,
   errors: ['not-found'],
-  async run({ id }, { inbox, readEntity }) {
+  async run({ id }, { inbox, readEntity }: InboxContext) {
     if (inbox === null) return createInboxNotFound();
     const [entry, source] = await Promise.all([inbox.findEntry(id), inbox.findSource(id)]);
     if (entry === null || source === null) return createCapturedMessageNotFound(id);
@@ -212,7 +210,7 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
       checks,
     });
   },
-};
+});
 
 /** Reads the source of a captured message. Fails with the errors of `showInbox`. */
 export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbox'>): Promise<Result<Buffer>> {

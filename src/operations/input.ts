@@ -1,12 +1,12 @@
 /**
- * Reads the input of an operation by its schema. Pure. Adapters provide members as strings (command line, path, query)
- * or as JSON values (body). Both forms are converted to the types of the schema. An unknown member is an error.
+ * Reads the input of an operation by its schema. Adapters provide members as strings (command line, path, query) or as
+ * JSON values (body); both are converted to the types of the schema. Also reads the values and matches of filters.
  */
 import type { Static, TObject, TSchema } from 'typebox';
 import { formatSuggestion } from '../config/nearest.ts';
 import { parseTimestamp, quote } from '../config/units.ts';
-import { Type } from '../model/schema.ts';
-import { createInvalid, createInvalidTemplate, type ErrorResult, ok, type Result } from './errors.ts';
+import { createInvalid, createInvalidTemplate, type ErrorResult, ok, type Result, toMemberResult } from './errors.ts';
+import { PARSE, type ParseText } from './schemas.ts';
 
 /** The keywords of JSON Schema that members of inputs use. */
 interface MemberSchema {
@@ -18,13 +18,15 @@ interface MemberSchema {
   /** 0 if the operation itself checks empty strings. Otherwise, an empty required string counts as missing. */
   readonly minLength?: number;
   readonly default?: unknown;
+  readonly description?: string;
   readonly items?: MemberSchema;
   /** The allowed values of a comma-separated list. The operation checks the list. */
   readonly 'x-values'?: readonly string[];
   /** True for a text of several lines: it may contain line feeds, carriage returns and tabs. */
   readonly 'x-multiline'?: boolean;
-  /** The error text of an invalid value, which replaces the general error text (schemas.ts). */
+  /** The error text of an invalid number (schemas.ts). */
   readonly errorMessage?: string;
+  readonly [PARSE]?: ParseText;
 }
 
 /** Returns the members of an input schema by name. */
@@ -38,10 +40,14 @@ export function isRequired(schema: TObject, name: string): boolean {
   return required?.includes(name) === true && getInputMembers(schema)[name]?.default === undefined;
 }
 
-/** Returns the input, completed with default values, or the error of an unknown, invalid or missing member. */
+/**
+ * Returns the input, completed with default values, or the error of an unknown, invalid or missing member. `now` is the
+ * time for members that are relative to it.
+ */
 export function readInput<I extends TObject>(
   schema: I,
   rawInput: Readonly<Record<string, unknown>>,
+  now = 0,
 ): Result<Static<I>> {
   const members = getInputMembers(schema);
   const unknownName = Object.keys(rawInput).find((name) => !Object.hasOwn(members, name));
@@ -49,13 +55,15 @@ export function readInput<I extends TObject>(
   const input: Record<string, unknown> = {};
   const missingNames: string[] = [];
   for (const [name, member] of Object.entries(members)) {
-    const value = rawInput[name];
+    let value = rawInput[name];
     if (value === undefined || value === null || (value === '' && member.minLength !== 0 && isRequired(schema, name))) {
-      if (member.default !== undefined) input[name] = member.default;
-      else if (isRequired(schema, name)) missingNames.push(name);
-      continue;
+      if (member.default === undefined) {
+        if (isRequired(schema, name)) missingNames.push(name);
+        continue;
+      }
+      value = member.default;
     }
-    const result = readMember(name, member, value);
+    const result = readMember(name, member, value, now);
     if (!result.ok) return result;
     input[name] = result.value;
   }
@@ -69,7 +77,7 @@ export function readInput<I extends TObject>(
   return ok(input as Static<I>);
 }
 
-function readMember(name: string, member: MemberSchema, value: unknown): Result<unknown> {
+function readMember(name: string, member: MemberSchema, value: unknown, now: number): Result<unknown> {
   switch (member.type) {
     case 'boolean':
       if (typeof value === 'boolean') return ok(value);
@@ -79,12 +87,15 @@ function readMember(name: string, member: MemberSchema, value: unknown): Result<
       return readInteger(name, member, value);
     case 'array': {
       const items = Array.isArray(value) ? value : [value];
-      const itemResults = items.map((item) => readMember(name, member.items ?? {}, item));
+      const itemResults = items.map((item) => readMember(name, member.items ?? {}, item, now));
       const fault = itemResults.find((result): result is ErrorResult => !result.ok);
       return fault ?? ok(itemResults.map((result) => (result.ok ? result.value : null)));
     }
-    case 'string':
-      return readString(name, member, value);
+    case 'string': {
+      const text = readString(name, member, value);
+      const parse = member[PARSE];
+      return text.ok && parse !== undefined ? toMemberResult(name, parse(text.value, now)) : text;
+    }
     default:
       throw new Error(`the input member ${name} has a type that no adapter can read: ${member.type}`);
   }
@@ -95,20 +106,11 @@ function readInteger(
   { minimum = 0, maximum = Number.MAX_SAFE_INTEGER, errorMessage }: MemberSchema,
   value: unknown,
 ): Result<number> {
-  const number = typeof value === 'string' && isDigits(value) ? Number(value) : value;
+  const number = typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value;
   if (typeof number === 'number' && Number.isSafeInteger(number) && number >= minimum && number <= maximum)
     return ok(number);
   const shownValue = typeof value === 'string' ? quote(value) : typeof value === 'number' ? String(value) : 'the value';
   return createInvalid(name, `${shownValue} ${errorMessage ?? `is not a whole number from ${minimum} to ${maximum}`}`);
-}
-
-function isDigits(text: string): boolean {
-  if (text === '' || text.length > 16) return false;
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    if (code < 48 || code > 57) return false;
-  }
-  return true;
 }
 
 function readString(name: string, member: MemberSchema, value: unknown): Result<string> {
@@ -116,44 +118,26 @@ function readString(name: string, member: MemberSchema, value: unknown): Result<
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string')
     return createInvalidTemplate(name, (getMemberName) => `${getMemberName(name)} must be a string`);
-  if (member.maxLength !== undefined && text.length > member.maxLength) {
+  if (member.maxLength !== undefined && text.length > member.maxLength)
     return createInvalid(name, `has more than ${member.maxLength} characters`);
-  }
-  if (member.enum !== undefined && !member.enum.includes(text)) {
-    return createInvalid(
-      name,
-      `${quote(text)} is not one of ${member.enum.join(', ')}${formatSuggestion(text, member.enum)}`,
-    );
-  }
-  return ok(text);
+  return member.enum === undefined ? ok(text) : readEnumValue(name, text, member.enum);
 }
 
-/** The maximum length of the name of an account, a key or a token. */
-const MAX_NAME_LENGTH = 64;
-
-/**
- * Parses a name, which is visible text. A leading hyphen is refused, because a command would read the name as an
- * option.
- */
-export function parseName(field: string, text: string): Result<string> {
-  const parsed = parseVisibleText(field, text, MAX_NAME_LENGTH);
-  if (parsed.ok && text.startsWith('-')) return createInvalid(field, `${quote(text)} begins with a hyphen`);
-  return parsed;
+function readEnumValue<Value extends string>(name: string, text: string, allowedValues: readonly Value[]) {
+  const value = allowedValues.find((candidate) => candidate === text);
+  if (value !== undefined) return ok(value);
+  const suggestion = formatSuggestion(text, allowedValues);
+  return createInvalid(name, `${quote(text)} is not one of ${allowedValues.join(', ')}${suggestion}`);
 }
 
-/** Parses text of 1 to `maxLength` visible characters without leading or trailing spaces. */
-export function parseVisibleText(field: string, text: string, maxLength = MAX_NAME_LENGTH): Result<string> {
-  const isValid = text.length >= 1 && text.length <= maxLength && text.trim() === text && !/\p{C}/u.test(text);
-  return isValid ? ok(text) : createInvalid(field, `${quote(text)} is not 1 to ${maxLength} visible characters`);
+/** Returns all values, or the first error. */
+export function combineResults<T extends Readonly<Record<string, Result<unknown>>>>(
+  results: T,
+): Result<{ readonly [name in keyof T]: T[name] extends Result<infer Value> ? Value : never }> {
+  const fault = Object.values(results).find((result): result is ErrorResult => !result.ok);
+  const entries = Object.entries(results).map(([name, result]) => [name, result.ok ? result.value : null]);
+  return fault ?? ok(Object.fromEntries(entries));
 }
-
-export const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
-
-/**
- * Creates the schema of a list of values separated by commas. `x-values` are the values that shell completion offers.
- */
-export const createOptionalList = (description: string, values: readonly string[]) =>
-  Type.Optional(Type.String({ description, 'x-values': [...values] }));
 
 /** Returns the distinct values of a comma-separated list. */
 export function splitList(text: string | undefined): readonly string[] {
@@ -169,29 +153,23 @@ export function parseList<const Value extends string>(
 ): Result<readonly Value[]> {
   const values: Value[] = [];
   for (const name of splitList(text)) {
-    const value = allowedValues.find((candidate) => candidate === name);
-    if (value === undefined)
-      return createInvalid(
-        member,
-        `${quote(name)} is not one of ${allowedValues.join(', ')}${formatSuggestion(name, allowedValues)}`,
-      );
-    values.push(value);
+    const value = readEnumValue(member, name, allowedValues);
+    if (!value.ok) return value;
+    values.push(value.value);
   }
   return ok(values);
 }
 
 /** Parses a date, or a duration that is subtracted from `now`. Returns null for an absent or empty text. */
 export function parseTime(member: string, text: string | undefined, now: number): Result<number | null> {
-  if (text === undefined || text === '') return ok(null);
-  const parsed = parseTimestamp(text, now, 'back');
-  return parsed.ok ? ok(parsed.value) : createInvalid(member, parsed.fault);
+  return text === undefined || text === '' ? ok(null) : toMemberResult(member, parseTimestamp(text, now, 'back'));
 }
 
 /** The maximum number of rows that one filtered request examines, which bounds the duration of the request. */
 export const MAX_EXAMINED_ROWS = 20_000;
 const ROWS_PER_READ = 5_000;
 
-export interface Matches<Row> {
+interface Matches<Row> {
   /** The matching rows, at most one more than the page size. */
   readonly rows: readonly Row[];
   /** The last examined row if unexamined rows may follow it; null if all rows were examined. */

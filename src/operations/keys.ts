@@ -1,24 +1,30 @@
 /** The operations on API keys. Only the operation that creates a key returns the key. */
 import type { Static } from 'typebox';
-import { formatIsoTime, formatIsoTimeOrNull, parseDuration, parseTimestamp, quote } from '../config/units.ts';
+import {
+  createFault,
+  createParseResult,
+  formatIsoTime,
+  formatIsoTimeOrNull,
+  parseDuration,
+  quote,
+} from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
 import { generateApiKey, parseApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
+import { createAccountNotFound, createConflict, createNotFound, type ErrorResult, ok } from './errors.ts';
+import { changes, defineOperation, reads } from './operation.ts';
 import {
-  createAccountNotFound,
-  createConflict,
-  createInvalid,
-  createNotFound,
-  type ErrorResult,
-  ok,
-  type Result,
-  toMemberResult,
-} from './errors.ts';
-import { parseVisibleText } from './input.ts';
-import { defineOperation } from './operation.ts';
-import { AccountName, createNullable, createStringEnum, Time } from './schemas.ts';
+  AccountName,
+  createExpiry,
+  createNullable,
+  createParsed,
+  createStringEnum,
+  parseVisibleText,
+  Time,
+} from './schemas.ts';
 
-export const KeyId = Type.String({ description: 'The id of the key, such as `key_12`.' });
+const KEY_ID = { description: 'The id of the key, such as `key_12`.' };
+const KeyId = Type.String(KEY_ID);
 const NewKey = Type.String({ description: 'The key. It is not shown again.' });
 
 const KeyPrefix = Type.String({ description: 'The first characters of the key.' });
@@ -47,37 +53,33 @@ export const ImportedKey = Type.Object({ id: KeyId, prefix: KeyPrefix, expires: 
 export const RotatedKey = Type.Object({ id: KeyId, key: NewKey, replaces: KeyId, until: Time });
 export type RotatedKey = Static<typeof RotatedKey>;
 
-const KeyName = Type.String({ default: 'default', description: 'A label of the key; the default is `default`.' });
-const KeyExpiry = Type.Optional(
-  Type.String({ description: 'A date (UTC) or a duration such as `90d`; without it the key does not expire.' }),
+const KeyName = createParsed(
+  { default: 'default', description: 'A label of the key; the default is `default`.' },
+  (text) => parseVisibleText(text),
 );
+/** The number of a key, from `key_12` or `12`. */
+const KeyNumber = createParsed(KEY_ID, (text) => {
+  const digits = text.startsWith('key_') ? text.slice(4) : text;
+  return /^[1-9]\d{0,14}$/.test(digits)
+    ? createParseResult(Number(digits))
+    : createFault(`${quote(text)} is not a key id such as key_12; \`postrider key list ACCOUNT\` lists keys`);
+});
 
 /** Creates a key. Every node accepts the key when the operation returns. */
 export const createKey = defineOperation({
   name: 'key.create',
   id: 'createKey',
   summary: 'Create a key of an account; it is shown once',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
-  input: Type.Object({
-    account: AccountName,
-    name: KeyName,
-    expires: KeyExpiry,
-  }),
+  ...changes('operator'),
+  input: Type.Object({ account: AccountName, name: KeyName, expires: createExpiry('key') }),
   result: CreatedKey,
   errors: ['not-found', 'conflict'],
-  async run({ account, name, expires }, { store, clock, random }) {
-    const nameResult = parseVisibleText('name', name);
-    if (!nameResult.ok) return nameResult;
-    const now = clock.now();
-    const expiresAt = parseKeyExpiry(expires, now);
-    if (!expiresAt.ok) return expiresAt;
+  async run({ account, name, expires: expiresAt = null }, { store, clock, random }) {
     const { key, prefix, hash } = generateApiKey(random);
-    const createResult = await store.createKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
+    const createResult = await store.createKey(account, { name, prefix, hash, expiresAt }, clock.now());
     switch (createResult.kind) {
       case 'done':
-        return ok({ id: formatKeyId(createResult.value.id), key, expires: formatIsoTimeOrNull(expiresAt.value) });
+        return ok({ id: formatKeyId(createResult.value.id), key, expires: formatIsoTimeOrNull(expiresAt) });
       case 'missing':
         return createAccountNotFound(account);
       case 'exists':
@@ -94,36 +96,33 @@ export const importKey = defineOperation({
   name: 'key.import',
   id: 'importKey',
   summary: 'Import a key of an account that was generated elsewhere',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({
     account: AccountName,
-    key: Type.String({
-      description:
-        'The key: `pr_` and 43 random characters of base64url. Only its SHA-256 is stored, and the key is never shown.',
-      minLength: 0,
-    }),
+    key: createParsed(
+      {
+        description:
+          'The key: `pr_` and 43 random characters of base64url. Only its SHA-256 is stored, and the key is never shown.',
+        minLength: 0,
+      },
+      (text) => {
+        const parsed = parseApiKey(text);
+        // The text is not quoted, because it may be a secret of another kind.
+        return parsed === null
+          ? createFault('the text is not an API key: `pr_` and 43 characters of base64url')
+          : createParseResult(parsed);
+      },
+    ),
     name: KeyName,
-    expires: KeyExpiry,
+    expires: createExpiry('key'),
   }),
   result: ImportedKey,
   errors: ['not-found', 'conflict'],
-  async run({ account, key, name, expires }, { store, clock }) {
-    const nameResult = parseVisibleText('name', name);
-    if (!nameResult.ok) return nameResult;
-    const now = clock.now();
-    const expiresAt = parseKeyExpiry(expires, now);
-    if (!expiresAt.ok) return expiresAt;
-    const parsed = parseApiKey(key);
-    // The text is not quoted, because it may be a secret of another kind.
-    if (parsed === null)
-      return createInvalid('key', 'the text is not an API key: `pr_` and 43 characters of base64url');
-    const { prefix, hash } = parsed;
-    const importResult = await store.importKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
+  async run({ account, key: { prefix, hash }, name, expires: expiresAt = null }, { store, clock }) {
+    const importResult = await store.importKey(account, { name, prefix, hash, expiresAt }, clock.now());
     switch (importResult.kind) {
       case 'done':
-        return ok({ id: formatKeyId(importResult.value.id), prefix, expires: formatIsoTimeOrNull(expiresAt.value) });
+        return ok({ id: formatKeyId(importResult.value.id), prefix, expires: formatIsoTimeOrNull(expiresAt) });
       case 'missing':
         return createAccountNotFound(account);
       case 'exists':
@@ -137,9 +136,7 @@ export const listKeys = defineOperation({
   name: 'key.list',
   id: 'listKeys',
   summary: 'List the keys of an account',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({ account: AccountName }),
   result: Type.Array(KeyEntry),
   errors: ['not-found'],
@@ -156,20 +153,16 @@ export const revokeKey = defineOperation({
   name: 'key.revoke',
   id: 'revokeKey',
   summary: 'Revoke a key',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
-  input: Type.Object({ key: KeyId }),
+  ...changes('operator'),
+  input: Type.Object({ key: KeyNumber }),
   result: Type.Object({ id: KeyId, prefix: Type.String(), revoked: Time }),
   errors: ['not-found'],
-  async run({ key: text }, { store, clock }) {
-    const id = parseKeyId(text);
-    if (!id.ok) return id;
+  async run({ key: id }, { store, clock }) {
     const now = clock.now();
-    const revokeResult = await store.revokeKey(id.value, now);
-    if (revokeResult.kind !== 'done') return createKeyNotFound(id.value);
+    const revokeResult = await store.revokeKey(id, now);
+    if (revokeResult.kind !== 'done') return createKeyNotFound(id);
     const { prefix, revokedAt } = revokeResult.value;
-    return ok({ id: formatKeyId(id.value), prefix, revoked: formatIsoTime(revokedAt ?? now) });
+    return ok({ id: formatKeyId(id), prefix, revoked: formatIsoTime(revokedAt ?? now) });
   },
 });
 
@@ -178,61 +171,40 @@ export const rotateKey = defineOperation({
   name: 'key.rotate',
   id: 'rotateKey',
   summary: 'Create a key that replaces another key; the new key is shown once',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({
-    key: KeyId,
-    grace: Type.String({
-      default: '24h',
-      description: 'The time for which the old key remains valid; the default is `24h`.',
-    }),
+    key: KeyNumber,
+    grace: createParsed(
+      { default: '24h', description: 'The time for which the old key remains valid; the default is `24h`.' },
+      parseDuration,
+    ),
   }),
   result: RotatedKey,
   errors: ['not-found', 'conflict'],
-  async run({ key: text, grace }, { store, clock, random }) {
-    const id = parseKeyId(text);
-    if (!id.ok) return id;
-    const graceMs = toMemberResult('grace', parseDuration(grace));
-    if (!graceMs.ok) return graceMs;
+  async run({ key: id, grace: graceMs }, { store, clock, random }) {
     const now = clock.now();
-    const until = now + graceMs.value;
+    const until = now + graceMs;
     const { key, prefix, hash } = generateApiKey(random);
-    const createResult = await store.rotateKey(id.value, { prefix, hash }, until, now);
+    const createResult = await store.rotateKey(id, { prefix, hash }, until, now);
     switch (createResult.kind) {
       case 'done':
         return ok({
           id: formatKeyId(createResult.value.id),
           key,
-          replaces: formatKeyId(id.value),
+          replaces: formatKeyId(id),
           until: formatIsoTime(until),
         });
       case 'missing':
-        return createKeyNotFound(id.value);
+        return createKeyNotFound(id);
       case 'exists':
         return createKeyConflict();
     }
   },
 });
 
-/** Returns the expiry in milliseconds since the epoch, or null for a key that does not expire. */
-function parseKeyExpiry(expires: string | undefined, now: number): Result<number | null> {
-  return expires === undefined ? ok(null) : toMemberResult('expires', parseTimestamp(expires, now, 'ahead'));
-}
-
 /** Returns the id by which commands and the API name a key. */
 function formatKeyId(id: number): string {
   return `key_${id}`;
-}
-
-/** Parses the number of a key from `key_12` or `12`. */
-function parseKeyId(text: string): Result<number> {
-  const digits = text.startsWith('key_') ? text.slice(4) : text;
-  if (/^[1-9]\d{0,14}$/.test(digits)) return ok(Number(digits));
-  return createInvalid(
-    'key',
-    `${quote(text)} is not a key id such as key_12; \`postrider key list ACCOUNT\` lists keys`,
-  );
 }
 
 function createKeyNotFound(id: number): ErrorResult {

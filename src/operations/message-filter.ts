@@ -1,14 +1,13 @@
 /** The filter of messages that several operations share, its matches, and the cursor of the next page. */
 
 import { createHash } from 'node:crypto';
-import type { Static } from 'typebox';
+import type { Static, TObject } from 'typebox';
 import { quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import { MAILBOX_PROVIDER_CODES } from '../model/mailbox-provider.ts';
 import { type FoundMessage, STATES } from '../model/message.ts';
 import { SIMULATOR_DOMAIN } from '../model/outcome.ts';
-import { Type } from '../model/schema.ts';
 import type { MessageStore, OperatorStore } from '../store/contract.ts';
 import {
   ALL_FIELDS,
@@ -21,7 +20,8 @@ import {
   type SearchCriterion,
 } from '../store/search/query.ts';
 import { createAccountNotFound, createInvalid, createInvalidTemplate, ok, type Result } from './errors.ts';
-import { createOptionalList, createOptionalText, parseList, parseTime, splitList } from './input.ts';
+import { combineResults, parseList, parseTime, splitList } from './input.ts';
+import { createOptionalList, createOptionalText } from './schemas.ts';
 
 /** The states of the filter. `deferred` selects the queued messages whose last attempt was deferred. */
 export const STATE_FILTERS = [...STATES, 'deferred'] as const;
@@ -70,14 +70,14 @@ export const filterMembers = {
   ...attributeMembers,
 };
 
-const FilterInput = Type.Object(filterMembers);
-export type FilterInput = Static<typeof FilterInput>;
+type FilterInput = Static<TObject<typeof filterMembers>>;
+/** The members of a filter that are not empty, in the fixed order that cursors and audit log entries use. */
+export type FilterMembers = readonly (readonly [string, string])[];
 
 /** A search without the members that select a page. */
 export type ParsedFilter = Omit<MessageSearch, 'before' | 'limit'>;
 
-/** Returns the members that are not empty, in the fixed order that cursors and audit log entries use. */
-export function listFilterMembers(input: FilterInput): readonly (readonly [string, string])[] {
+export function listFilterMembers(input: FilterInput): FilterMembers {
   return (Object.keys(filterMembers) as (keyof FilterInput)[]).flatMap((name) => {
     const value = input[name]?.trim() ?? '';
     return value === '' ? [] : [[name, value] as const];
@@ -109,36 +109,26 @@ export async function readFilter(
 }
 
 function parseFilter(input: FilterInput, accounts: readonly Account[], now: number): Result<ParsedFilter> {
-  const criteria = parseCriteria(input);
-  if (!criteria.ok) return criteria;
-  const since = parseTime('since', input.since, now);
-  if (!since.ok) return since;
-  const until = parseTime('until', input.until, now);
-  if (!until.ok) return until;
-  const states = parseList('state', input.state, STATE_FILTERS);
-  if (!states.ok) return states;
-  const failureClasses = parseList('class', input.class, FAILURE_CLASSES);
-  if (!failureClasses.ok) return failureClasses;
-  const failureCategories = parseList('category', input.category, FAILURE_CATEGORIES);
-  if (!failureCategories.ok) return failureCategories;
-  const reply = parseReply(input);
-  if (!reply.ok) return reply;
-  const accountIds: number[] = [];
-  for (const name of splitList(input.account)) {
+  return combineResults({
+    criteria: parseCriteria(input),
+    since: parseTime('since', input.since, now),
+    until: parseTime('until', input.until, now),
+    states: parseList('state', input.state, STATE_FILTERS),
+    failureClasses: parseList('class', input.class, FAILURE_CLASSES),
+    failureCategories: parseList('category', input.category, FAILURE_CATEGORIES),
+    reply: parseReply(input),
+    accountIds: parseAccounts(input.account, accounts),
+  });
+}
+
+function parseAccounts(text: string | undefined, accounts: readonly Account[]): Result<readonly number[]> {
+  const ids: number[] = [];
+  for (const name of splitList(text)) {
     const account = accounts.find((candidate) => candidate.name === name);
     if (account === undefined) return createAccountNotFound(name);
-    accountIds.push(account.id);
+    ids.push(account.id);
   }
-  return ok({
-    criteria: criteria.value,
-    accountIds,
-    states: states.value,
-    failureClasses: failureClasses.value,
-    failureCategories: failureCategories.value,
-    reply: reply.value,
-    since: since.value,
-    until: until.value,
-  });
+  return ok(ids);
 }
 
 const SEARCHED_FIELDS = { q: ALL_FIELDS, to: ['to'], from: ['from'], subject: ['subject'] } as const satisfies Readonly<
@@ -194,13 +184,13 @@ function parseReply({ reply = '', code = '' }: FilterInput): Result<ParsedFilter
   return ok({ words, code: codeText === '' ? null : codeText });
 }
 
-/** The time limit of one store call. */
-const MAX_STORE_CALL_MS = 500;
+/** The time limit of one store call, so that no call delays other reads of the store. */
+export const MAX_STORE_CALL_MS = 500;
 /** The maximum number of messages of one store call. */
 const MAX_STORE_CALL_MESSAGES = 1_000;
 
 /** Searches until `search.limit` messages are found or all messages are searched. */
-export async function readMatches(
+export async function searchAll(
   store: Pick<MessageStore, 'searchMessages'>,
   search: MessageSearch,
 ): Promise<MessageSearchResult> {

@@ -1,6 +1,4 @@
-/** Searches messages page by page, optionally within a time limit, and exports them as CSV. */
-
-import type { Clock } from '../clock.ts';
+/** Lists, searches, counts and exports messages. */
 import { formatIsoTime, parseDuration } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { type StoredMessageSummary, TERMINAL_STATES } from '../model/message.ts';
@@ -9,35 +7,65 @@ import { Type } from '../model/schema.ts';
 import { getIdTimestamp } from '../model/submission.ts';
 import { formatCsvCell } from '../printing/csv.ts';
 import { formatCount } from '../printing/text.ts';
-import type { MessageStore, OperatorStore } from '../store/contract.ts';
-import type { MessageSearchResult } from '../store/search/query.ts';
-import { createInvalid, createInvalidTemplate, ok } from './errors.ts';
+import type { OperatorStore } from '../store/contract.ts';
+import { foldText, type MessageSearchResult } from '../store/search/query.ts';
+import { createInvalidTemplate, ok } from './errors.ts';
 import { FoundMessage, MessagePage, toFoundMessage } from './message-details.ts';
 import { describeWaitReason } from './message-explanation.ts';
 import {
+  attributeMembers,
   decodeCursor,
   encodeCursor,
   filterMembers,
   listFilterMembers,
+  MAX_STORE_CALL_MS,
   type ParsedFilter,
   readFilter,
-  readMatches,
+  searchAll,
 } from './message-filter.ts';
-import { defineDownload, defineOperation } from './operation.ts';
-import { createPageSizeMember } from './schemas.ts';
+import { defineDownload, defineOperation, type OperationContext, reads, readsContent } from './operation.ts';
+import { createOptionalText, createPageSizeMember, createParsed, parseMessageId } from './schemas.ts';
 
-const MAX_PAGE_SIZE = 200;
-
-const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
+export const listMessages = defineOperation({
+  name: 'message.list',
+  id: 'listNewestMessages',
+  summary: 'List messages, newest first',
+  ...reads('viewer'),
+  input: Type.Object({
+    ...attributeMembers,
+    to: createOptionalText('Messages to this recipient.'),
+    before: Type.Optional(
+      createParsed(
+        {
+          description:
+            'The id of the last message of the previous page. The list contains only messages accepted before this message.',
+        },
+        parseMessageId,
+      ),
+    ),
+    limit: createPageSizeMember(100_000),
+  }),
+  result: Type.Array(FoundMessage),
+  errors: ['not-found'],
+  async run({ to, before = null, limit, ...attributes }, { store, clock }) {
+    const accounts = await store.listAccounts();
+    const filter = await readFilter(attributes, accounts, clock.now(), store);
+    if (!filter.ok) return filter;
+    const recipientCriteria =
+      to === undefined ? [] : [{ kind: 'address', text: foldText(to), prefix: false, fields: ['to'] } as const];
+    const criteria = [...filter.value.criteria, ...recipientCriteria];
+    const { messages } = await searchAll(store, { ...filter.value, criteria, before, limit });
+    const accountNames = new Map(accounts.map(({ id, name }) => [id, name]));
+    return ok(messages.map((message) => toFoundMessage(message, accountNames.get(message.accountId) ?? null)));
+  },
+});
 
 /** Returns one page. Without `within`, the search continues until the page is full or all messages are searched. */
 export const searchMessages = defineOperation({
   name: 'message.search',
   id: 'listMessages',
   summary: 'Find messages by words in the recipient, sender and subject, newest first',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({
     ...filterMembers,
     cursor: createOptionalText('`next` of the previous page; the filters must be the same.'),
@@ -45,44 +73,41 @@ export const searchMessages = defineOperation({
       default: false,
       description: 'Adds `waitReason`: what a message that is not in a terminal state waits for.',
     }),
-    within: createOptionalText('The time limit of the search, such as `60ms`; `next` continues the search.'),
-    limit: createPageSizeMember(MAX_PAGE_SIZE),
+    within: Type.Optional(
+      createParsed(
+        { description: 'The time limit of the search, such as `60ms`; `next` continues the search.' },
+        parseDuration,
+      ),
+    ),
+    limit: createPageSizeMember(200),
   }),
   result: MessagePage,
   errors: ['not-found'],
-  async run(input, { store, clock, status }) {
+  async run({ cursor, waitReason, within: timeLimitMs, limit, ...input }, { store, clock, status }) {
     const now = clock.now();
     const accounts = await store.listAccounts();
     const filter = await readFilter(input, accounts, now, store);
     if (!filter.ok) return filter;
     const filters = listFilterMembers(input).flat();
-    const cursorId = input.cursor === undefined ? null : decodeCursor(filters, input.cursor);
-    if (input.cursor !== undefined && cursorId === null) {
+    const before = cursor === undefined ? null : decodeCursor(filters, cursor);
+    if (cursor !== undefined && before === null)
       return createInvalidTemplate(
         'cursor',
         () => 'the cursor belongs to another search; omit it to start with the first page',
       );
-    }
-    const timeLimit = input.within === undefined ? null : parseDuration(input.within);
-    if (timeLimit?.ok === false) return createInvalid('within', timeLimit.fault);
-    const search = { ...filter.value, before: cursorId, limit: input.limit };
-    // Without a time limit, the search continues until the page is full or all messages are searched.
-    const result =
-      timeLimit === null ? await readMatches(store, search) : await store.searchMessages(search, timeLimit.value);
-    const waitReasons = input.waitReason
-      ? await listWaitReasons(store, result.messages, accounts, status?.() ?? null, now)
-      : null;
+    const search = { ...filter.value, before, limit };
+    const { messages: found, searchedTo } =
+      timeLimitMs === undefined ? await searchAll(store, search) : await store.searchMessages(search, timeLimitMs);
+    const waitReasons = waitReason ? await listWaitReasons(store, found, accounts, status?.() ?? null, now) : null;
     const accountNames = new Map(accounts.map(({ id, name }) => [id, name]));
-    const messages = result.messages.map((message) => ({
+    const messages = found.map((message) => ({
       ...toFoundMessage(message, accountNames.get(message.accountId) ?? null),
       ...(waitReasons === null ? {} : { waitReason: waitReasons.get(message.id) ?? null }),
     }));
-    const { searchedTo } = result;
-    if (searchedTo === null) return ok({ messages, next: null, searchedSince: null });
     return ok({
       messages,
-      next: encodeCursor(filters, searchedTo),
-      searchedSince: formatIsoTime(getIdTimestamp(searchedTo)),
+      next: searchedTo === null ? null : encodeCursor(filters, searchedTo),
+      searchedSince: searchedTo === null ? null : formatIsoTime(getIdTimestamp(searchedTo)),
     });
   },
 });
@@ -95,9 +120,8 @@ async function listWaitReasons(
   status: RuntimeStatus | null,
   now: number,
 ): Promise<ReadonlyMap<string, string>> {
-  const unfinishedMessages = messages.filter(({ state }) => !TERMINAL_STATES.has(state));
-  const histories =
-    unfinishedMessages.length === 0 ? [] : await store.readMessageHistories(unfinishedMessages.map(({ id }) => id));
+  const ids = messages.filter(({ state }) => !TERMINAL_STATES.has(state)).map(({ id }) => id);
+  const histories = ids.length === 0 ? [] : await store.readMessageHistories(ids);
   return new Map(
     histories.flatMap((message) => {
       const account = accounts.find(({ id }) => id === message.accountId) ?? null;
@@ -107,44 +131,75 @@ async function listWaitReasons(
   );
 }
 
+const MAX_COUNTED_MESSAGES = 10_000;
+const MAX_COUNT_MS = 2_000;
 const PAGE_SIZE = 1_000;
-/** The time limit of one store call. */
-const MAX_STORE_CALL_MS = 500;
+
+/** Counts at most 10,000 messages. After two seconds, it reads no further page. */
+export const countMessages = defineOperation({
+  name: 'message.count',
+  id: 'countMessages',
+  summary: 'Count the messages that match a filter, up to 10,000',
+  ...reads('viewer'),
+  input: Type.Object(filterMembers),
+  result: Type.Object({
+    count: Type.Integer({ description: 'The number of messages that were counted.' }),
+    isComplete: Type.Boolean({ description: 'False if there may be more messages than `count`.' }),
+  }),
+  errors: ['not-found'],
+  async run(input, { store, clock }) {
+    const startedAt = clock.now();
+    const filter = await readFilter(input, await store.listAccounts(), startedAt, store);
+    if (!filter.ok) return filter;
+    let count = 0;
+    let before: string | null = null;
+    for (;;) {
+      const limit = Math.min(PAGE_SIZE, MAX_COUNTED_MESSAGES - count);
+      const result = await store.searchMessages({ ...filter.value, before, limit }, MAX_STORE_CALL_MS);
+      count += result.messages.length;
+      if (result.searchedTo === null) return ok({ count, isComplete: true });
+      if (count >= MAX_COUNTED_MESSAGES || clock.now() - startedAt >= MAX_COUNT_MS)
+        return ok({ count, isComplete: false });
+      before = result.searchedTo;
+    }
+  },
+});
+
 const MAX_EXPORT_MESSAGES = 1_000_000;
 const DEFAULT_EXPORT_MESSAGES = 100_000;
 const MAX_EXPORT_MS = 600_000;
-
-const COLUMNS = [
-  'id',
-  'state',
-  'deferred',
-  'accepted',
-  'updated',
-  'account',
-  'to',
-  'from',
-  'subject',
-  'attempts',
-  'class',
-  'category',
-  'status',
-  'reply',
-] as const;
-
-export const MESSAGE_CSV_HEADER = `${COLUMNS.join(',')}\n`;
 
 const ExportNotice = Type.Object({
   notice: Type.String({ description: 'The last row of an incomplete export, which states where the export ended.' }),
 });
 
-/** Exports the matching messages, newest first. */
+/** The columns of an export. */
+const CELLS: Readonly<Record<string, (message: FoundMessage) => string | null | undefined>> = {
+  id: ({ id }) => id,
+  state: ({ state }) => state,
+  deferred: ({ deferred }) => (deferred ? 'yes' : 'no'),
+  accepted: ({ at }) => at,
+  updated: ({ updated }) => updated,
+  account: ({ account }) => account,
+  to: ({ to }) => to,
+  from: ({ from }) => from,
+  subject: ({ subject }) => subject,
+  attempts: ({ attempts }) => String(attempts),
+  class: ({ reason }) => reason?.class,
+  category: ({ reason }) => reason?.category,
+  status: ({ reason }) => reason?.status,
+  reply: ({ reason }) => reason?.text,
+};
+
+/**
+ * Exports the matching messages, newest first. Rows are read and written page by page. An export ends after `limit`
+ * messages or after ten minutes; its last row then states where it ended and how to continue.
+ */
 export const exportMessages = defineDownload({
   name: 'message.export',
   id: 'exportMessages',
   summary: 'Export the messages that match a filter as CSV, newest first',
-  makesChange: false,
-  role: 'support',
-  readsContent: true,
+  ...readsContent('support'),
   input: Type.Object({
     ...filterMembers,
     limit: Type.Integer({
@@ -157,33 +212,32 @@ export const exportMessages = defineDownload({
   downloadType: 'text/csv',
   result: Type.Array(Type.Union([FoundMessage, ExportNotice])),
   errors: ['not-found'],
-  header: MESSAGE_CSV_HEADER,
+  header: `${Object.keys(CELLS).join(',')}\n`,
   formatPage: (lines) =>
-    lines.map((line) => ('notice' in line ? formatNoticeRow(line.notice) : formatMessageRow(line))).join(''),
+    lines
+      .map((line) => ('notice' in line ? [line.notice] : Object.values(CELLS).map((getCell) => getCell(line) ?? '')))
+      .map((cells) => `${cells.map(formatCsvCell).join(',')}\n`)
+      .join(''),
   async run({ limit, ...input }, { store, clock }) {
     const accounts = await store.listAccounts();
     const filter = await readFilter(input, accounts, clock.now(), store);
     if (!filter.ok) return filter;
     const accountNames = new Map(accounts.map(({ id, name }) => [id, name]));
-    const pageLimit = Math.min(limit, PAGE_SIZE);
     const firstPage = await store.searchMessages(
-      { ...filter.value, before: null, limit: pageLimit },
+      { ...filter.value, before: null, limit: Math.min(limit, PAGE_SIZE) },
       MAX_STORE_CALL_MS,
     );
-    return ok(readPages(store, clock, filter.value, accountNames, limit, firstPage));
+    return ok(readPages({ store, clock }, filter.value, accountNames, limit, firstPage));
   },
 });
 
-type ExportLine = FoundMessage | { readonly notice: string };
-
 async function* readPages(
-  store: Pick<MessageStore, 'searchMessages'>,
-  clock: Clock,
+  { store, clock }: Pick<OperationContext, 'store' | 'clock'>,
   filter: ParsedFilter,
   accountNames: ReadonlyMap<number, string>,
   limit: number,
   firstPage: MessageSearchResult,
-): AsyncGenerator<ExportLine[]> {
+): AsyncGenerator<(FoundMessage | { readonly notice: string })[]> {
   const startedAt = clock.now();
   let count = 0;
   for (let page = firstPage; ; ) {
@@ -193,41 +247,12 @@ async function* readPages(
     if (searchedTo === null) return;
     const hasTimedOut = clock.now() - startedAt > MAX_EXPORT_MS;
     if (count >= limit || hasTimedOut) {
-      const formattedTime = formatIsoTime(getIdTimestamp(searchedTo));
+      const endTime = formatIsoTime(getIdTimestamp(searchedTo));
       const cause = hasTimedOut ? 'after ten minutes' : `after ${formatCount(count)} messages`;
-      yield [
-        { notice: `The export ended ${cause}. To export older messages, set the filter \`until\` to ${formattedTime}` },
-      ];
+      yield [{ notice: `The export ended ${cause}. To export older messages, set the filter \`until\` to ${endTime}` }];
       return;
     }
     const pageLimit = Math.min(limit - count, PAGE_SIZE);
     page = await store.searchMessages({ ...filter, before: searchedTo, limit: pageLimit }, MAX_STORE_CALL_MS);
   }
-}
-
-/** Formats one message as a row that ends with a line feed. */
-export function formatMessageRow(message: FoundMessage): string {
-  const { id, state, deferred, at, updated, account, to, from, subject, attempts, reason } = message;
-  const values: Readonly<Record<(typeof COLUMNS)[number], string>> = {
-    id,
-    state,
-    deferred: deferred ? 'yes' : 'no',
-    accepted: at,
-    updated,
-    account: account ?? '',
-    to,
-    from,
-    subject,
-    attempts: String(attempts),
-    class: reason?.class ?? '',
-    category: reason?.category ?? '',
-    status: reason?.status ?? '',
-    reply: reason?.text ?? '',
-  };
-  return `${COLUMNS.map((column) => formatCsvCell(values[column])).join(',')}\n`;
-}
-
-/** Formats a row that contains only a notice, in the first column. */
-export function formatNoticeRow(notice: string): string {
-  return `${formatCsvCell(notice)}\n`;
 }

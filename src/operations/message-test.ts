@@ -7,7 +7,7 @@ import { generateApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { describeError } from '../printing/error-line.ts';
 import { createAccountNotFound, createConflict, createInvalid, createUnavailable, ok } from './errors.ts';
-import type { Operation, OperationContext, PublicListenerContext } from './operation.ts';
+import { changes, defineOperation, type OperationContext, type PublicListenerContext } from './operation.ts';
 import { AccountName, createNullable } from './schemas.ts';
 
 const Headers = Type.Array(Type.Object({ name: Type.String(), value: Type.String() }));
@@ -42,32 +42,29 @@ const KEY_LIFETIME_MS = 5 * 60_000;
  */
 const createField = (description: string) => Type.Optional(Type.String({ minLength: 0, description }));
 
-const TestInput = Type.Object({
-  account: AccountName,
-  to: createField('The recipient. A simulator address such as `success@simulator.postrider.test` receives no message.'),
-  from: createField('The sender.'),
-  subject: createField('The subject.'),
-  message: Type.Optional(
-    Type.String({ minLength: 0, 'x-multiline': true, description: 'The body of the message: text or HTML.' }),
-  ),
-  idempotencyKey: createField('The value of the header `Idempotency-Key`. If it is absent, the header is not sent.'),
-});
-
-export const sendTestMessage: Operation<
-  typeof TestInput,
-  typeof TestOutcome,
-  Omit<OperationContext, 'warn'> & PublicListenerContext
-> = {
+export const sendTestMessage = defineOperation({
   name: 'message.test',
   id: 'sendTestMessage',
   summary: 'Send a test message through the public listener of this node',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
-  input: TestInput,
+  ...changes('operator'),
+  input: Type.Object({
+    account: AccountName,
+    to: createField(
+      'The recipient. A simulator address such as `success@simulator.postrider.test` receives no message.',
+    ),
+    from: createField('The sender.'),
+    subject: createField('The subject.'),
+    message: Type.Optional(
+      Type.String({ minLength: 0, 'x-multiline': true, description: 'The body of the message: text or HTML.' }),
+    ),
+    idempotencyKey: createField('The value of the header `Idempotency-Key`. If it is absent, the header is not sent.'),
+  }),
   result: TestOutcome,
   errors: ['not-found', 'conflict'],
-  async run({ account, idempotencyKey, ...fields }, { store, clock, random, publicListener, warn }) {
+  async run(
+    { account, idempotencyKey, ...fields },
+    { store, clock, random, publicListener, warn }: OperationContext & PublicListenerContext,
+  ) {
     const url = publicListener.getUrl();
     if (url === null)
       return createConflict(null, 'this node accepts no messages; send the request to a node with the role `api`');
@@ -106,7 +103,7 @@ export const sendTestMessage: Operation<
       });
     }
   },
-};
+});
 
 /**
  * Returns true if each character is a printable character of ISO 8859-1, as HTTP/1.1 requires (RFC 9110 section 5.5).

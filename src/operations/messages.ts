@@ -1,158 +1,73 @@
-/** The operations on messages: list, show, explain, retry and cancel. The search is in message-search.ts. */
-
-import { quote } from '../config/units.ts';
+/** The operations on single messages: show, explain, source, retry, cancel and resend; and changes of many messages. */
+import type { Static } from 'typebox';
+import { checkSecret, createSourceParts, listReplacedFields } from '../domains/setup.ts';
+import { createPrepare, DomainCache } from '../domains/signing.ts';
 import type { Account } from '../model/account.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
-import type { OperatorChangeResult, StoredMessage } from '../model/message.ts';
+import { findSendingDomain, getSigningKeys, maySend, type SendingDomain } from '../model/domain.ts';
+import {
+  BULK_ACTIONS,
+  type BulkOutcome,
+  type LeasedMessage,
+  type OperatorChangeResult,
+  type ResendResult,
+  type ResentMessage,
+  type StoredMessage,
+} from '../model/message.ts';
 import { Type } from '../model/schema.ts';
-import { isMessageId } from '../model/submission.ts';
+import { createOperatorMessageId, requiresAuthenticatedSender } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { foldText } from '../store/search/query.ts';
-import { createConflict, createInvalid, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
-import { Explanation, FoundMessage, MessageDetails, toFoundMessage, toMessageDetails } from './message-details.ts';
+import { createConflict, createInvalidTemplate, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
+import { Explanation, MessageDetails, toMessageDetails } from './message-details.ts';
 import { buildExplanation } from './message-explanation.ts';
-import { attributeMembers, readFilter, readMatches } from './message-filter.ts';
-import { defineOperation } from './operation.ts';
-import { createPageSizeMember, createStringEnum, MessageId } from './schemas.ts';
+import {
+  decodeCursor,
+  encodeCursor,
+  type FilterMembers,
+  filterMembers,
+  listFilterMembers,
+  MAX_STORE_CALL_MS,
+  readFilter,
+} from './message-filter.ts';
+import { changes, defineOperation, type OperationContext, reads, readsContent } from './operation.ts';
+import { createNullable, createStringEnum, MessageId } from './schemas.ts';
 
-const MAX_PAGE_SIZE = 100_000;
-
-/** Lists the newest messages that match the filter. */
-export const listMessages = defineOperation({
-  name: 'message.list',
-  id: 'listNewestMessages',
-  summary: 'List messages, newest first',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
-  input: Type.Object({
-    ...attributeMembers,
-    to: Type.Optional(Type.String({ description: 'Messages to this recipient.' })),
-    before: Type.Optional(
-      Type.String({
-        description:
-          'The id of the last message of the previous page. The list contains only messages accepted before this message.',
-      }),
-    ),
-    limit: createPageSizeMember(MAX_PAGE_SIZE),
-  }),
-  result: Type.Array(FoundMessage),
-  errors: ['not-found'],
-  async run({ to, before, limit, ...attributes }, { store, clock }) {
-    const cursor = before === undefined ? null : parseMessageId('before', before);
-    if (cursor?.ok === false) return cursor;
-    const accounts = await store.listAccounts();
-    const filter = await readFilter(attributes, accounts, clock.now(), store);
-    if (!filter.ok) return filter;
-    const recipientCriteria =
-      to === undefined ? [] : [{ kind: 'address', text: foldText(to), prefix: false, fields: ['to'] } as const];
-    const { messages } = await readMatches(store, {
-      ...filter.value,
-      criteria: [...filter.value.criteria, ...recipientCriteria],
-      before: cursor?.value ?? null,
-      limit,
-    });
-    const accountNames = new Map(accounts.map(({ id, name }) => [id, name]));
-    return ok(messages.map((message) => toFoundMessage(message, accountNames.get(message.accountId) ?? null)));
-  },
-});
-
-/** Shows a message with its attempts and history. */
 export const showMessage = defineOperation({
   name: 'message.show',
   id: 'showMessage',
   summary: 'Show a message with its attempts and history',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({ id: MessageId }),
   result: MessageDetails,
   errors: ['not-found'],
   async run({ id }, { store, scope }) {
-    const contextResult = await findMessageContext(store, id);
-    if (!contextResult.ok) return contextResult;
-    const { message, account, lists } = contextResult.value;
-    const details = toMessageDetails(message, account, await findKeyName(store, contextResult.value), lists);
+    const found = await findMessageContext(store, id);
+    if (found === null) return createMessageNotFound(id);
+    const { message, account, lists } = found;
+    const keys = account === null ? null : await store.listKeys(account.name);
+    const key = keys?.kind === 'done' ? keys.value.find((candidate) => candidate.id === message.keyId) : undefined;
+    const details = toMessageDetails(message, account, key?.name ?? null, lists);
     return ok(scope === 'read' ? { ...details, message: null } : details);
   },
 });
 
-/** Explains in sentences what a message waits for, or how it reached its terminal state. */
 export const explainMessage = defineOperation({
   name: 'message.explain',
   id: 'explainMessage',
   summary: 'Explain what a message waits for, or how it reached its terminal state',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({ id: MessageId }),
   result: Explanation,
   errors: ['not-found'],
   async run({ id }, { store, clock, settings, status }) {
-    const contextResult = await findMessageContext(store, id);
-    if (!contextResult.ok) return contextResult;
+    const found = await findMessageContext(store, id);
+    if (found === null) return createMessageNotFound(id);
     const { maxAgeMs, keepBodyMs } = settings;
-    const sentences = buildExplanation({
-      ...contextResult.value,
-      status: status?.() ?? null,
-      now: clock.now(),
-      maxAgeMs,
-      keepBodyMs,
-    });
-    return ok({ id: contextResult.value.message.id, explanation: [...sentences] });
+    const process = { status: status?.() ?? null, now: clock.now(), maxAgeMs, keepBodyMs };
+    return ok({ id, explanation: [...buildExplanation({ ...found, ...process })] });
   },
 });
-
-/** Makes a queued message due now, or returns an uncertain message to the queue. */
-export const retryMessage = defineOperation({
-  name: 'message.retry',
-  id: 'retryMessage',
-  summary: 'Make a queued message due now, or return an uncertain message to the queue',
-  makesChange: true,
-  role: 'support',
-  readsContent: false,
-  input: Type.Object({ id: MessageId }),
-  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['queued']) }),
-  errors: ['not-found', 'conflict'],
-  async run({ id: idText }, { store, clock, publish }) {
-    const id = parseMessageId('id', idText);
-    if (!id.ok) return id;
-    const rejection = toRejection(id.value, await store.retryMessage(id.value, clock.now()), 'retried');
-    if (rejection !== null) return rejection;
-    publish({ type: 'message.retried', at: clock.now(), id: id.value });
-    return ok({ id: id.value, state: 'queued' as const });
-  },
-});
-
-/** Cancels a queued or uncertain message. */
-export const cancelMessage = defineOperation({
-  name: 'message.cancel',
-  id: 'cancelMessage',
-  summary: 'Cancel a queued or uncertain message',
-  makesChange: true,
-  role: 'support',
-  readsContent: false,
-  input: Type.Object({ id: MessageId }),
-  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['cancelled']) }),
-  errors: ['not-found', 'conflict'],
-  async run({ id: idText }, { store, clock, publish }) {
-    const id = parseMessageId('id', idText);
-    if (!id.ok) return id;
-    const message = await store.findMessage(id.value);
-    const rejection = toRejection(id.value, await store.cancelMessage(id.value, clock.now()), 'cancelled');
-    if (rejection !== null) return rejection;
-    publish({ type: 'message.cancelled', at: clock.now(), id: id.value, to: message?.to ?? null });
-    return ok({ id: id.value, state: 'cancelled' as const });
-  },
-});
-
-/** Parses a message id in upper or lower case. `field` is the member of the input that contains the id. */
-export function parseMessageId(field: string, text: string): Result<string> {
-  const id = text.toLowerCase();
-  if (isMessageId(id)) return ok(id);
-  return createInvalid(field, `${quote(text)} is not a message id; \`postrider message list\` shows ids`);
-}
 
 interface MessageContext {
   readonly message: StoredMessage;
@@ -162,29 +77,58 @@ interface MessageContext {
   readonly lists: readonly ListedSuppression[];
 }
 
-async function findMessageContext(store: OperatorStore, idText: string): Promise<Result<MessageContext>> {
-  const id = parseMessageId('id', idText);
-  if (!id.ok) return id;
-  const message = await store.findMessage(id.value);
-  if (message === null) return createMessageNotFound(id.value);
-  const accounts = await store.listAccounts();
+async function findMessageContext(store: OperatorStore, id: string): Promise<MessageContext | null> {
+  const message = await store.findMessage(id);
+  if (message === null) return null;
   const address = parseAddress(message.to);
   const lists = address === null ? [] : await store.findSuppression(toCanonicalAddress(address));
-  return ok({ message, account: accounts.find(({ id: accountId }) => accountId === message.accountId) ?? null, lists });
+  return { message, account: await findAccount(store, message), lists };
 }
 
-/** Returns the name of the key with which a message was submitted, or null if the key does not exist. */
-async function findKeyName(store: OperatorStore, { message, account }: MessageContext): Promise<string | null> {
-  if (account === null) return null;
-  const listResult = await store.listKeys(account.name);
-  return listResult.kind === 'done' ? (listResult.value.find(({ id }) => id === message.keyId)?.name ?? null) : null;
+async function findAccount(
+  store: Pick<OperatorStore, 'listAccounts'>,
+  { accountId }: Pick<StoredMessage, 'accountId'>,
+): Promise<Account | null> {
+  return (await store.listAccounts()).find(({ id }) => id === accountId) ?? null;
 }
 
 export function createMessageNotFound(id: string): ErrorResult {
   return createNotFound('id', `there is no message ${id}; \`postrider message list\` lists messages`);
 }
 
-/** Returns the error for a refused change, or null for a change that was made. */
+export const retryMessage = defineOperation({
+  name: 'message.retry',
+  id: 'retryMessage',
+  summary: 'Make a queued message due now, or return an uncertain message to the queue',
+  ...changes('support'),
+  input: Type.Object({ id: MessageId }),
+  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['queued']) }),
+  errors: ['not-found', 'conflict'],
+  async run({ id }, { store, clock, publish }) {
+    const rejection = toRejection(id, await store.retryMessage(id, clock.now()), 'retried');
+    if (rejection !== null) return rejection;
+    publish({ type: 'message.retried', at: clock.now(), id });
+    return ok({ id, state: 'queued' as const });
+  },
+});
+
+export const cancelMessage = defineOperation({
+  name: 'message.cancel',
+  id: 'cancelMessage',
+  summary: 'Cancel a queued or uncertain message',
+  ...changes('support'),
+  input: Type.Object({ id: MessageId }),
+  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['cancelled']) }),
+  errors: ['not-found', 'conflict'],
+  async run({ id }, { store, clock, publish }) {
+    const message = await store.findMessage(id);
+    const rejection = toRejection(id, await store.cancelMessage(id, clock.now()), 'cancelled');
+    if (rejection !== null) return rejection;
+    publish({ type: 'message.cancelled', at: clock.now(), id, to: message?.to ?? null });
+    return ok({ id, state: 'cancelled' as const });
+  },
+});
+
 function toRejection(id: string, result: OperatorChangeResult, participle: string): ErrorResult | null {
   switch (result.kind) {
     case 'done':
@@ -197,4 +141,313 @@ function toRejection(id: string, result: OperatorChangeResult, participle: strin
         `message ${id} is ${result.state}; only queued and uncertain messages can be ${participle}`,
       );
   }
+}
+
+/**
+ * Submits an ended message again as a new message with a new id, whose age starts at zero. It is accepted like every
+ * message: the lock and the limits of the account, the domain of the sender and the suppression lists apply.
+ */
+export const resendMessage = defineOperation({
+  name: 'message.resend',
+  id: 'resendMessage',
+  summary: 'Submit an ended message again as a new message',
+  ...changes('support'),
+  input: Type.Object({ id: MessageId }),
+  result: Type.Object({
+    id: Type.String({ format: 'uuid', description: 'The id of the new message.' }),
+    resendOf: Type.String({ format: 'uuid', description: 'The id of the ended message.' }),
+    state: createStringEnum(['queued', 'suppressed'], {
+      description:
+        'The state of the new message. `suppressed`: the recipient is on a suppression list, and nothing is sent.',
+    }),
+  }),
+  errors: ['not-found', 'conflict'],
+  async run({ id }, context) {
+    const { store, clock, random, warn } = context;
+    const originalMessage = await store.findMessage(id);
+    if (originalMessage === null) return createMessageNotFound(id);
+    const now = clock.now();
+    const isSenderAuthorized = await createSenderCheck(context);
+    if (!isSenderAuthorized(originalMessage))
+      return createConflict(
+        'id',
+        `the domain of the sender ${originalMessage.from} is not authenticated for the account; \`postrider domain list\` shows the domains`,
+      );
+    const result = await store.resendMessage({ id, newId: createOperatorMessageId(now, random) }, now);
+    if (result.kind !== 'done')
+      return toResendError(id, (await findAccount(store, originalMessage))?.name ?? 'NAME', result);
+    const { id: newId, state, to } = result.message;
+    publishResent(result.message, context);
+    if (state === 'suppressed') warn('suppressed', `${to} is on a suppression list, so message ${newId} was not sent`);
+    return ok({ id: newId, resendOf: id, state });
+  },
+});
+
+const REFUSAL_TEXTS = {
+  'volume-exhausted': 'the volume of its account is exhausted',
+  'volume-expired': 'the volume of its account has expired',
+  'rate-limit-exceeded': 'the rate limit of its account is exceeded',
+} as const;
+
+function toResendError(id: string, account: string, result: Exclude<ResendResult, { kind: 'done' }>): ErrorResult {
+  switch (result.kind) {
+    case 'missing':
+      return createMessageNotFound(id);
+    case 'not-ended':
+      return createConflict(
+        'id',
+        `message ${id} is ${result.state}; only an ended message can be sent again. Retry or cancel it instead`,
+      );
+    case 'erased':
+      return createConflict(
+        'id',
+        `the body of message ${id} was erased (POSTRIDER_KEEP_BODY), so it cannot be sent again`,
+      );
+    case 'locked':
+      return createConflict(
+        'id',
+        `account ${account} of message ${id} is locked; \`postrider account unlock ${account}\` unlocks it`,
+      );
+    case 'refused':
+      return createConflict(
+        'id',
+        `message ${id} was not sent again: ${REFUSAL_TEXTS[result.reason]}; \`postrider account set ${account}\` changes it`,
+      );
+  }
+}
+
+function publishResent(
+  { id, accountId, keyId, to, from, acceptedAt, state }: ResentMessage,
+  { publish, clock }: Pick<OperationContext, 'publish' | 'clock'>,
+): void {
+  const at = clock.now();
+  const tookMs = Math.max(0, at - acceptedAt);
+  publish({ type: 'message.accepted', at, id, accountId, keyId, to, from, state, acceptedAt, tookMs });
+  if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
+}
+
+/**
+ * Reads the sending domains, and returns the function that checks whether the account may send from the domain of a
+ * sender. The rule is the same as in the public interface.
+ */
+async function createSenderCheck({
+  store,
+  settings,
+}: Pick<OperationContext, 'store' | 'settings'>): Promise<
+  (message: Pick<StoredMessage, 'accountId' | 'from'>) => boolean
+> {
+  if (!requiresAuthenticatedSender(settings)) return () => true;
+  const domains = await store.listDomains();
+  const domainsByName = new Map(domains.map((domain) => [domain.name, domain]));
+  return (message) => {
+    const domain = findSenderDomain(message, domainsByName);
+    return domain !== null && maySend(domain);
+  };
+}
+
+function findSenderDomain(
+  { accountId, from }: Pick<StoredMessage, 'accountId' | 'from'>,
+  domains: ReadonlyMap<string, SendingDomain>,
+): SendingDomain | null {
+  return findSendingDomain((name) => domains.get(name), accountId, parseAddress(from)?.domain ?? '');
+}
+
+const MessageSource = Type.Object({
+  id: Type.String({ format: 'uuid' }),
+  source: Type.String({
+    description: 'The message with its header fields, or only the header fields, with CRLF line ends.',
+  }),
+  bytes: Type.Integer({ minimum: 0, description: 'The size of the whole message in bytes.' }),
+  signature: createStringEnum(['none', 'same-keys', 'other-keys'], {
+    description:
+      'The DKIM signatures of the source. `none`: the source is not signed, because no key signs for the domain of the sender now. `same-keys`: no key was activated after the last attempt. `other-keys`: a key was activated after the last attempt, so the signatures differ from the transmitted ones.',
+  }),
+  replacedFields: Type.Array(Type.String(), {
+    description:
+      'The header fields, in lower case, that the provider of the transport replaces after the transmission.',
+  }),
+});
+export type MessageSource = Static<typeof MessageSource>;
+
+/**
+ * Composes the raw source of a message again, because the service does not store it. Composition and signatures depend
+ * only on the stored message, the settings and the keys: the Date field is the time of acceptance, and every attempt has
+ * the same Message-ID. The source therefore equals the bytes of a past attempt if none of them has changed since.
+ */
+export const showMessageSource = defineOperation({
+  name: 'message.source',
+  id: 'showMessageSource',
+  summary: 'Show the raw source of a message, composed with the current settings and keys',
+  ...readsContent('support'),
+  input: Type.Object({
+    id: MessageId,
+    headersOnly: Type.Boolean({ default: false, description: 'Only the header fields.' }),
+  }),
+  result: MessageSource,
+  errors: ['not-found'],
+  async run({ id, headersOnly }, { store, settings, clock }) {
+    const message = await store.findMessage(id);
+    if (message === null) return createMessageNotFound(id);
+    if (message.message === null)
+      return createNotFound('id', `the body of message ${id} was erased (POSTRIDER_KEEP_BODY), so it has no source`);
+    const domains = await store.listDomains();
+    const account = await findAccount(store, message);
+    await checkSecret(settings, store);
+    // Composes the message as the queue does. A message whose domain has no key gets no signature.
+    const cache = new DomainCache({ clock, publish: () => undefined });
+    cache.apply({ domains, removedDomains: [] });
+    const prepare = createPrepare({
+      ...createSourceParts(settings),
+      domains: cache,
+      findConfigurationSet: () => account?.sesConfigurationSet ?? null,
+      onError: () => undefined,
+    });
+    const source: Omit<LeasedMessage, 'attempts' | 'lease'> = { ...message, message: message.message };
+    const { data } = await prepare(source);
+    const text = data.toString('utf8');
+    return ok({
+      id,
+      source: headersOnly ? text.slice(0, text.indexOf('\r\n\r\n') + 2) : text,
+      bytes: data.length,
+      signature: describeSignature(message, domains),
+      replacedFields: [...listReplacedFields(settings)],
+    });
+  },
+});
+
+function describeSignature(message: StoredMessage, domains: readonly SendingDomain[]): MessageSource['signature'] {
+  const domain = findSenderDomain(message, new Map(domains.map((domain) => [domain.name, domain])));
+  if (domain === null || domain.authenticatedAt === null) return 'none';
+  const lastAttempt = message.events.findLast(({ attempt }) => attempt !== null)?.attempt ?? null;
+  const startedAt = lastAttempt?.startedAt ?? Number.POSITIVE_INFINITY;
+  const hasNewerKey = getSigningKeys(domain).some(
+    ({ activatedAt, createdAt }) => (activatedAt ?? createdAt) > startedAt,
+  );
+  return hasNewerKey ? 'other-keys' : 'same-keys';
+}
+
+/** The maximum number of messages in one transaction. */
+const MAX_BATCH_MESSAGES = 50;
+/** The maximum length of a filter in the audit log. */
+const MAX_FILTER_LENGTH = 500;
+
+/**
+ * Performs one batch of an action on the messages that match a filter. The caller passes the returned cursor to the next
+ * call, and can stop after any batch; completed batches are not undone. A run proceeds from the newest message to the
+ * oldest, so messages that arrive meanwhile are not changed. It has one audit log entry with the counts of all batches.
+ */
+export const changeMessages = defineOperation({
+  name: 'message.change',
+  id: 'changeMessages',
+  summary: 'Retry, cancel or resend the messages that match a filter, one batch per call',
+  ...changes('support'),
+  input: Type.Object({
+    action: createStringEnum(BULK_ACTIONS, {
+      description: 'The action. `resend` submits each message at most once, even if several operators run it.',
+    }),
+    ...filterMembers,
+    cursor: Type.Optional(
+      Type.String({ description: '`next` of the previous batch; the action and the filters must be the same.' }),
+    ),
+  }),
+  result: Type.Object({
+    done: Type.Integer({ description: 'The number of messages of this batch that were changed.' }),
+    refused: Type.Integer({ description: 'The number of messages of this batch that could not be changed.' }),
+    reasons: Type.Array(Type.String(), {
+      description: 'The distinct reasons why messages were refused, such as `wrong-state` or `already-resent`.',
+    }),
+    next: createNullable(Type.String({ description: 'The `cursor` of the next batch; null after the last batch.' })),
+  }),
+  errors: ['not-found'],
+  async run({ action, cursor, ...input }, context) {
+    const { store, clock, random } = context;
+    const now = clock.now();
+    const members = listFilterMembers(input);
+    if (members.length === 0)
+      return createInvalidTemplate(
+        null,
+        () => 'a change of many messages needs at least one filter, such as the state',
+      );
+    const filter = await readFilter(input, await store.listAccounts(), now, store);
+    if (!filter.ok) return filter;
+    const position = parsePosition(action, members, cursor);
+    if (!position.ok) return position;
+    const { entry, before } = position.value;
+    const page = await store.searchMessages({ ...filter.value, before, limit: MAX_BATCH_MESSAGES }, MAX_STORE_CALL_MS);
+    const isAuthorized = action === 'resend' ? await createSenderCheck(context) : () => true;
+    const authorizedMessages = page.messages.filter(isAuthorized);
+    const unauthorizedCount = page.messages.length - authorizedMessages.length;
+    const filterText = members.map(([name, value]) => `${name}=${value}`).join(' ');
+    const result = await store.changeMessages(
+      {
+        action,
+        targets: authorizedMessages.map(({ id }) => ({ id, newId: createOperatorMessageId(now, random) })),
+        filter: filterText.slice(0, MAX_FILTER_LENGTH),
+        refused: unauthorizedCount,
+        entry,
+        isLast: page.searchedTo === null,
+      },
+      now,
+    );
+    const recipients = new Map(page.messages.map(({ id, to }) => [id, to]));
+    const reasons = new Set<string>();
+    let doneCount = 0;
+    for (const outcome of result.outcomes) {
+      if (outcome.kind === 'refused') reasons.add(outcome.reason);
+      else {
+        doneCount += 1;
+        publishOutcome(action, outcome, recipients.get(outcome.id) ?? null, context);
+      }
+    }
+    if (unauthorizedCount > 0) reasons.add('sender-not-authenticated');
+    return ok({
+      done: doneCount,
+      refused: page.messages.length - doneCount,
+      reasons: [...reasons],
+      next: page.searchedTo === null ? null : formatPosition(action, members, result.entry, page.searchedTo),
+    });
+  },
+});
+
+function publishOutcome(
+  action: (typeof BULK_ACTIONS)[number],
+  { id, resent }: Extract<BulkOutcome, { kind: 'done' }>,
+  to: string | null,
+  context: Pick<OperationContext, 'publish' | 'clock'>,
+): void {
+  const at = context.clock.now();
+  switch (action) {
+    case 'retry':
+      context.publish({ type: 'message.retried', at, id });
+      return;
+    case 'cancel':
+      context.publish({ type: 'message.cancelled', at, id, to });
+      return;
+    case 'resend':
+      if (resent !== null) publishResent(resent, context);
+      return;
+  }
+}
+
+/**
+ * Returns the cursor of the next batch: the number of the audit log entry and a search cursor whose digest includes the
+ * action and this number.
+ */
+function formatPosition(action: string, members: FilterMembers, entry: number | null, searchedTo: string): string {
+  const entryNumber = String(entry ?? 0);
+  return `${entryNumber}.${encodeCursor([action, entryNumber, ...members.flat()], searchedTo)}`;
+}
+
+function parsePosition(
+  action: string,
+  members: FilterMembers,
+  cursor: string | undefined,
+): Result<{ readonly entry: number | null; readonly before: string | null }> {
+  if (cursor === undefined) return ok({ entry: null, before: null });
+  const [entryNumber = '', searchCursor = ''] = cursor.split('.', 2);
+  const before = decodeCursor([action, entryNumber, ...members.flat()], searchCursor);
+  const entry = Number(entryNumber);
+  if (before === null || !Number.isSafeInteger(entry) || entry < 0)
+    return createInvalidTemplate('cursor', () => 'the cursor belongs to another run; omit it to start a new run');
+  return ok({ entry: entry === 0 ? null : entry, before });
 }

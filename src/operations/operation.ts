@@ -1,10 +1,6 @@
 /**
  * Defines operations. An operation is one action of an operator with a typed input, a typed result, error codes, and an
  * audit log entry in the transaction of the change. The command line and the operator API are adapters of operations.
- * The OpenAPI document and the types of the dashboard are generated from the schemas of the operations.
- *
- * `perform` returns an error if the input or a setting is invalid, the store does not answer, or the secret of the
- * installation is missing or wrong. An exception is a bug.
  */
 import type { Static, TArray, TObject, TSchema } from 'typebox';
 import type { Clock, MonotonicClock } from '../clock.ts';
@@ -13,7 +9,7 @@ import type { Settings } from '../config/settings.ts';
 import type { Installation } from '../doctor/installation.ts';
 import type { Entity } from '../feedback/read/entity.ts';
 import type { ListenerClient } from '../http/listener-client.ts';
-import type { AccessRule, Scope } from '../model/access.ts';
+import type { AccessRule, Role, Scope } from '../model/access.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
@@ -22,90 +18,7 @@ import type { OperatorStore } from '../store/contract.ts';
 import { createConflict, createUnavailable, type ErrorCode, type Result } from './errors.ts';
 import { readInput } from './input.ts';
 
-/** A warning to the operator about an operation that succeeded. */
-export interface Warning {
-  /** A stable code in kebab-case. */
-  readonly code: string;
-  readonly message: string;
-}
-
-/** The context of most operations. It does not contain `warn`, which `perform` adds. */
-type DefaultContext = Omit<OperationContext, 'warn'>;
-
-/** The members that all operations have, including those on files (file-operation.ts). */
-export interface OperationBase<I extends TObject = TObject> extends AccessRule {
-  /** `noun.verb`, the action in the audit log: `suppression.remove`. */
-  readonly name: string;
-  /** The `operationId` of the OpenAPI document: `removeSuppression`. */
-  readonly id: string;
-  /** One line in the imperative, without a full stop. */
-  readonly summary: string;
-  /** True if the operation makes a change and writes an audit log entry. */
-  readonly makesChange: boolean;
-  readonly input: I;
-  /** The error codes of `run`, besides `invalid` and `unavailable`, which every operation can return. */
-  readonly errors: readonly ErrorCode[];
-}
-
-/** An operation. `C` is the type of the context with which the operation runs. */
-export interface Operation<I extends TObject = TObject, R extends TSchema = TSchema, C extends object = DefaultContext>
-  extends OperationBase<I> {
-  readonly result: R;
-  run(input: Static<I>, context: C & Pick<OperationContext, 'warn'>): Promise<Result<Static<R>>>;
-}
-
-/** Defines an operation. The types of `run` are inferred from the schemas. */
-export function defineOperation<I extends TObject, R extends TSchema>(definition: Operation<I, R>): Operation<I, R> {
-  return definition;
-}
-
-/** A result with the warnings of the operation. */
-export type OperationResult<T> = Result<T> & { readonly warnings: readonly Warning[] };
-
-/**
- * Reads the input by the schema of the operation and runs the operation. `rawInput` contains the members as the adapter
- * received them: strings of a command line, a path or a query, or JSON values of a body.
- */
-export function perform<I extends TObject, R extends TSchema, C extends object>(
-  { input, run }: Operation<I, R, C>,
-  rawInput: Readonly<Record<string, unknown>>,
-  context: C,
-): Promise<OperationResult<Static<R>>> {
-  return performWith(input, rawInput, (parsedInput, warn) => run(parsedInput, { ...context, warn }));
-}
-
-/**
- * Reads an input by its schema and calls `run` with the result. Converts StoreError, SettingsError and SecretError into
- * error results.
- */
-export async function performWith<I extends TObject, T>(
-  input: I,
-  rawInput: Readonly<Record<string, unknown>>,
-  run: (parsedInput: Static<I>, warn: OperationContext['warn']) => Promise<Result<T>>,
-): Promise<OperationResult<T>> {
-  const warnings: Warning[] = [];
-  const parsedInput = readInput(input, rawInput);
-  if (!parsedInput.ok) return { ...parsedInput, warnings };
-  try {
-    const result = await run(parsedInput.value, (code, message) => warnings.push({ code, message }));
-    return { ...result, warnings };
-  } catch (error) {
-    const { name } = error instanceof Error ? error : { name: '' };
-    switch (name) {
-      // The message of a StoreError is one line that names the remedy.
-      case 'StoreError':
-        return { ...createUnavailable(describeError(error)), warnings };
-      // A setting is invalid, or the secret of the installation is lost or wrong. The message names the remedy. A
-      // repeated request fails until an operator applies the remedy.
-      case 'SettingsError':
-      case 'SecretError':
-        return { ...createConflict(null, describeError(error)), warnings };
-      default:
-        throw error;
-    }
-  }
-}
-
+/** The context of most operations. Adapters open the resources in it; an operation opens none. */
 export interface OperationContext {
   /** The actor in the audit log: `cli:NAME`, `page` or `token:NAME`. */
   readonly actor: string;
@@ -121,7 +34,7 @@ export interface OperationContext {
   readonly status: (() => RuntimeStatus) | null;
   /** Publishes an event after the commit. In a command, no subscriber receives the event. */
   readonly publish: PublishOf<'message.accepted' | 'message.suppressed' | 'message.cancelled' | 'message.retried'>;
-  /** Adds a warning to the result. `code` is stable; `message` is one sentence. */
+  /** Adds a warning to the result. `code` is stable and in kebab-case; `message` is one sentence. */
   warn(code: string, message: string): void;
 }
 
@@ -129,22 +42,17 @@ export interface OperationContext {
 export interface ImportScheduler {
   /** Returns the maximum number of rows of the next batch. */
   getMaxBatchRows(): number;
-  /**
-   * Runs one batch after the batches that were requested earlier. While messages are accepted, a pause follows the
-   * batch. `stop` ends the pause.
-   */
+  /** Runs one batch. While messages are accepted, a pause follows the batch. `stop` ends the pause. */
   runBatch<T>(add: () => Promise<T>): Promise<T>;
   /** Returns true after `stop` was called. No import and no batch may begin after that call. */
   isStopping(): boolean;
-  /** Runs an import. `stop` waits for the end of the import. */
+  /** Runs an import. `stop` waits for its end. */
   runImport<T>(work: () => Promise<T>): Promise<T>;
   /** Ends each import after its current batch. Resolves when all imports have ended. */
   stop(): Promise<void>;
 }
 
-/** The context of an import. */
 export interface ImportContext extends OperationContext {
-  /** Schedules the imports of this process. */
   readonly imports: ImportScheduler;
 }
 
@@ -160,23 +68,18 @@ export interface DoctorContext {
   showProgress(line: string): void;
 }
 
-/** The context of `showConfig`. */
 export interface ConfigContext {
   /** Returns the effective settings with secrets masked. @throws SettingsError */
   describeSettings(): readonly DescribedSetting[];
 }
 
-/** Splits a message into its MIME entities. At most `maxBytes` bytes of a leaf are decoded. */
-export type ReadEntity = (raw: Uint8Array, maxBytes: number) => Entity;
-
-/** The context of the operations of the inbox. */
 export interface InboxContext {
-  /** The inbox. Null unless the transport is `capture:`. */
+  /** Null unless the transport is `capture:`. */
   readonly inbox: Inbox | null;
-  readonly readEntity: ReadEntity;
+  /** Splits a message into its MIME entities. At most `maxBytes` bytes of a leaf are decoded. */
+  readonly readEntity: (raw: Uint8Array, maxBytes: number) => Entity;
 }
 
-/** The context of the operation that sends a test message. */
 export interface PublicListenerContext {
   /** Sends requests to the public listener of this process. */
   readonly publicListener: ListenerClient;
@@ -189,34 +92,40 @@ export type ServiceContext = Omit<ImportContext, 'warn'> &
   InboxContext &
   PublicListenerContext;
 
-/** The file of an upload. */
-export interface FileContent {
-  /** The name in error messages: `the upload`, `"list.csv"`. */
+/** What an operation requires of its actor. */
+interface OperationAccess extends AccessRule {
+  /** True if the operation makes a change and writes an audit log entry. */
+  readonly makesChange: boolean;
+}
+
+export const reads = (role: Role): OperationAccess => ({ role, makesChange: false, readsContent: false });
+export const readsContent = (role: Role): OperationAccess => ({ role, makesChange: false, readsContent: true });
+export const changes = (role: Role): OperationAccess => ({ role, makesChange: true, readsContent: false });
+
+/** The members that all operations have. */
+interface OperationBase<I extends TObject = TObject> extends OperationAccess {
+  /** `noun.verb`, the action in the audit log: `suppression.remove`. */
   readonly name: string;
-  /**
-   * Opens the content. An upload calls `open` once, after all other input was validated. `performUpload` does not catch
-   * an exception of `open`.
-   */
-  open(): Promise<OpenedFile>;
+  /** The `operationId` of the OpenAPI document: `removeSuppression`. */
+  readonly id: string;
+  /** One line in the imperative, without a full stop. */
+  readonly summary: string;
+  readonly input: I;
+  /** The error codes of `run`, besides `invalid` and `unavailable`, which every operation can return. */
+  readonly errors: readonly ErrorCode[];
 }
 
-export interface OpenedFile {
-  /** The content of the whole file. This stream can be read only once. */
-  readonly bytes: AsyncIterable<Buffer>;
-  /** Reads the first `size` bytes of the file again. Null if the file can be read only once. */
-  readonly reread: ((size: number) => AsyncIterable<Buffer>) | null;
-  close(): Promise<void>;
+/** An operation. `C` is the type of the context with which the operation runs. */
+export interface Operation<
+  I extends TObject = TObject,
+  R extends TSchema = TSchema,
+  C extends object = Omit<OperationContext, 'warn'>,
+> extends OperationBase<I> {
+  readonly result: R;
+  run(input: Static<I>, context: C & Pick<OperationContext, 'warn'>): Promise<Result<Static<R>>>;
 }
 
-/** The functions that observe an upload. */
-export interface UploadObserver<P> {
-  /** Receives the number of rows read while the file is validated, before any change. */
-  readonly onRowsRead: (rowCount: number) => void;
-  /** Receives the progress of the changes. At the first call, the file has been read to its end and is valid. */
-  readonly onProgress: (progress: P) => void;
-}
-
-/** An operation on an uploaded file. It reads the whole file before the first change. */
+/** An operation on an uploaded file of any size. It reads the whole file before the first change. */
 export interface UploadOperation<I extends TObject = TObject, P extends TSchema = TSchema, R extends TSchema = TSchema>
   extends OperationBase<I> {
   /** The media type of the file. */
@@ -231,7 +140,7 @@ export interface UploadOperation<I extends TObject = TObject, P extends TSchema 
   ): Promise<Result<Static<R>>>;
 }
 
-/** An operation whose result is an array, returned page by page. */
+/** An operation whose result is an array of any length, returned page by page. */
 export interface DownloadOperation<I extends TObject = TObject, R extends TArray = TArray> extends OperationBase<I> {
   /** The media type of the result as a file. */
   readonly downloadType: string;
@@ -246,21 +155,70 @@ export interface DownloadOperation<I extends TObject = TObject, R extends TArray
   run(input: Static<I>, context: OperationContext): Promise<Result<AsyncIterable<Static<R>>>>;
 }
 
-/** Defines an upload. The types of `run` are inferred from the schemas. */
+/** The file of an upload. */
+export interface FileContent {
+  /** The name in error messages: `the upload`, `"list.csv"`. */
+  readonly name: string;
+  /** Opens the content. Called once, after all other input was validated; its exceptions are not caught. */
+  open(): Promise<OpenedFile>;
+}
+
+export interface OpenedFile {
+  /** The content of the whole file. This stream can be read only once. */
+  readonly bytes: AsyncIterable<Buffer>;
+  /** Reads the first `size` bytes of the file again. Null if the file can be read only once. */
+  readonly reread: ((size: number) => AsyncIterable<Buffer>) | null;
+  close(): Promise<void>;
+}
+
+export interface UploadObserver<P> {
+  /** Receives the number of rows read while the file is validated, before any change. */
+  readonly onRowsRead: (rowCount: number) => void;
+  /** Receives the progress of the changes. At the first call, the file has been read to its end and is valid. */
+  readonly onProgress: (progress: P) => void;
+}
+
+type Definition<O extends OperationBase> = Omit<O, 'errors'> & Partial<Pick<O, 'errors'>>;
+
+/** Defines an operation. The types of `run` are inferred from the schemas, `C` from the type of its context. */
+export function defineOperation<
+  I extends TObject,
+  R extends TSchema,
+  C extends object = Omit<OperationContext, 'warn'>,
+>(definition: Definition<Operation<I, R, C>>): Operation<I, R, C> {
+  return { errors: [], ...definition };
+}
+
 export function defineUpload<I extends TObject, P extends TSchema, R extends TSchema>(
   definition: UploadOperation<I, P, R>,
 ): UploadOperation<I, P, R> {
   return definition;
 }
 
-/** Defines a download. The types of `run` are inferred from the schemas. */
 export function defineDownload<I extends TObject, R extends TArray>(
   definition: DownloadOperation<I, R>,
 ): DownloadOperation<I, R> {
   return definition;
 }
 
-/** Performs an upload; see `perform`. */
+/** A result with the warnings of the operation. */
+export type OperationResult<T> = Result<T> & {
+  readonly warnings: readonly { readonly code: string; readonly message: string }[];
+};
+
+/**
+ * Reads the input by the schema of the operation and runs the operation. `rawInput` contains the members as the adapter
+ * received them: strings of a command line, a path or a query, or JSON values of a body. Returns an error if the input
+ * or a setting is invalid, the store does not answer, or the secret of the installation is missing or wrong.
+ */
+export function perform<I extends TObject, R extends TSchema, C extends object>(
+  { input, run }: Operation<I, R, C>,
+  rawInput: Readonly<Record<string, unknown>>,
+  context: C,
+): Promise<OperationResult<Static<R>>> {
+  return performWith(input, rawInput, context, (parsedInput, warn) => run(parsedInput, { ...context, warn }));
+}
+
 export function performUpload<I extends TObject, P extends TSchema, R extends TSchema>(
   { input, run }: UploadOperation<I, P, R>,
   rawInput: Readonly<Record<string, unknown>>,
@@ -268,14 +226,41 @@ export function performUpload<I extends TObject, P extends TSchema, R extends TS
   context: Omit<ImportContext, 'warn'>,
   observer: UploadObserver<Static<P>>,
 ): Promise<OperationResult<Static<R>>> {
-  return performWith(input, rawInput, (input, warn) => run(input, content, { ...context, warn }, observer));
+  return performWith(input, rawInput, context, (input, warn) => run(input, content, { ...context, warn }, observer));
 }
 
-/** Performs a download; see `perform`. */
 export function performDownload<I extends TObject, R extends TArray>(
   { input, run }: DownloadOperation<I, R>,
   rawInput: Readonly<Record<string, unknown>>,
   context: Omit<OperationContext, 'warn'>,
 ): Promise<OperationResult<AsyncIterable<Static<R>>>> {
-  return performWith(input, rawInput, (input, warn) => run(input, { ...context, warn }));
+  return performWith(input, rawInput, context, (input, warn) => run(input, { ...context, warn }));
+}
+
+async function performWith<I extends TObject, T>(
+  input: I,
+  rawInput: Readonly<Record<string, unknown>>,
+  context: { readonly clock?: Pick<Clock, 'now'> },
+  run: (parsedInput: Static<I>, warn: OperationContext['warn']) => Promise<Result<T>>,
+): Promise<OperationResult<T>> {
+  const warnings: { code: string; message: string }[] = [];
+  const parsedInput = readInput(input, rawInput, context.clock?.now());
+  if (!parsedInput.ok) return { ...parsedInput, warnings };
+  try {
+    const result = await run(parsedInput.value, (code, message) => warnings.push({ code, message }));
+    return { ...result, warnings };
+  } catch (error) {
+    switch (error instanceof Error ? error.name : '') {
+      // The message of a StoreError is one line that names the remedy.
+      case 'StoreError':
+        return { ...createUnavailable(describeError(error)), warnings };
+      // A setting is invalid, or the secret of the installation is lost or wrong. The message names the remedy, without
+      // which a repeated request fails too.
+      case 'SettingsError':
+      case 'SecretError':
+        return { ...createConflict(null, describeError(error)), warnings };
+      default:
+        throw error;
+    }
+  }
 }

@@ -18,7 +18,7 @@ import { Type } from '../model/schema.ts';
 import type { Provider } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { ok } from './errors.ts';
-import { defineOperation } from './operation.ts';
+import { defineOperation, reads } from './operation.ts';
 import { createNullable, createStringEnum, Time } from './schemas.ts';
 
 const ProviderEvents = Type.Object({
@@ -70,12 +70,9 @@ export const listProviders = defineOperation({
   name: 'provider.list',
   id: 'listProviders',
   summary: 'List the supported providers, with the relay in use and the state of the events',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({}),
   result: ProviderList,
-  errors: [],
   async run(_input, { store, settings, clock, status }) {
     const now = clock.now();
     const [lastFeedback, nodes] = await Promise.all([store.listLastFeedback(), store.listNodes(now)]);

@@ -1,8 +1,42 @@
 /** Schemas of names, times and pages that several operations share. The API reference shows their descriptions. */
+
 import type { TSchema, TUnsafe } from 'typebox';
-import { MAX_INT32 } from '../config/units.ts';
+import { createFault, createParseResult, MAX_INT32, type ParseResult, parseTimestamp, quote } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
+import { isMessageId } from '../model/submission.ts';
 import { SUPPRESSION_REASONS } from '../model/suppression.ts';
+
+/** The key of the function that `readInput` applies to the text of a member. No JSON contains the function. */
+export const PARSE = Symbol('parse');
+/** Parses the text of a member. `now` is the time in milliseconds since the epoch. */
+export type ParseText<T = unknown> = (text: string, now: number) => ParseResult<T>;
+
+/** Creates the schema of an input member whose text has a value of type `T`. */
+export function createParsed<T>(options: Readonly<Record<string, unknown>>, parse: ParseText<T>): TUnsafe<T> {
+  return Type.Unsafe<T>({ type: 'string', ...options, [PARSE]: parse } as object);
+}
+
+/** The maximum length of the name of an account, a key or a token. */
+const MAX_NAME_LENGTH = 64;
+
+/** Parses text of 1 to `maxLength` visible characters without leading or trailing spaces. */
+export function parseVisibleText(text: string, maxLength = MAX_NAME_LENGTH): ParseResult<string> {
+  const isValid = text.length >= 1 && text.length <= maxLength && text.trim() === text && !/\p{C}/u.test(text);
+  return isValid ? createParseResult(text) : createFault(`${quote(text)} is not 1 to ${maxLength} visible characters`);
+}
+
+/** Parses a name. A leading hyphen is refused, because a command would read the name as an option. */
+export function parseName(text: string): ParseResult<string> {
+  const parsed = parseVisibleText(text);
+  return parsed.ok && text.startsWith('-') ? createFault(`${quote(text)} begins with a hyphen`) : parsed;
+}
+
+/** Parses a message id in upper or lower case. */
+export function parseMessageId(text: string): ParseResult<string> {
+  const id = text.toLowerCase();
+  if (isMessageId(id)) return createParseResult(id);
+  return createFault(`${quote(text)} is not a message id; \`postrider message list\` shows ids`);
+}
 
 /** Creates the schema of a value from a fixed set of strings. */
 export function createStringEnum<const T extends string>(
@@ -17,13 +51,27 @@ export function createNullable<S extends TSchema>(schema: S) {
   return Type.Union([schema, Type.Null()]);
 }
 
+export const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
+
+/** Creates the schema of a list of values separated by commas. `x-values` are the values that completion offers. */
+export const createOptionalList = (description: string, values: readonly string[]) =>
+  Type.Optional(Type.String({ description, 'x-values': [...values] }));
+
 export const AccountName = Type.String({ description: 'The name of the account.' });
 export const ListName = Type.String({
   description: 'The name of the account, or `*` for the suppression list of the whole service.',
 });
 /** A time in ISO 8601 format, UTC. */
 export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
-export const MessageId = Type.String({ format: 'uuid', description: 'The id of the message.' });
+export const MessageId = createParsed({ format: 'uuid', description: 'The id of the message.' }, parseMessageId);
+/** The expiry of a key or a token. */
+export const createExpiry = (object: string) =>
+  Type.Optional(
+    createParsed(
+      { description: `A date (UTC) or a duration such as \`90d\`; without it the ${object} does not expire.` },
+      (text, now) => parseTimestamp(text, now, 'ahead'),
+    ),
+  );
 
 /** The reason, source and time of an entry of a suppression list. */
 export const suppressionMembers = {
@@ -43,15 +91,13 @@ export const SuppressionListEntry = Type.Object({
 });
 
 /**
- * Creates the schema of the number of a row, such as a token. The default of `maximum` is the greatest number that a
- * column of type `integer` in PostgreSQL can contain. The numbers of feedback reports need a greater maximum, because
- * their column is a `bigint`. `fault` follows an invalid value in the error text: `is not the number of a token; …`.
+ * Creates the schema of the number of a row, such as a token. The default of `maximum` is that of a column of type
+ * `integer` in PostgreSQL. `fault` follows an invalid value in the error text: `is not the number of a token; …`.
  */
 export function createRowNumber(description: string, fault: string, maximum = MAX_INT32) {
   return Type.Integer({ minimum: 1, maximum, description, errorMessage: fault });
 }
 
-/** Creates the schema of a page size. */
 export function createPageSizeMember(maximum: number) {
   return Type.Integer({
     minimum: 1,

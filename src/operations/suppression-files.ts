@@ -23,10 +23,12 @@ import {
   type Result,
 } from './errors.ts';
 import {
+  changes,
   defineDownload,
   defineUpload,
   type ImportContext,
   type ImportScheduler,
+  readsContent,
   type UploadObserver,
 } from './operation.ts';
 import { ContentError, openRereadableContent, type RereadableContent, SpoolError } from './rereadable-content.ts';
@@ -59,9 +61,7 @@ export const exportSuppressions = defineDownload({
   name: 'suppression.export',
   id: 'exportSuppressions',
   summary: 'Export a suppression list as CSV',
-  makesChange: false,
-  role: 'support',
-  readsContent: true,
+  ...readsContent('support'),
   input: Type.Object({ account: ListName }),
   downloadType: CSV,
   result: Type.Array(SuppressionEntry),
@@ -98,9 +98,7 @@ export const importSuppressions = defineUpload({
   name: 'suppression.import',
   id: 'importSuppressions',
   summary: 'Add the addresses of a file to a suppression list; an invalid file adds none',
-  makesChange: true,
-  role: 'support',
-  readsContent: false,
+  ...changes('support'),
   input: Type.Object({
     account: ListName,
     reason: Type.Optional(

@@ -1,7 +1,7 @@
 /** The operations on suppression lists, of an account or of the whole service (`*`). */
 import type { Static } from 'typebox';
 import type { Settings } from '../config/settings.ts';
-import { formatIsoTime, quote } from '../config/units.ts';
+import { createFault, createParseResult, formatIsoTime, type ParseResult, quote } from '../config/units.ts';
 import { getSesApiSetting, openSesSuppressionList } from '../domains/ses-suppression-list.ts';
 import type { ChangeResult } from '../model/account.ts';
 import { type Address as EmailAddress, parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
@@ -23,11 +23,14 @@ import {
   ok,
   type Result,
 } from './errors.ts';
-import { createOptionalList, createOptionalText, parseList, parseTime, readMatches } from './input.ts';
-import { defineOperation } from './operation.ts';
+import { combineResults, parseList, parseTime, readMatches } from './input.ts';
+import { changes, defineOperation, reads } from './operation.ts';
 import {
   createNullable,
+  createOptionalList,
+  createOptionalText,
   createPageSizeMember,
+  createParsed,
   createStringEnum,
   ListName,
   SuppressionListEntry,
@@ -138,18 +141,29 @@ const SOURCE_FILTERS = ['message', 'none'] as const;
 /** The maximum length of an address (RFC 5321 section 4.5.3.1.3). */
 const MAX_SEARCH_LENGTH = 254;
 
-const Address = Type.String({ description: 'The email address.' });
+const ADDRESS = { description: 'The email address.' };
+/** An address in the canonical form that suppression lists contain. */
+const CanonicalAddress = createParsed(ADDRESS, (text) => {
+  const address = parseEmailAddress(text);
+  return address.ok ? createParseResult(toCanonicalAddress(address.value)) : address;
+});
+
+function parseEmailAddress(text: string): ParseResult<EmailAddress> {
+  const address = parseAddress(text);
+  return address === null
+    ? createFault(`${quote(text)} is not an email address such as ada@example.com`)
+    : createParseResult(address);
+}
+
 /** Adds an address to a list. An existing entry keeps its reason and time. */
 export const addSuppression = defineOperation({
   name: 'suppression.add',
   id: 'addSuppression',
   summary: 'Add an address to a suppression list',
-  makesChange: true,
-  role: 'support',
-  readsContent: false,
+  ...changes('support'),
   input: Type.Object({
     account: ListName,
-    address: Address,
+    address: CanonicalAddress,
     reason: createStringEnum(SUPPRESSION_REASONS, {
       default: 'manual',
       description: 'The reason for the entry.',
@@ -157,13 +171,10 @@ export const addSuppression = defineOperation({
   }),
   result: AddedSuppression,
   errors: ['not-found'],
-  async run({ account, address: addressText, reason }, { store, clock }) {
-    const address = parseCanonicalAddress(addressText);
-    if (!address.ok) return address;
-    const entry = { address: address.value, reason, source: null, at: clock.now() };
-    const addResult = await store.addSuppressions(account, [entry]);
+  async run({ account, address, reason }, { store, clock }) {
+    const addResult = await store.addSuppressions(account, [{ address, reason, source: null, at: clock.now() }]);
     if (addResult.kind !== 'done') return createAccountNotFound(account);
-    return ok({ address: address.value, added: addResult.value === 1 });
+    return ok({ address, added: addResult.value === 1 });
   },
 });
 
@@ -176,12 +187,10 @@ export const removeSuppression = defineOperation({
   name: 'suppression.remove',
   id: 'removeSuppression',
   summary: 'Remove an address from a suppression list',
-  makesChange: true,
-  role: 'support',
-  readsContent: false,
+  ...changes('support'),
   input: Type.Object({
     account: ListName,
-    address: Address,
+    address: createParsed(ADDRESS, parseEmailAddress),
     provider: Type.Boolean({
       default: false,
       description:
@@ -190,26 +199,22 @@ export const removeSuppression = defineOperation({
   }),
   result: RemovedSuppression,
   errors: ['not-found', 'conflict'],
-  async run({ account, address: addressText, provider: includesProvider }, { store, settings }) {
-    const address = parseCanonicalAddress(addressText);
-    if (!address.ok) return address;
-    const providerRemoval = includesProvider
-      ? await removeAtProvider(settings, store, account, parseAddress(addressText))
-      : ok(null);
-    if (!providerRemoval.ok) return providerRemoval;
-    const removeResult = await store.removeSuppression(account, address.value, providerRemoval.value ?? undefined);
+  async run({ account, address: parsedAddress, provider: includesProvider }, { store, settings }) {
+    const address = toCanonicalAddress(parsedAddress);
+    const removal = includesProvider ? await removeAtProvider(settings, store, account, parsedAddress) : ok(null);
+    if (!removal.ok) return removal;
+    const atProvider = removal.value;
+    const removeResult = await store.removeSuppression(account, address, atProvider ?? undefined);
     if (removeResult.kind !== 'done') return createAccountNotFound(account);
-    if (!removeResult.value && providerRemoval.value?.removed !== true) {
-      const absenceText =
-        providerRemoval.value === null ? 'is not' : 'is on neither the suppression list of Amazon SES nor';
+    if (!removeResult.value && atProvider?.removed !== true) {
+      const absenceText = atProvider === null ? 'is not' : 'is on neither the suppression list of Amazon SES nor';
       return createNotFound(
         'address',
-        `${address.value} ${absenceText} on the suppression list of ${formatListLabel(account)}`,
+        `${address} ${absenceText} on the suppression list of ${formatListLabel(account)}`,
       );
     }
-    const providerResult: RemovedSuppression['provider'] =
-      providerRemoval.value === null ? null : providerRemoval.value.removed ? 'removed' : 'absent';
-    return ok({ address: address.value, removed: removeResult.value, provider: providerResult });
+    const provider = atProvider === null ? null : atProvider.removed ? ('removed' as const) : ('absent' as const);
+    return ok({ address, removed: removeResult.value, provider });
   },
 });
 
@@ -221,7 +226,7 @@ async function removeAtProvider(
   { transport }: Settings,
   store: Pick<OperatorStore, 'listAccounts'>,
   account: string,
-  address: EmailAddress | null,
+  address: EmailAddress,
 ): Promise<Result<ProviderRemoval>> {
   const setting = getSesApiSetting(transport);
   if (setting === null)
@@ -232,7 +237,7 @@ async function removeAtProvider(
   if (account !== '*' && !(await store.listAccounts()).some(({ name }) => name === account))
     return createAccountNotFound(account);
   // Amazon SES does not support SMTPUTF8, so its list contains only ASCII addresses.
-  if (address === null || !address.isAscii) return ok({ provider: 'ses', removed: false });
+  if (!address.isAscii) return ok({ provider: 'ses', removed: false });
   const list = await openSesSuppressionList(setting);
   try {
     let removed = false;
@@ -260,18 +265,13 @@ export const showSuppression = defineOperation({
   name: 'suppression.show',
   id: 'showSuppression',
   summary: 'Show the suppression lists that contain an address, with the reasons',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
-  input: Type.Object({ address: Address }),
+  ...reads('viewer'),
+  input: Type.Object({ address: CanonicalAddress }),
   result: SuppressedAddress,
-  errors: [],
-  async run({ address: addressText }, { store }) {
-    const address = parseCanonicalAddress(addressText);
-    if (!address.ok) return address;
-    const result = await store.findSuppression(address.value);
+  async run({ address }, { store }) {
+    const result = await store.findSuppression(address);
     const lists = result.map(({ list, reason, source, at }) => ({ list, reason, source, at: formatIsoTime(at) }));
-    return ok({ address: address.value, suppressed: lists.length > 0, lists });
+    return ok({ address, suppressed: lists.length > 0, lists });
   },
 });
 
@@ -280,13 +280,14 @@ export const listSuppressions = defineOperation({
   name: 'suppression.search',
   id: 'listSuppressions',
   summary: 'List suppressed addresses in alphabetical order, page by page',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({
     account: ListName,
     search: Type.Optional(
-      Type.String({ description: 'A prefix of the addresses; if it begins with `@`, a prefix of their domains.' }),
+      createParsed(
+        { description: 'A prefix of the addresses; if it begins with `@`, a prefix of their domains.' },
+        parseSearch,
+      ),
     ),
     reason: createOptionalList(
       `Entries with this reason, or with one of several reasons separated by commas: ${SUPPRESSION_REASONS.join(', ')}.`,
@@ -303,17 +304,15 @@ export const listSuppressions = defineOperation({
   }),
   result: SuppressionPage,
   errors: ['not-found'],
-  async run({ account, search: text, after: cursor, limit: pageSize, ...filterInput }, { store, clock }) {
-    const search = parseSearch(text ?? '');
-    if (!search.ok) return search;
-    const after = parseCursor(cursor, search.value);
+  async run({ account, search = null, after: cursor, limit: pageSize, ...filterInput }, { store, clock }) {
+    const after = parseCursor(cursor, search);
     if (!after.ok) return after;
     const filter = parseEntryFilter(filterInput, clock.now());
     if (!filter.ok) return filter;
     const readEntries = (position: string | null, limit: number) =>
-      search.value === null
+      search === null
         ? store.listSuppressions(account, position, limit)
-        : store.searchSuppressions(account, search.value, position, limit);
+        : store.searchSuppressions(account, search, position, limit);
     if (filter.value !== null) return listMatches(readEntries, account, filter.value, after.value, pageSize);
     // One more entry than the page size is read, to determine whether there is a next page.
     const result = await readEntries(after.value, pageSize + 1);
@@ -351,31 +350,25 @@ async function listMatches(
   return ok({ suppressions: entries.map(toSuppressionEntry), next: lastEntry?.address ?? null });
 }
 
-interface EntryFilterInput {
-  readonly reason?: string;
-  readonly source?: string;
-  readonly since?: string;
-  readonly until?: string;
-}
+type EntryFilterInput = { readonly [member in 'reason' | 'source' | 'since' | 'until']?: string };
 
 /** Returns the condition of the filter, or null if no member is set. */
 function parseEntryFilter(input: EntryFilterInput, now: number): Result<((entry: Suppression) => boolean) | null> {
-  const reasons = parseList('reason', input.reason, SUPPRESSION_REASONS);
-  if (!reasons.ok) return reasons;
-  const sources = parseList('source', input.source, SOURCE_FILTERS);
-  if (!sources.ok) return sources;
-  const since = parseTime('since', input.since, now);
-  if (!since.ok) return since;
-  const until = parseTime('until', input.until, now);
-  if (!until.ok) return until;
-  if (reasons.value.length + sources.value.length === 0 && since.value === null && until.value === null)
-    return ok(null);
+  const filter = combineResults({
+    reasons: parseList('reason', input.reason, SUPPRESSION_REASONS),
+    sources: parseList('source', input.source, SOURCE_FILTERS),
+    since: parseTime('since', input.since, now),
+    until: parseTime('until', input.until, now),
+  });
+  if (!filter.ok) return filter;
+  const { reasons, sources, since, until } = filter.value;
+  if (reasons.length + sources.length === 0 && since === null && until === null) return ok(null);
   return ok(
     ({ reason, source, at }) =>
-      (reasons.value.length === 0 || reasons.value.includes(reason)) &&
-      (sources.value.length === 0 || sources.value.includes(source === null ? 'none' : 'message')) &&
-      (since.value === null || at >= since.value) &&
-      (until.value === null || at < until.value),
+      (reasons.length === 0 || reasons.includes(reason)) &&
+      (sources.length === 0 || sources.includes(source === null ? 'none' : 'message')) &&
+      (since === null || at >= since) &&
+      (until === null || at < until),
   );
 }
 
@@ -389,30 +382,17 @@ export function formatListLabel(list: string): string {
   return list === '*' ? 'the whole service' : `account ${list}`;
 }
 
-/** Parses an address into the canonical form that suppression lists contain. */
-export function parseCanonicalAddress(addressText: string): Result<string> {
-  const address = parseAddress(addressText);
-  if (address === null)
-    return createInvalid('address', `${quote(addressText)} is not an email address such as ada@example.com`);
-  return ok(toCanonicalAddress(address));
-}
-
-/**
- * Parses a search: `@exam` is a prefix of a domain, and any other text is a prefix of an address. Returns null if the
- * search selects all entries.
- */
-function parseSearch(text: string): Result<SuppressionSearch | null> {
+/** Parses a search: `@exam` is a prefix of a domain, any other text of an address. Null selects all entries. */
+function parseSearch(text: string): ParseResult<SuppressionSearch | null> {
   const trimmedText = text.trim();
-  if (trimmedText === '' || trimmedText === '@') return ok(null);
-  if (trimmedText.length > MAX_SEARCH_LENGTH) {
-    return createInvalid('search', `has more than ${MAX_SEARCH_LENGTH} characters, the maximum length of an address`);
-  }
-  if (trimmedText.startsWith('@')) {
-    return ok({ of: 'domain', prefix: parseHost(trimmedText, 1) ?? trimmedText.slice(1).toLowerCase() });
-  }
+  if (trimmedText === '' || trimmedText === '@') return createParseResult(null);
+  if (trimmedText.length > MAX_SEARCH_LENGTH)
+    return createFault(`has more than ${MAX_SEARCH_LENGTH} characters, the maximum length of an address`);
+  if (trimmedText.startsWith('@'))
+    return createParseResult({ of: 'domain', prefix: parseHost(trimmedText, 1) ?? trimmedText.slice(1).toLowerCase() });
   const address = parseAddress(trimmedText);
   const prefix = address === null ? trimmedText.normalize('NFC').toLowerCase() : toCanonicalAddress(address);
-  return ok({ of: 'address', prefix });
+  return createParseResult({ of: 'address', prefix });
 }
 
 /**

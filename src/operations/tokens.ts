@@ -1,14 +1,21 @@
 /** The operations on the tokens of the operator API. Only the operation that creates a token returns the token. */
 import type { Static } from 'typebox';
-import { formatIsoTime, formatIsoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
+import { formatIsoTime, formatIsoTimeOrNull, quote } from '../config/units.ts';
 import { TOKEN_SCOPES } from '../model/access.ts';
 import type { OperatorToken } from '../model/account.ts';
 import { generateToken, getTokenScope } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
-import { createConflict, createNotFound, ok, toMemberResult } from './errors.ts';
-import { parseVisibleText } from './input.ts';
-import { defineOperation } from './operation.ts';
-import { createNullable, createRowNumber, createStringEnum, Time } from './schemas.ts';
+import { createConflict, createNotFound, ok } from './errors.ts';
+import { changes, defineOperation, reads } from './operation.ts';
+import {
+  createExpiry,
+  createNullable,
+  createParsed,
+  createRowNumber,
+  createStringEnum,
+  parseVisibleText,
+  Time,
+} from './schemas.ts';
 
 const TokenId = Type.Integer({ description: 'The number of the token.' });
 
@@ -42,36 +49,26 @@ export const createToken = defineOperation({
   name: 'token.create',
   id: 'createToken',
   summary: 'Create a token for the operator API; it is shown once',
-  makesChange: true,
-  role: 'admin',
-  readsContent: false,
+  ...changes('admin'),
   input: Type.Object({
-    name: Type.String({ description: 'The name of the token.' }),
+    name: createParsed({ description: 'The name of the token.' }, (text) => parseVisibleText(text)),
     scope: createStringEnum(TOKEN_SCOPES, {
       default: 'full',
       description:
         '`metrics`: `/metrics` alone; `read`: everything except content; `content`: also bodies, sources, reports and exports; `full`: also changes, except tokens.',
     }),
-    expires: Type.Optional(
-      Type.String({ description: 'A date (UTC) or a duration such as `90d`; without it the token does not expire.' }),
-    ),
+    expires: createExpiry('token'),
   }),
   result: CreatedToken,
   errors: ['conflict'],
-  async run({ name, scope, expires }, { store, clock, random }) {
-    const nameResult = parseVisibleText('name', name);
-    if (!nameResult.ok) return nameResult;
-    const now = clock.now();
-    const expiresAt =
-      expires === undefined ? ok(null) : toMemberResult('expires', parseTimestamp(expires, now, 'ahead'));
-    if (!expiresAt.ok) return expiresAt;
+  async run({ name, scope, expires: expiresAt = null }, { store, clock, random }) {
     const { token, prefix, hash } = generateToken(random, scope);
-    const createResult = await store.createToken({ name, prefix, hash, expiresAt: expiresAt.value }, now);
+    const createResult = await store.createToken({ name, prefix, hash, expiresAt }, clock.now());
     if (createResult.kind !== 'done') {
       const message = `token ${quote(name)} already exists; revoke it first, or choose another name`;
       return createConflict('name', message);
     }
-    return ok({ id: createResult.value.id, token, expires: formatIsoTimeOrNull(expiresAt.value) });
+    return ok({ id: createResult.value.id, token, expires: formatIsoTimeOrNull(expiresAt) });
   },
 });
 
@@ -80,12 +77,9 @@ export const listTokens = defineOperation({
   name: 'token.list',
   id: 'listTokens',
   summary: 'List the tokens of the operator API',
-  makesChange: false,
-  role: 'admin',
-  readsContent: false,
+  ...reads('admin'),
   input: Type.Object({}),
   result: Type.Array(TokenEntry),
-  errors: [],
   async run(_input, { store, clock }) {
     const tokens = await store.listTokens();
     const now = clock.now();
@@ -98,9 +92,7 @@ export const revokeToken = defineOperation({
   name: 'token.revoke',
   id: 'revokeToken',
   summary: 'Revoke a token',
-  makesChange: true,
-  role: 'admin',
-  readsContent: false,
+  ...changes('admin'),
   input: Type.Object({
     id: createRowNumber(
       'The number of the token.',

@@ -1,7 +1,15 @@
 /** The operations on the endpoints of webhooks. Only the operations that create a signing secret return it. */
 import type { Static } from 'typebox';
 import { formatSuggestion } from '../config/nearest.ts';
-import { formatIsoTime, formatIsoTimeOrNull, parseDuration, quote } from '../config/units.ts';
+import {
+  createFault,
+  createParseResult,
+  formatIsoTime,
+  formatIsoTimeOrNull,
+  type ParseResult,
+  parseDuration,
+  quote,
+} from '../config/units.ts';
 import { createHostLookup } from '../domains/host-lookup.ts';
 import { loadWebhookKey } from '../domains/setup.ts';
 import type { ChangeResult } from '../model/account.ts';
@@ -36,13 +44,21 @@ import {
   type ErrorResult,
   ok,
   type Result,
-  toMemberResult,
 } from './errors.ts';
-import { parseName } from './input.ts';
-import { defineOperation, type OperationContext } from './operation.ts';
-import { createNullable, createStringEnum, Time } from './schemas.ts';
+import { changes, defineOperation, type OperationContext, reads } from './operation.ts';
+import { createNullable, createParsed, createStringEnum, parseName, Time } from './schemas.ts';
 
-export const WebhookId = Type.String({ description: 'The id of the endpoint, such as `wh_1`.' });
+const WEBHOOK_ID = { description: 'The id of the endpoint, such as `wh_1`.' };
+export const WebhookId = Type.String(WEBHOOK_ID);
+/** The number of an endpoint, from `wh_12` or `12`. */
+export const WebhookNumber = createParsed(WEBHOOK_ID, (text) => {
+  const id = parseWebhookId(text) ?? parseWebhookId(formatWebhookId(Number(text)));
+  return id === null
+    ? createFault(
+        `${quote(text)} is not the id of an endpoint such as wh_12; \`postrider webhook list\` lists endpoints`,
+      )
+    : createParseResult(id);
+});
 const SigningSecret = Type.String({ description: 'The signing secret. It is not shown again.' });
 
 export const WebhookEntry = Type.Object({
@@ -138,13 +154,29 @@ const MAX_GRACE_MS = 30 * 24 * 3_600_000;
 type ChangeContext = Pick<OperationContext, 'store' | 'clock'>;
 
 const Url = Type.String({ description: 'The URL of the endpoint, such as `https://app.example.com/webhooks`.' });
-const EventList = Type.Optional(
-  Type.String({
-    description:
-      'The types of events, separated by commas, or `all`; without it all types except `message.accepted` and `message.deferred`.',
-  }),
-);
-const EndpointName = Type.Optional(Type.String({ description: 'A label of the endpoint.' }));
+
+/** Creates the schema of a list of types of events, or `all`. */
+const createEventList = (supplement = '') =>
+  Type.Optional(
+    createParsed({ description: `The types of events, separated by commas, or \`all\`${supplement}.` }, parseEvents),
+  );
+
+function parseEvents(text: string): ParseResult<readonly WebhookEventType[]> {
+  if (text.trim() === 'all') return createParseResult(WEBHOOK_EVENT_TYPES);
+  const names = text.split(',').map((name) => name.trim());
+  const unknownName = names.find((name) => !WEBHOOK_EVENT_TYPES.some((type) => type === name));
+  return unknownName === undefined
+    ? createParseResult(WEBHOOK_EVENT_TYPES.filter((type) => names.includes(type)))
+    : createFault(
+        `${quote(unknownName)} is not a type${formatSuggestion(unknownName, WEBHOOK_EVENT_TYPES)}; give all, or types of ${WEBHOOK_EVENT_TYPES.join(', ')}`,
+      );
+}
+
+/** Creates the schema of the name of an endpoint. An empty text is no name. */
+const createEndpointName = (options: { readonly description: string; readonly minLength?: 0 }) =>
+  Type.Optional(
+    createParsed<string | null>(options, (text) => (text === '' ? createParseResult(null) : parseName(text))),
+  );
 
 /**
  * Creates an endpoint. The endpoint receives every event that any node records after the operation has returned.
@@ -153,9 +185,7 @@ export const createWebhook = defineOperation({
   name: 'webhook.create',
   id: 'createWebhook',
   summary: 'Create an endpoint for webhooks; its signing secret is shown once',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({
     url: Url,
     account: Type.Optional(
@@ -163,22 +193,18 @@ export const createWebhook = defineOperation({
         description: 'The name of the account; without it the endpoint receives events of every account.',
       }),
     ),
-    events: EventList,
-    name: EndpointName,
+    events: createEventList('; without it all types except `message.accepted` and `message.deferred`'),
+    name: createEndpointName({ description: 'A label of the endpoint.' }),
   }),
   result: WebhookSecret,
   errors: ['not-found', 'conflict'],
-  async run({ url: urlText, account = null, events: eventsText, name: nameText }, context) {
+  async run({ url: urlText, account = null, events = DEFAULT_WEBHOOK_EVENT_TYPES, name = null }, context) {
     const { store, clock, random, settings } = context;
-    const events = eventsText === undefined ? ok(DEFAULT_WEBHOOK_EVENT_TYPES) : parseEvents(eventsText);
-    if (!events.ok) return events;
-    const name = parseEndpointName(nameText);
-    if (!name.ok) return name;
     const url = await checkUrl(urlText, context);
     if (!url.ok) return url;
     const secret = createSigningSecret(random);
     const sealedSecret = sealSigningSecret(loadWebhookKey(settings), secret);
-    const webhook = { ...url.value, account, name: name.value, events: events.value, sealed: sealedSecret };
+    const webhook = { ...url.value, account, name, events, sealed: sealedSecret };
     const result = await store.createWebhook(webhook, clock.now());
     switch (result.kind) {
       case 'done':
@@ -195,12 +221,9 @@ export const listWebhooks = defineOperation({
   name: 'webhook.list',
   id: 'listWebhooks',
   summary: 'List the endpoints for webhooks, with the paths and queries of their URLs masked',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({}),
   result: Type.Array(WebhookEntry),
-  errors: [],
   async run(_input, { store, clock }) {
     return ok((await store.listWebhooks()).map((webhook) => toWebhookEntry(webhook, clock.now())));
   },
@@ -215,12 +238,9 @@ export const showWebhookStatistics = defineOperation({
   id: 'showWebhookStatistics',
   summary:
     'Show the pending and failed deliveries of each endpoint, its last success, and its first failure since then',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({}),
   result: Type.Array(WebhookFigures),
-  errors: [],
   async run(_input, { store }) {
     const [webhooks, statistics] = await Promise.all([store.listWebhooks(), store.readWebhookStatistics()]);
     const statisticsById = new Map(statistics.map((entry) => [entry.webhookId, entry]));
@@ -232,17 +252,13 @@ export const showWebhook = defineOperation({
   name: 'webhook.show',
   id: 'showWebhook',
   summary: 'Show an endpoint for webhooks; a token without the scope `full` sees the path and query of its URL masked',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
-  input: Type.Object({ id: WebhookId }),
+  ...reads('viewer'),
+  input: Type.Object({ id: WebhookNumber }),
   result: WebhookEntry,
   errors: ['not-found'],
-  async run({ id: text }, { store, clock, scope, settings }) {
-    const id = parseId(text);
-    if (!id.ok) return id;
-    const webhook = await store.findWebhook(id.value);
-    if (webhook === null) return createWebhookNotFound(id.value);
+  async run({ id }, { store, clock, scope, settings }) {
+    const webhook = await store.findWebhook(id);
+    if (webhook === null) return createWebhookNotFound(id);
     const entry = toWebhookEntry(webhook, clock.now());
     const seesUrl = scope === 'all' || scope === 'full';
     return ok(seesUrl ? { ...entry, url: openTargetUrl(loadWebhookKey(settings), webhook.sealedUrl) } : entry);
@@ -254,39 +270,23 @@ export const updateWebhook = defineOperation({
   name: 'webhook.update',
   id: 'updateWebhook',
   summary: 'Change the URL, the name or the events of an endpoint; omitted members do not change',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({
-    id: WebhookId,
+    id: WebhookNumber,
     url: Type.Optional(Url),
-    events: Type.Optional(Type.String({ description: 'The types of events, separated by commas, or `all`.' })),
-    name: Type.Optional(
-      Type.String({ description: 'A label of the endpoint; an empty text removes it.', minLength: 0 }),
-    ),
+    events: createEventList(),
+    name: createEndpointName({ description: 'A label of the endpoint; an empty text removes it.', minLength: 0 }),
   }),
   result: WebhookEntry,
   errors: ['not-found', 'conflict'],
-  async run({ id: text, url: urlText, events: eventsText, name: nameText }, context) {
-    const id = parseId(text);
-    if (!id.ok) return id;
-    if (urlText === undefined && eventsText === undefined && nameText === undefined) {
+  async run({ id, url: urlText, ...change }, context) {
+    if (urlText === undefined && Object.keys(change).length === 0) {
       const names = ['url', 'events', 'name'];
       return createInvalidTemplate(null, (getName) => `nothing changes; give one of ${names.map(getName).join(', ')}`);
     }
-    const events = eventsText === undefined ? ok(null) : parseEvents(eventsText);
-    if (!events.ok) return events;
-    const name = parseEndpointName(nameText);
-    if (!name.ok) return name;
     const url = urlText === undefined ? ok(null) : await checkUrl(urlText, context);
     if (!url.ok) return url;
-    return changeWebhook(id.value, context, ({ store }) =>
-      store.updateWebhook(id.value, {
-        ...url.value,
-        ...(events.value === null ? {} : { events: events.value }),
-        ...(nameText === undefined ? {} : { name: name.value }),
-      }),
-    );
+    return changeWebhook(id, context, ({ store }) => store.updateWebhook(id, { ...url.value, ...change }));
   },
 });
 
@@ -294,16 +294,12 @@ export const deleteWebhook = defineOperation({
   name: 'webhook.delete',
   id: 'deleteWebhook',
   summary: 'Delete an endpoint and its deliveries',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
-  input: Type.Object({ id: WebhookId }),
+  ...changes('operator'),
+  input: Type.Object({ id: WebhookNumber }),
   result: Type.Object({ id: WebhookId, url: Type.String() }),
   errors: ['not-found'],
-  async run({ id: text }, context) {
-    const id = parseId(text);
-    if (!id.ok) return id;
-    const deleteResult = await changeWebhook(id.value, context, ({ store }) => store.deleteWebhook(id.value));
+  async run({ id }, context) {
+    const deleteResult = await changeWebhook(id, context, ({ store }) => store.deleteWebhook(id));
     return deleteResult.ok ? ok({ id: deleteResult.value.id, url: deleteResult.value.url }) : deleteResult;
   },
 });
@@ -313,19 +309,15 @@ export const enableWebhook = defineOperation({
   name: 'webhook.enable',
   id: 'enableWebhook',
   summary: 'Enable an endpoint; its pending deliveries are due at once',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
-  input: Type.Object({ id: WebhookId }),
+  ...changes('operator'),
+  input: Type.Object({ id: WebhookNumber }),
   result: WebhookEntry,
   errors: ['not-found'],
-  async run({ id: text }, { store, clock }) {
-    const id = parseId(text);
-    if (!id.ok) return id;
-    const result = await store.enableWebhook(id.value);
-    if (result.kind !== 'done') return createWebhookNotFound(id.value);
+  async run({ id }, { store, clock }) {
+    const result = await store.enableWebhook(id);
+    if (result.kind !== 'done') return createWebhookNotFound(id);
     const now = clock.now();
-    while ((await store.releaseDeliveries(id.value, now, MAX_ROWS_PER_STEP)) >= MAX_ROWS_PER_STEP);
+    while ((await store.releaseDeliveries(id, now, MAX_ROWS_PER_STEP)) >= MAX_ROWS_PER_STEP);
     return ok(toWebhookEntry(result.value, now));
   },
 });
@@ -335,16 +327,12 @@ export const disableWebhook = defineOperation({
   name: 'webhook.disable',
   id: 'disableWebhook',
   summary: 'Disable an endpoint; its events are kept for 30 days',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
-  input: Type.Object({ id: WebhookId }),
+  ...changes('operator'),
+  input: Type.Object({ id: WebhookNumber }),
   result: WebhookEntry,
   errors: ['not-found'],
-  async run({ id: text }, context) {
-    const id = parseId(text);
-    if (!id.ok) return id;
-    return changeWebhook(id.value, context, ({ store, clock }) => store.disableWebhook(id.value, clock.now()));
+  async run({ id }, context) {
+    return changeWebhook(id, context, ({ store, clock }) => store.disableWebhook(id, clock.now()));
   },
 });
 
@@ -353,31 +341,30 @@ export const rotateWebhook = defineOperation({
   name: 'webhook.rotate',
   id: 'rotateWebhook',
   summary: 'Replace the signing secret of an endpoint; the new secret is shown once',
-  makesChange: true,
-  role: 'operator',
-  readsContent: false,
+  ...changes('operator'),
   input: Type.Object({
-    id: WebhookId,
-    grace: Type.String({
-      default: '24h',
-      description:
-        'The time for which attempts are also signed with the old secret; the default is `24h`, the maximum `30d`.',
-    }),
+    id: WebhookNumber,
+    grace: createParsed(
+      {
+        default: '24h',
+        description:
+          'The time for which attempts are also signed with the old secret; the default is `24h`, the maximum `30d`.',
+      },
+      (text) => {
+        const graceMs = parseDuration(text);
+        return graceMs.ok && graceMs.value > MAX_GRACE_MS ? createFault(`${quote(text)} is longer than 30d`) : graceMs;
+      },
+    ),
   }),
   result: WebhookRotation,
   errors: ['not-found'],
-  async run({ id: text, grace }, context) {
+  async run({ id, grace: graceMs }, context) {
     const { clock, random, settings } = context;
-    const id = parseId(text);
-    if (!id.ok) return id;
-    const graceMs = toMemberResult('grace', parseDuration(grace));
-    if (!graceMs.ok) return graceMs;
-    if (graceMs.value > MAX_GRACE_MS) return createInvalid('grace', `${quote(grace)} is longer than 30d`);
     const secret = createSigningSecret(random);
     const sealedSecret = sealSigningSecret(loadWebhookKey(settings), secret);
-    const previousUntil = clock.now() + graceMs.value;
-    const rotateResult = await changeWebhook(id.value, context, ({ store }) =>
-      store.rotateWebhookSecret(id.value, sealedSecret, previousUntil),
+    const previousUntil = clock.now() + graceMs;
+    const rotateResult = await changeWebhook(id, context, ({ store }) =>
+      store.rotateWebhookSecret(id, sealedSecret, previousUntil),
     );
     if (!rotateResult.ok) return rotateResult;
     return ok({ id: rotateResult.value.id, secret, previousSecretUntil: formatIsoTime(previousUntil) });
@@ -403,24 +390,6 @@ async function checkUrl(
     return ok({ url: maskTargetPath(url.value), sealedUrl: sealTargetUrl(loadWebhookKey(settings), url.value.href) });
   const message = `the URL ${quote(maskTargetUrl(text))} ${addresses.fault}`;
   return addresses.code === 'dns-failed' ? createUnavailable(message) : createConflict('url', message);
-}
-
-/** Parses a list of types, or `all`. */
-function parseEvents(text: string): Result<readonly WebhookEventType[]> {
-  if (text.trim() === 'all') return ok(WEBHOOK_EVENT_TYPES);
-  const names = text.split(',').map((name) => name.trim());
-  const unknownName = names.find((name) => !WEBHOOK_EVENT_TYPES.some((type) => type === name));
-  if (unknownName !== undefined) {
-    return createInvalid(
-      'events',
-      `${quote(unknownName)} is not a type${formatSuggestion(unknownName, WEBHOOK_EVENT_TYPES)}; give all, or types of ${WEBHOOK_EVENT_TYPES.join(', ')}`,
-    );
-  }
-  return ok(WEBHOOK_EVENT_TYPES.filter((type) => names.includes(type)));
-}
-
-function parseEndpointName(text: string | undefined): Result<string | null> {
-  return text === undefined || text === '' ? ok(null) : parseName('name', text);
 }
 
 /**
@@ -477,16 +446,6 @@ function toFigures(
     lastSuccessAt: formatIsoTimeOrNull(lastSuccessAt),
     failingSince: formatIsoTimeOrNull(failingSince),
   };
-}
-
-/** Parses the number of an endpoint from `wh_12` or `12`. */
-export function parseId(text: string): Result<number> {
-  const id = parseWebhookId(text) ?? parseWebhookId(formatWebhookId(Number(text)));
-  if (id !== null) return ok(id);
-  return createInvalid(
-    'id',
-    `${quote(text)} is not the id of an endpoint such as wh_12; \`postrider webhook list\` lists endpoints`,
-  );
 }
 
 export function createWebhookNotFound(id: number): ErrorResult {

@@ -2,8 +2,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isHtml } from '../message/html-detection.ts';
 import { Type } from '../model/schema.ts';
-import { createNotFound, type ErrorResult } from '../operations/errors.ts';
-import { createMessageNotFound, parseMessageId } from '../operations/messages.ts';
+import { createNotFound, type ErrorResult, toMemberResult } from '../operations/errors.ts';
+import { createMessageNotFound } from '../operations/messages.ts';
+import { parseMessageId } from '../operations/schemas.ts';
 import type { MessageStore } from '../store/contract.ts';
 import { sendFrameHtml } from './frame-html.ts';
 import { toErrorResponse } from './operation-route.ts';
@@ -34,7 +35,7 @@ export function addMessageHtml(
     `${basePath}/messages/:id/html`,
     { preHandler },
     async (request, reply) => {
-      const id = parseMessageId('id', request.params.id);
+      const id = toMemberResult('id', parseMessageId(request.params.id));
       if (!id.ok) return sendError(reply, id);
       let message: Awaited<ReturnType<MessageStore['findMessage']>>;
       try {

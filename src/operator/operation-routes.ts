@@ -26,11 +26,17 @@ import { listFeedback, showFeedback } from '../operations/feedback.ts';
 import { listInbox, showInbox } from '../operations/inbox.ts';
 import { addInboxRule, listInboxRules, removeInboxRule } from '../operations/inbox-rules.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
-import { changeMessages, countMessages, resendMessage } from '../operations/message-changes.ts';
-import { searchMessages } from '../operations/message-search.ts';
-import { showMessageSource } from '../operations/message-source.ts';
+import { countMessages, searchMessages } from '../operations/message-search.ts';
 import { sendTestMessage } from '../operations/message-test.ts';
-import { cancelMessage, explainMessage, retryMessage, showMessage } from '../operations/messages.ts';
+import {
+  cancelMessage,
+  changeMessages,
+  explainMessage,
+  resendMessage,
+  retryMessage,
+  showMessage,
+  showMessageSource,
+} from '../operations/messages.ts';
 import { showOverview } from '../operations/overview.ts';
 import { listProviders } from '../operations/providers.ts';
 import { showSetup } from '../operations/setup.ts';

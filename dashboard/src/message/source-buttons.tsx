@@ -6,7 +6,7 @@ import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation } from '@tanstack/react-query';
 import type { MessageDetails } from '../../../src/operations/message-details.ts';
-import type { MessageSource } from '../../../src/operations/message-source.ts';
+import type { MessageSource } from '../../../src/operations/messages.ts';
 import { get, path } from '../api/client';
 import { saveFile } from '../parts/download';
 

@@ -1,6 +1,7 @@
 /** Tests of the changes of all messages that match a filter: batches, cursors, and the count before a change. */
 import { expect, test } from 'vitest';
-import { changeMessages, countMessages } from '../../../src/operations/message-changes.ts';
+import { countMessages } from '../../../src/operations/message-search.ts';
+import { changeMessages } from '../../../src/operations/messages.ts';
 import { createMessage } from '../../rig/messages.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 

@@ -4,7 +4,7 @@ import { createSigningParts } from '../../../src/domains/setup.ts';
 import { createPrepare, DomainCache } from '../../../src/domains/signing.ts';
 import type { DomainDetails } from '../../../src/operations/domain-details.ts';
 import { addDomain, rotateDomain, verifyDomain } from '../../../src/operations/domains.ts';
-import { showMessageSource } from '../../../src/operations/message-source.ts';
+import { showMessageSource } from '../../../src/operations/messages.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
 import { createAttempt, createMessage } from '../../rig/messages.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';

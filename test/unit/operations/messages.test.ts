@@ -2,9 +2,14 @@
 import { expect, test } from 'vitest';
 import type { Scope } from '../../../src/model/access.ts';
 import { createOperatorMessageId, getIdTimestamp, isMessageId } from '../../../src/model/submission.ts';
-import { resendMessage } from '../../../src/operations/message-changes.ts';
 import { toAttemptDetails } from '../../../src/operations/message-details.ts';
-import { cancelMessage, explainMessage, retryMessage, showMessage } from '../../../src/operations/messages.ts';
+import {
+  cancelMessage,
+  explainMessage,
+  resendMessage,
+  retryMessage,
+  showMessage,
+} from '../../../src/operations/messages.ts';
 import { perform } from '../../../src/operations/operation.ts';
 import { createAttempt, createMessage } from '../../rig/messages.ts';
 import { createOperationRig } from './operation-rig.ts';
