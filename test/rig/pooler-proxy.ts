@@ -15,7 +15,7 @@ export interface PoolerProxy {
 
 const SSL_REQUEST = 80_877_103;
 
-/** Starts a proxy for `port` on loopback and stops it at the end of the test. With `ignoresSet`, SET has no effect. */
+/** Starts a proxy for `port` on loopback and stops it at the end of the test. With `ignoresSet`, setting a parameter has no effect. */
 export async function startPoolerProxy(
   port: number,
   { options, ignoresSet = false }: { readonly options: StartupOptions; readonly ignoresSet?: boolean },
@@ -82,12 +82,12 @@ export function encodeFatalError(code: string, text: string): Buffer {
   return Buffer.concat([Buffer.from('E'), length, body]);
 }
 
-/** Returns the messages with an empty query in place of every simple query that begins with SET. */
+/** Returns the messages with an empty query in place of every simple query that sets a parameter. */
 function removeSetQueries(bytes: Buffer): Buffer {
   const changedBytes = Buffer.from(bytes);
   for (let at = 0; at + 5 <= changedBytes.length; at += changedBytes.readInt32BE(at + 1) + 1) {
     const end = at + changedBytes.readInt32BE(at + 1);
-    if (changedBytes[at] === 0x51 && changedBytes.toString('latin1', at + 5, at + 9) === 'SET ')
+    if (changedBytes[at] === 0x51 && /^(?:SET |SELECT set_config)/.test(changedBytes.toString('latin1', at + 5, end)))
       changedBytes.fill(' ', at + 5, end);
   }
   return changedBytes;

@@ -1,11 +1,11 @@
 /** Reports changes of the directory to this node, after a notification and at the latest after the poll interval. */
+import { once } from 'node:events';
 import { runEvery } from '../../clock.ts';
 import type { DirectoryChanges } from '../../model/account.ts';
 import { readDirectorySince } from '../directory.ts';
 import type { StoreEnvironment } from '../environment.ts';
 import { DIRECTORY_CHANNEL } from '../revision.ts';
-import type { Connection } from './connection.ts';
-import type { Pool } from './database.ts';
+import type { Pool, SeparateConnection } from './database.ts';
 
 /** Poll interval. A change must be visible on every node within one second. */
 const POLL_INTERVAL_MS = 400;
@@ -47,16 +47,16 @@ export function prepareDirectory(pool: Pool, { clock, isSimulated }: StoreEnviro
 
   /** Calls `onNotification` on each notification. Uses a separate connection, which is reopened if it is lost. */
   function listenForChanges(onNotification: () => void): void {
-    let connection: Connection | null = null;
+    let connection: SeparateConnection | null = null;
     let cancelRetry: () => void = () => undefined;
     const openListener = async () => {
       try {
         connection = await pool.connect();
-        if (isStopped) return connection.destroy();
-        connection.onNotification(onNotification);
-        await connection.runCommand(`LISTEN ${DIRECTORY_CHANNEL}`);
+        if (isStopped) return void connection.close();
+        connection.client.on('notification', onNotification);
+        await connection.run(`LISTEN ${DIRECTORY_CHANNEL}`);
         onNotification();
-        await connection.whenEnded;
+        await once(connection.client, 'end');
       } catch {
         // Polling continues while there is no connection.
       }
@@ -66,7 +66,7 @@ export function prepareDirectory(pool: Pool, { clock, isSimulated }: StoreEnviro
     };
     void openListener();
     disposers.add(() => {
-      connection?.destroy();
+      void connection?.close();
       cancelRetry();
     });
   }

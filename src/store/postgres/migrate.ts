@@ -9,11 +9,10 @@
 import { readFileSync } from 'node:fs';
 import { StoreError } from '../error.ts';
 import { createOldStoreText, listSchemaFiles, SCHEMA_FOLDER } from '../schema.ts';
-import type { Pool } from './database.ts';
+import { beginTransaction, type Pool } from './database.ts';
 import { ConfigurationFault, toStoreError } from './fault.ts';
 import { quoteIdentifier } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
-import { beginTransaction } from './transaction-start.ts';
 
 /** The key of the advisory lock of migrations ("PRDR"). No other software uses this key. */
 const LOCK_ID = 0x50524452;
@@ -47,10 +46,10 @@ export async function migrate(pool: Pool, folder: URL = SCHEMA_FOLDER): Promise<
     await connection.query(ACQUIRE_LOCK, [LOCK_ID]);
     // The version is read again under the lock, because another node may have migrated the schema.
     const { version, isMissing } = await readSchema(connection, pool, latestVersion);
-    if (isMissing && schema !== null) await connection.runCommand(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
-    for (const file of files.slice(version)) await connection.runCommand(readFileSync(file, 'utf8'));
+    if (isMissing && schema !== null) await connection.run(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
+    for (const file of files.slice(version)) await connection.run(readFileSync(file, 'utf8'));
     if (version < latestVersion) await connection.query(WRITE_VERSION, [latestVersion]);
-    await connection.runCommand('COMMIT');
+    await connection.run('COMMIT');
   } catch (error) {
     throw toStoreError(error, pool.server);
   } finally {

@@ -20,13 +20,11 @@ import { prepareLeaseEnds } from './lease-ends.ts';
 import { createMessageWork } from './message-writes.ts';
 import { migrate, requireSameDatabase } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
-import { reportOpeningWaits } from './opening.ts';
 import { ensurePartitions } from './partitions.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, runIndexStep } from './search.ts';
-import { listServerWarnings } from './server-settings.ts';
+import { listServerWarnings, readStandby, reportOpeningWaits, requireStandby } from './server-checks.ts';
 import type { Session } from './session.ts';
-import { readStandby, requireStandby } from './standby.ts';
 import { prepareDeliveryRecovery } from './webhook-recovery.ts';
 import { prepareWebhookWorker } from './webhook-worker.ts';
 import { prepareWebhooks } from './webhooks.ts';
@@ -91,7 +89,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...bindNouns(createMessageWork(pool, requireOwnStandby)),
     accept: prepareAccept(pool, clock.monotonic, requireOwnStandby),
     claim: prepareClaim(pool),
-    ...prepareLeaseEnds(pool, serverTime),
+    ...prepareLeaseEnds(pool.settlements, serverTime),
     ...prepareRetention(pool, serverTime, clock.monotonic),
     ...prepareSearch(pool, clock.monotonic),
     indexMessages: (step) =>

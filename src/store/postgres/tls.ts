@@ -1,8 +1,6 @@
 /**
- * The TLS options of a server connection. The certificate and key files are read for each connection, so that a renewed
- * certificate takes effect without a restart. If a file cannot be used, a ConfigurationFault is thrown, whose one-line
- * message names the parameter of POSTRIDER_DATABASE and the file. After this error, the connection attempt is not
- * retried.
+ * The TLS options of a server connection. If a file cannot be used, a ConfigurationFault is thrown, whose one line names
+ * the parameter of POSTRIDER_DATABASE and the file.
  */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -15,13 +13,12 @@ const PEM_END = '-----END CERTIFICATE-----';
 
 type FileParameter = 'sslrootcert' | 'sslcert' | 'sslkey';
 
-/** Returns the options of a connection with TLS. Throws a ConfigurationFault. */
 export function readTlsOptions(
-  mode: Exclude<PostgresSetting['tls'], 'never' | 'preferred'>,
+  mode: PostgresSetting['tls'],
   { rootCert, cert, key }: PostgresSetting['tlsFiles'],
 ): ConnectionOptions {
   return {
-    rejectUnauthorized: mode !== 'required',
+    rejectUnauthorized: mode === 'verified' || mode === 'verified-chain',
     ...(mode === 'verified-chain' ? { checkServerIdentity: () => undefined } : {}),
     ...(rootCert === null ? {} : { ca: readCertificates('sslrootcert', rootCert) }),
     ...(cert === null || key === null ? {} : readClientCertificate(cert, key)),
@@ -44,22 +41,17 @@ function readClientCertificate(certPath: string, keyPath: string): { readonly ce
   return { cert, key };
 }
 
-/**
- * Returns the certificates of a PEM file. Throws if the file contains no certificate, because Node would ignore the
- * file and then trust no certificate.
- */
+/** Throws if the file contains no certificate, because Node would ignore the file and then trust no certificate. */
 function readCertificates(parameter: FileParameter, path: string): string[] {
   const parts = readPem(parameter, path).split(PEM_BEGIN).slice(1);
   const certificates = parts.map((part) => `${PEM_BEGIN}${part.split(PEM_END)[0]}${PEM_END}\n`);
   if (certificates.length === 0)
     throw createFault(parameter, path, 'contains no certificate. Give the path of a PEM file');
-  for (const certificate of certificates) {
-    try {
-      new X509Certificate(certificate);
-    } catch (error) {
-      const problem = `contains an invalid certificate (${describeErrorDetail(error)})`;
-      throw createFault(parameter, path, `${problem}. Give the path of a PEM file`);
-    }
+  try {
+    for (const certificate of certificates) new X509Certificate(certificate);
+  } catch (error) {
+    const problem = `contains an invalid certificate (${describeErrorDetail(error)})`;
+    throw createFault(parameter, path, `${problem}. Give the path of a PEM file`);
   }
   return certificates;
 }

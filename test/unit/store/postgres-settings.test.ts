@@ -5,8 +5,8 @@
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import { type Connection, connectToServer } from '../../../src/store/postgres/connection.ts';
-import { createPool } from '../../../src/store/postgres/database.ts';
+import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
+import type { Session } from '../../../src/store/postgres/session.ts';
 import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
@@ -45,19 +45,20 @@ function replacePort(url: URL, port: number, options?: string): string {
   return changedUrl.href;
 }
 
-async function openConnection(url: string): Promise<Connection> {
+function createPoolFor(url: string): Pool {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  const connection = await connectToServer({
+  const pool = createPool({
     setting,
     application: 'postrider test',
+    random: Math.random,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
-  onTestFinished(() => connection.close());
-  return connection;
+  onTestFinished(() => pool.close());
+  return pool;
 }
 
-async function readSettings(connection: Connection): Promise<Readonly<Record<string, unknown>>> {
+async function readSettings(connection: Session): Promise<Readonly<Record<string, unknown>>> {
   const settingNames = [
     'synchronous_commit',
     'client_min_messages',
@@ -95,7 +96,7 @@ async function findFault(url: string): Promise<string> {
 
 test('the settings of a role do not affect connections', async () => {
   const url = await createUnsafeDatabase();
-  expect(await readSettings(await openConnection(url.href))).toEqual(EXPECTED_SETTINGS);
+  expect(await readSettings(createPoolFor(url.href))).toEqual(EXPECTED_SETTINGS);
 });
 
 test.each(['refuse', 'drop'] as const)(
@@ -107,7 +108,7 @@ test.each(['refuse', 'drop'] as const)(
     });
     const url = await createUnsafeDatabase();
     const proxy = await startPoolerProxy(Number(url.port), { options });
-    expect(await readSettings(await openConnection(replacePort(url, proxy.port)))).toEqual(EXPECTED_SETTINGS);
+    expect(await readSettings(createPoolFor(replacePort(url, proxy.port)))).toEqual(EXPECTED_SETTINGS);
     expect(await findFault(replacePort(url, proxy.port))).toBe('it opened');
     expect([...proxy.parameters].sort()).toEqual(['application_name', 'client_encoding', 'database', 'user']);
   },
@@ -116,10 +117,7 @@ test.each(['refuse', 'drop'] as const)(
 test('a connection whose settings were changed after they had been checked commits nothing', async () => {
   const url = new URL(await createTemporaryDatabase());
   await runStatement(url.href, 'CREATE TABLE t (n bigint)');
-  const setting = parsePostgresUrl(url.href);
-  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
-  onTestFinished(() => pool.close());
+  const pool = createPoolFor(url.href);
   // The next statements simulate a pooler in transaction mode, which may run each transaction on a different server
   // connection.
   const resetStatement = { name: '', text: 'RESET ALL' };
