@@ -8,6 +8,7 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { requireValidClock } from './checks/clock.ts';
 import { type MonotonicClock, systemClock } from './clock.ts';
 import type { Settings, TransportSetting } from './config/settings.ts';
 import { getDataFolder, getSecretWarning, SECRET_REMEDY } from './domains/setup.ts';
@@ -35,7 +36,6 @@ import type { FilesFault } from './store/sqlite/thread.ts';
 import { createReplaceableTransport, openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/api.ts';
-import { requireValidClock } from './wiring/clock-check.ts';
 import { allocateConnections, readDescriptorLimit } from './wiring/connections.ts';
 import { startDelivery } from './wiring/delivery.ts';
 import { findFirstError } from './wiring/disposal.ts';
@@ -124,7 +124,7 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
   const { clock: machineClock = systemClock, limits = {}, drainMs = MAX_DRAIN_MS, delayLogUntil = null } = options;
   const { roles, tls } = settings;
   // These checks run before the store opens, so that a start that cannot succeed changes nothing.
-  requireValidClock(machineClock);
+  requireValidClock(machineClock.now());
   if (tls !== null && (roles.has('api') || roles.has('feedback'))) readCertificate(tls);
   const node = createNodeName();
   const version = options.operatorApi?.version ?? '';

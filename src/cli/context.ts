@@ -2,10 +2,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
+import type { DoctorStore } from '../checks/probes.ts';
 import { type Clock, type MonotonicClock, systemClock } from '../clock.ts';
 import { type Environment, loadSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
-import type { DoctorStore } from '../doctor/installation.ts';
 import { parseAddress } from '../model/address.ts';
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
 import type { OperationContext } from '../operations/operation.ts';

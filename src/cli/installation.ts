@@ -1,14 +1,11 @@
 /** `postrider doctor`, `setup`, `provider` and `config`: the state of the installation. */
 import type { Command } from 'commander';
 import { describeSettings } from '../config/load.ts';
-import type { Finding, FindingResult } from '../doctor/finding.ts';
 import { showConfig } from '../operations/config.ts';
-import { runDoctor } from '../operations/doctor.ts';
-import { testFeedbackLoop } from '../operations/doctor-loop.ts';
+import { type Findings, runDoctor, testFeedbackLoop } from '../operations/doctor.ts';
 import { perform } from '../operations/operation.ts';
 import { listProviders, type ProviderEntry } from '../operations/providers.ts';
-import type { Setup } from '../operations/setup/schemas.ts';
-import { showSetup } from '../operations/setup.ts';
+import { type Setup, showSetup } from '../operations/setup.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { createInstallation } from '../wiring/installation.ts';
 import { CommandFailure, type Context } from './context.ts';
@@ -51,7 +48,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
       showProgress: (text: string) => line.show(text),
     };
     const toFlagName = (member: string) => `--${member}`;
-    const findings: Finding[] = [];
+    const findings: Findings = [];
     try {
       // The loop test runs before the checks, so that an invalid `--account` or `--within` is refused at once.
       const loopFindings =
@@ -75,17 +72,22 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
   });
 }
 
-const RESULT_STYLES: Readonly<Record<FindingResult, Style>> = { ok: 'success', warning: 'warning', failure: 'error' };
+const RESULT_STYLES: Readonly<Record<Findings[number]['result'], Style>> = {
+  ok: 'success',
+  warning: 'warning',
+  failure: 'error',
+};
 
 /** Returns a line for each finding with its remedy below it, and the totals. */
-export function formatFindings(findings: readonly Finding[]): string {
+export function formatFindings(findings: Findings): string {
   const width = findings.reduce((width, { check }) => Math.max(width, [...toPrintable(check)].length), 0);
   const lines = findings.map(({ check, result, detail, remedy }) => {
     const name = toPrintable(check);
     const resultLine = `${applyStyle(RESULT_STYLES[result], result.padEnd(7))}  ${name}${' '.repeat(width - [...name].length)}  ${toPrintable(detail)}\n`;
     return remedy === null ? resultLine : `${resultLine}${' '.repeat(width + 11)}→ ${toPrintable(remedy)}\n`;
   });
-  const countFindings = (result: FindingResult) => findings.filter((finding) => finding.result === result).length;
+  const countFindings = (result: Findings[number]['result']) =>
+    findings.filter((finding) => finding.result === result).length;
   const [warnings, failures] = [countFindings('warning'), countFindings('failure')];
   const totals = `${findings.length} checks: ${countFindings('ok')} ok, ${warnings} ${warnings === 1 ? 'warning' : 'warnings'}, ${failures} ${failures === 1 ? 'failure' : 'failures'}`;
   return `${lines.join('')}\n${totals}\n`;

@@ -6,8 +6,7 @@ import type { ComparedFigures, Deliverability, DeliverabilityFigures } from '../
 import { showDeliverability } from '../operations/deliverability.ts';
 import { getInputMembers } from '../operations/input.ts';
 import { perform } from '../operations/operation.ts';
-import type { Figures, Overview } from '../operations/overview/schemas.ts';
-import { showOverview } from '../operations/overview.ts';
+import { type Figures, type Overview, showOverview } from '../operations/overview.ts';
 import { formatDuration, formatSpan, formatTime } from '../printing/text.ts';
 import { CommandFailure, type Context } from './context.ts';
 import {

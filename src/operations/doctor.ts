@@ -1,28 +1,34 @@
 /**
- * Checks the installation from this machine with the settings of the service: database, secret, clock, transport,
- * notifications, certificate, host name, return path, message size, provider events, suppression lists, sending
- * domains. The checks send no message, change no data, and create neither a database nor a secret. A failure is a
- * finding with a remedy.
+ * `doctor` probes the installation from this machine with the settings of the service, and tests that feedback arrives.
+ * The probes send no message, change no data, and create neither a database nor a secret. A failure is a finding.
  */
-
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Static } from 'typebox';
+import { checkCertificate } from '../checks/certificate.ts';
+import { checkClock } from '../checks/clock.ts';
+import { checkDatabase, type OpenResult } from '../checks/database.ts';
+import { checkSendingDomain, createMissingDomainFinding } from '../checks/domains.ts';
+import { getNotificationSenderDomain } from '../checks/facts.ts';
+import { checkEvents, hasEventSettings, sumRefusedReports } from '../checks/feedback.ts';
+import { type Finding, report } from '../checks/finding.ts';
+import { checkHostName, checkReturnPath, createUnusedReturnPathFinding } from '../checks/host-names.ts';
+import { planLoopTests, runLoopTests } from '../checks/loop.ts';
+import { checkNotifications, type NotificationFacts } from '../checks/outbound.ts';
+import {
+  type DoctorStore,
+  findMaildirFault,
+  type Probe,
+  readDiskSpace,
+  readFileSystemTime,
+  runProbes,
+} from '../checks/probes.ts';
+import { checkSuppressionLists } from '../checks/suppression-lists.ts';
+import { checkMessageSize, checkTransport } from '../checks/transport.ts';
 import type { Settings } from '../config/settings.ts';
-import { checkCertificate } from '../doctor/certificate.ts';
-import { checkClock } from '../doctor/clock.ts';
-import { checkDatabase, type DatabaseParts } from '../doctor/database.ts';
-import { findMaildirFault, readDiskSpace, readFileSystemTime } from '../doctor/disk.ts';
-import { type Check, createWarning, type Finding, runChecks } from '../doctor/finding.ts';
-import { checkHostName } from '../doctor/host-name.ts';
-import type { DoctorStore } from '../doctor/installation.ts';
-import { checkMessageSize } from '../doctor/message-size.ts';
-import { checkNotifications, type NotificationFacts } from '../doctor/notifications.ts';
-import { sumRefusedReports } from '../doctor/provider-events.ts';
-import { checkReturnPath, createUnusedReturnPathFinding } from '../doctor/return-path.ts';
-import { checkSendingDomain, createMissingDomainFinding } from '../doctor/sending-domain.ts';
-import { checkSuppressionLists } from '../doctor/suppression-lists.ts';
-import { checkTransport } from '../doctor/transport.ts';
+import { parseDuration } from '../config/units.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
 import { unsealKey } from '../domains/keys.ts';
 import { createRecords } from '../domains/records.ts';
@@ -38,40 +44,56 @@ import {
   SECRET_REMEDY,
 } from '../domains/setup.ts';
 import { checkRecords } from '../domains/verify.ts';
+import type { Account } from '../model/account.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import type { SendingDomain } from '../model/domain.ts';
 import type { LastFeedback } from '../model/feedback.ts';
 import { isLocalListen } from '../model/listen-address.ts';
+import type { NewMessage } from '../model/message.ts';
 import type { NodeStatus } from '../model/node.ts';
 import { findSenderDomain, findSenderFault } from '../model/notification-sender.ts';
 import { Type } from '../model/schema.ts';
-import { requiresAuthenticatedSender } from '../model/submission.ts';
+import { createMessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import { describeError } from '../printing/error-line.ts';
+import { maskSecrets } from '../printing/escape.ts';
 import { PROVIDERS } from '../providers/providers.ts';
-import type { RelayProbe, RelaySession } from '../transports/smtp/probe.ts';
-import { Findings } from './doctor/schemas.ts';
-import { ok } from './errors.ts';
+import { createAccountNotFound, createInvalid, ok, toMemberResult } from './errors.ts';
 import type { DoctorContext, Operation } from './operation.ts';
-import { getNotificationSenderDomain } from './overview/input.ts';
-import { checkEvents, hasEventSettings } from './providers.ts';
+import { createNullable, createStringEnum } from './schemas.ts';
 
-const CHECK_LIMITS = {
-  /** The time limit of each check. */
+const LIMITS = {
+  /** The time limit of each probe. */
   timeoutMs: 25_000,
-  /** The time after which no further check begins. */
+  /** The time after which no further probe begins. */
   totalTimeoutMs: 60_000,
   concurrency: 8,
 } as const;
-/**
- * The time limit of an SMTP session with the relay. It is shorter than the limit of a check, so the finding names the
- * stage at which the session stopped.
- */
+/** Shorter than the limit of a probe, so that the finding names the stage at which the SMTP session stopped. */
 const RELAY_TIMEOUT_MS = 20_000;
+const MAX_READ_NOTIFICATIONS = 50;
+const SUPPRESSION_PAGE_SIZE = 10_000;
+
+/** The result of each probe of `doctor`. */
+const Findings = Type.Array(
+  Type.Object({
+    check: Type.String({ description: 'The name of the check, such as `transport` or `domain example.com`.' }),
+    result: createStringEnum(['ok', 'warning', 'failure']),
+    detail: Type.String({ description: 'The result, in one line.' }),
+    remedy: createNullable(Type.String({ description: 'The remedy, or null.' })),
+  }),
+);
+export type Findings = Static<typeof Findings>;
 
 const NO_INPUT = Type.Object({});
 
-/** Runs the check of the database, and then all other checks concurrently. The limits are those of `CHECK_LIMITS`. */
+function toResult(findings: readonly Finding[]): Findings {
+  return findings.map(({ code, subject, level, text, remedy }) => {
+    return { check: subject === null ? code : `${code} ${subject}`, result: level, detail: maskSecrets(text), remedy };
+  });
+}
+
+/** Probes the database, and then everything else concurrently. */
 export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContext> = {
   name: 'doctor.run',
   id: 'runDoctor',
@@ -84,46 +106,33 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
   errors: [],
   async run(_input, context) {
     const { settings, machineClock: clock, installation, showProgress } = context;
-    const resolver = createResolver(settings.dns);
-    const onProgress = (completedCount: number, runningChecks: readonly string[]): void =>
-      showProgress(`${completedCount} checked; ${runningChecks.join(', ')} …`);
-    let storeFacts: StoreFacts | null = null;
-    const database: Check = {
+    const onProgress = (completedCount: number, runningNames: readonly string[]): void =>
+      showProgress(`${completedCount} checked; ${runningNames.join(', ')} …`);
+    const options = { ...LIMITS, clock, onProgress };
+    let facts = NO_FACTS;
+    const { database } = settings;
+    const databaseProbe: Probe = {
       name: 'database',
       onTimeout: 'failure',
       async run() {
-        storeFacts = await readStore(context);
-        const { lines, standby } = await installation.readDatabaseWarnings();
+        facts = await readFacts(context);
+        const { lines: warnings, standby } = await installation.readDatabaseWarnings();
         return checkDatabase(
-          settings.database.kind === 'sqlite'
-            ? {
-                path: settings.database.path,
-                ...storeFacts,
-                readDiskSpace: createDiskSpaceReader(settings.database.path),
-              }
-            : {
-                path: 'the PostgreSQL database',
-                ...storeFacts,
-                readDiskSpace: null,
-                warnings: lines,
-                standby,
-              },
+          database.kind === 'sqlite'
+            ? { ...facts, path: database.path, readDiskSpace: () => readDiskSpace(database.path) }
+            : { ...facts, path: 'the PostgreSQL database', readDiskSpace: null, warnings, standby },
         );
       },
     };
-    const databaseFindings = await runChecks([database], { ...CHECK_LIMITS, clock, onProgress });
-    const otherFindings = await runChecks(createOtherChecks(context, resolver, storeFacts), {
-      ...CHECK_LIMITS,
-      clock,
-      onProgress,
-    });
-    return ok([...databaseFindings, ...otherFindings]);
+    const databaseFindings = await runProbes([databaseProbe], options);
+    const probes = listProbes(context, createResolver(settings.dns), facts);
+    return ok(toResult([...databaseFindings, ...(await runProbes(probes, options))]));
   },
 };
 
-/** The data of the store that the checks need. */
-interface StoreFacts {
-  readonly openResult: DatabaseParts['openResult'];
+/** The data of the store that the probes need. */
+interface DoctorFacts {
+  readonly openResult: OpenResult;
   readonly durationMs: number;
   readonly newestAcceptedAt: number | null;
   readonly domains: readonly SendingDomain[];
@@ -131,37 +140,118 @@ interface StoreFacts {
   readonly nodes: readonly NodeStatus[];
 }
 
-async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
-  const emptyFacts = { durationMs: 0, newestAcceptedAt: null, domains: [], lastFeedback: [], nodes: [] };
+const NO_FACTS: DoctorFacts = {
+  ...{ openResult: { kind: 'absent' }, durationMs: 0, newestAcceptedAt: null },
+  ...{ domains: [], lastFeedback: [], nodes: [] },
+};
+
+async function readFacts({ machineClock: clock, installation }: DoctorContext): Promise<DoctorFacts> {
   const missingDatabase = await installation.findMissingDatabase();
-  if (missingDatabase !== null) return { ...emptyFacts, openResult: missingDatabase };
+  if (missingDatabase !== null) return { ...NO_FACTS, openResult: missingDatabase };
   const startedAt = clock.monotonic();
   try {
     return await installation.withStore(async (store) => {
       await store.probe();
       const durationMs = clock.monotonic() - startedAt;
-      const newestMessages = await store.listMessages({
-        accountId: null,
-        state: null,
-        to: null,
-        since: null,
-        limit: 1,
-      });
-      const domains = await store.listDomains();
-      const lastFeedback = await store.listLastFeedback();
-      const nodes = await store.listNodes(clock.now());
-      const newestAcceptedAt = newestMessages[0]?.acceptedAt ?? null;
-      return { openResult: { kind: 'ok' }, durationMs: durationMs, newestAcceptedAt, domains, lastFeedback, nodes };
+      const [newest] = await store.listMessages({ accountId: null, state: null, to: null, since: null, limit: 1 });
+      return {
+        openResult: { kind: 'ok' },
+        durationMs,
+        newestAcceptedAt: newest?.acceptedAt ?? null,
+        domains: await store.listDomains(),
+        lastFeedback: await store.listLastFeedback(),
+        nodes: await store.listNodes(clock.now()),
+      };
     });
   } catch (error) {
-    return { ...emptyFacts, openResult: { kind: 'failed', reason: describeError(error) } };
+    return { ...NO_FACTS, openResult: { kind: 'failed', reason: describeError(error) } };
   }
 }
 
-const MAX_READ_NOTIFICATIONS = 50;
+/** Lists all probes except that of the database. */
+function listProbes(context: DoctorContext, resolver: Resolver, facts: DoctorFacts): readonly Probe[] {
+  const { settings, machineClock: clock, installation, status } = context;
+  const { transport, listen, tls } = settings;
+  const { domains, lastFeedback, nodes, newestAcceptedAt } = facts;
+  const hasStore = facts.openResult.kind === 'ok';
+  const dataPath = getDataFolder(settings.database);
+  const inboxPath = join(dataPath, 'inbox');
+  const relayProbe = installation.probeRelay(RELAY_TIMEOUT_MS);
+  const relayProvider = findTransportProvider(transport);
+  const relay = relayProvider?.relay ?? null;
+  const maxMessageBytes = relay?.maxMessageBytes ?? null;
+  const secretFault = getSecretWarning(settings);
+  const requiresAuthentication = requiresAuthenticatedSender(settings);
+  const sendingSetup = getSendingSetup(settings);
+  const probes: Probe[] = [];
+  const add = (name: string, onTimeout: Probe['onTimeout'], run: () => ReturnType<Probe['run']> | Finding) =>
+    probes.push({ name, onTimeout, run: async () => run() });
+
+  if (secretFault !== null) add('secret', 'warning', () => report('secret').warning(secretFault, SECRET_REMEDY));
+  add('clock', 'warning', () =>
+    checkClock({
+      ...{ now: clock.now, monotonic: clock.monotonic, wait: installation.wait, newestAcceptedAt },
+      readFileSystemTime: () => readFileSystemTime(dataPath),
+      greeting: Promise.resolve(relayProbe).then((probe) => probe?.greeting ?? null),
+    }),
+  );
+  add('transport', 'failure', () =>
+    checkTransport({
+      ...{ setting: transport, inboxPath },
+      async probeRelay() {
+        const text = 'the transport does not use SMTP';
+        return (await relayProbe)?.session ?? { kind: 'failed', stage: 'connect', code: null, text };
+      },
+      readSesAccount: () => installation.readSesAccount(RELAY_TIMEOUT_MS),
+      checkWritable: () => findMaildirFault(inboxPath),
+    }),
+  );
+  add('notifications', 'warning', async () => {
+    if (!hasStore) return [];
+    const read = (store: DoctorStore) => readNotificationFacts(store, settings, clock.now());
+    return checkNotifications(await installation.withStore(read));
+  });
+  add('certificate', 'failure', () =>
+    checkCertificate({
+      ...{ paths: tls, listen, acceptsRemoteClients: !isLocalListen(listen), now: clock.now() },
+      read: (path) => readFile(path),
+    }),
+  );
+  add('host name', 'warning', () =>
+    checkHostName(transport.kind === 'smtp' ? transport.name : null, relayProvider?.title ?? null, resolver),
+  );
+  add('return path', 'warning', () => {
+    if (relayProvider === null || relay?.keepsEnvelopeSender !== false)
+      return checkReturnPath(settings.returnPathDomain, resolver);
+    const returnPaths = domains.flatMap(({ returnPath }) => returnPath?.name ?? []);
+    return createUnusedReturnPathFinding(relayProvider.title, returnPaths);
+  });
+  if (relayProvider !== null && maxMessageBytes !== null)
+    add('message size', 'warning', () =>
+      checkMessageSize(relayProvider.title, maxMessageBytes, settings.maxRequestBytes),
+    );
+  for (const provider of PROVIDERS)
+    if (provider === relayProvider || hasEventSettings(settings, provider))
+      add(`events ${provider.name}`, 'warning', () => {
+        const refusedReports = sumRefusedReports(nodes, status?.() ?? null);
+        return checkEvents(provider, relayProvider, settings, { lastFeedback, refusedReports, now: clock.now() });
+      });
+  if (relayProvider?.name === 'ses' && hasStore)
+    add('suppression lists', 'warning', () => compareSuppressionLists(context));
+  if (hasStore && domains.length === 0 && requiresAuthentication) add('domain', 'warning', createMissingDomainFinding);
+  for (const domain of domains)
+    add(`domain ${domain.name}`, 'warning', () =>
+      checkSendingDomain({
+        ...{ domain, requiresAuthentication, signatures: describeSignatures(settings, domain) },
+        checkRecords: () => checkRecords(createRecords(domain, sendingSetup), resolver),
+        returnPath: domain.returnPath === null ? null : describeReturnPath(domain.returnPath, sendingSetup),
+        checkKey: (selector, sealedKey) => findKeyFault(settings, domain.name, selector, sealedKey),
+      }),
+    );
+  return probes;
+}
 
 async function readNotificationFacts(store: DoctorStore, settings: Settings, now: number): Promise<NotificationFacts> {
-  const { notifyTargets } = settings;
   const sender = getNotificationSenderDomain(settings);
   let senderFault: NotificationFacts['senderFault'] = null;
   let accountName: string | null = null;
@@ -173,144 +263,19 @@ async function readNotificationFacts(store: DoctorStore, settings: Settings, now
     accountName = account?.name ?? null;
   }
   const targets = await Promise.all(
-    notifyTargets.map(async (target) => {
+    settings.notifyTargets.map(async (target) => {
       const notifications = await store.listNotifications(target.text, MAX_READ_NOTIFICATIONS);
       const messageId = notifications.find(({ status }) => status === 'delivered')?.messageId ?? null;
       const message = messageId === null ? null : await store.findMessage(messageId);
-      const isSuppressed = target.kind === 'mail' && (await isOnList(store, target.address, accountName));
+      const address = target.kind === 'mail' ? parseAddress(target.address) : null;
+      const entries = address === null ? [] : await store.findSuppression(toCanonicalAddress(address));
+      const isSuppressed = entries.some(({ list }) => list === '*' || list === accountName);
       return { target, notifications, messageState: message?.state ?? null, isSuppressed };
     }),
   );
   return { now, senderFault, targets };
 }
 
-/** Resolves to true if the suppression list of the account or of the service contains the address. */
-async function isOnList(
-  store: Pick<DoctorStore, 'findSuppression'>,
-  text: string,
-  accountName: string | null,
-): Promise<boolean> {
-  const address = parseAddress(text);
-  if (address === null) return false;
-  const entries = await store.findSuppression(toCanonicalAddress(address));
-  return entries.some(({ list }) => list === '*' || list === accountName);
-}
-
-function createDiskSpaceReader(path: string): DatabaseParts['readDiskSpace'] {
-  return () => readDiskSpace(path);
-}
-
-function createOtherChecks(
-  context: DoctorContext,
-  resolver: Resolver,
-  storeFacts: StoreFacts | null,
-): readonly Check[] {
-  const { settings, machineClock: clock, installation, status } = context;
-  const { transport, listen, tls } = settings;
-  const dataPath = getDataFolder(settings.database);
-  const inboxPath = join(dataPath, 'inbox');
-  const relayProbe = installation.probeRelay(RELAY_TIMEOUT_MS);
-  const defineCheck = (name: string, onTimeout: Check['onTimeout'], run: Check['run']): Check => ({
-    name,
-    onTimeout,
-    run,
-  });
-  const relayProvider = findTransportProvider(transport);
-  const maxMessageBytes = relayProvider?.relay?.maxMessageBytes ?? null;
-  const secretFault = getSecretWarning(settings);
-  return [
-    ...(secretFault === null
-      ? []
-      : [defineCheck('secret', 'warning', async () => [createWarning('secret', secretFault, SECRET_REMEDY)])]),
-    defineCheck('clock', 'warning', () =>
-      checkClock({
-        now: clock.now,
-        monotonic: clock.monotonic,
-        wait: installation.wait,
-        newestAcceptedAt: storeFacts?.newestAcceptedAt ?? null,
-        readFileSystemTime: () => readFileSystemTime(dataPath),
-        greeting: relayProbe === null ? Promise.resolve(null) : relayProbe.then(({ greeting }) => greeting),
-      }),
-    ),
-    defineCheck('transport', 'failure', () =>
-      checkTransport({
-        setting: transport,
-        probeRelay: () => awaitRelaySession(relayProbe),
-        readSesAccount: () => installation.readSesAccount(RELAY_TIMEOUT_MS),
-        inboxPath,
-        checkWritable: () => findMaildirFault(inboxPath),
-      }),
-    ),
-    defineCheck('notifications', 'warning', async () =>
-      storeFacts?.openResult.kind === 'ok'
-        ? checkNotifications(
-            await installation.withStore((store) => readNotificationFacts(store, settings, clock.now())),
-          )
-        : [],
-    ),
-    defineCheck('certificate', 'failure', () =>
-      checkCertificate({
-        paths: tls,
-        listen,
-        acceptsRemoteClients: !isLocalListen(listen),
-        read: (path) => readFile(path),
-        now: clock.now(),
-      }),
-    ),
-    defineCheck('host name', 'warning', () =>
-      checkHostName(transport.kind === 'smtp' ? transport.name : null, relayProvider?.title ?? null, resolver),
-    ),
-    defineCheck('return path', 'warning', async () =>
-      relayProvider?.relay?.keepsEnvelopeSender === false
-        ? [createUnusedReturnPathFinding(relayProvider.title, listReturnPaths(storeFacts?.domains ?? []))]
-        : checkReturnPath(settings.returnPathDomain, resolver),
-    ),
-    ...(relayProvider === null || maxMessageBytes === null
-      ? []
-      : [
-          defineCheck('message size', 'warning', async () => [
-            checkMessageSize({
-              title: relayProvider.title,
-              maxMessageBytes,
-              maxRequestBytes: settings.maxRequestBytes,
-            }),
-          ]),
-        ]),
-    ...PROVIDERS.filter((provider) => provider === relayProvider || hasEventSettings(settings, provider)).map(
-      (provider) =>
-        defineCheck(`events ${provider.name}`, 'warning', async () => [
-          checkEvents(provider, relayProvider, settings, {
-            lastFeedback: storeFacts?.lastFeedback ?? [],
-            refusedReports: sumRefusedReports(storeFacts?.nodes ?? [], status?.() ?? null),
-            now: clock.now(),
-          }),
-        ]),
-    ),
-    ...(relayProvider?.name === 'ses' && storeFacts?.openResult.kind === 'ok'
-      ? [defineCheck('suppression lists', 'warning', () => compareSuppressionLists(context))]
-      : []),
-    ...(storeFacts?.openResult.kind === 'ok' && storeFacts.domains.length === 0 && requiresAuthenticatedSender(settings)
-      ? [defineCheck('domain', 'warning', async () => [createMissingDomainFinding()])]
-      : []),
-    ...(storeFacts?.domains ?? []).map((domain) =>
-      defineCheck(`domain ${domain.name}`, 'warning', () =>
-        checkSendingDomain({
-          domain,
-          requiresAuthentication: requiresAuthenticatedSender(settings),
-          signatures: describeSignatures(settings, domain),
-          checkRecords: () => checkRecords(createRecords(domain, getSendingSetup(settings)), resolver),
-          returnPath:
-            domain.returnPath === null ? null : describeReturnPath(domain.returnPath, getSendingSetup(settings)),
-          checkKey: (selector, sealedKey) => findKeyFault(settings, domain.name, selector, sealedKey),
-        }),
-      ),
-    ),
-  ];
-}
-
-const SUPPRESSION_PAGE_SIZE = 10_000;
-
-/** Compares the suppression list of Amazon SES with the suppression lists of Postrider. */
 async function compareSuppressionLists({
   settings,
   machineClock: clock,
@@ -321,12 +286,9 @@ async function compareSuppressionLists({
   try {
     return await installation.withStore(async (store) => [
       await checkSuppressionLists({
-        list,
-        usesSmtpInterface: settings.transport.kind === 'smtp',
+        ...{ list, clock, wait: installation.wait, usesSmtpInterface: settings.transport.kind === 'smtp' },
         findSuppressed: (addresses) => store.findSuppressed(addresses),
         readOwnPages: () => readSuppressionPages(store),
-        clock,
-        wait: installation.wait,
       }),
     ]);
   } finally {
@@ -335,9 +297,7 @@ async function compareSuppressionLists({
 }
 
 /** Reads the suppression list of the whole service, then the suppression list of each account. */
-async function* readSuppressionPages(
-  store: Pick<DoctorStore, 'listAccounts' | 'listSuppressions'>,
-): AsyncGenerator<readonly ListedSuppression[]> {
+async function* readSuppressionPages(store: DoctorStore): AsyncGenerator<readonly ListedSuppression[]> {
   for (const list of ['*', ...(await store.listAccounts()).map(({ name }) => name)]) {
     for (let after: string | null = null; ; ) {
       const page = await store.listSuppressions(list, after, SUPPRESSION_PAGE_SIZE);
@@ -347,16 +307,6 @@ async function* readSuppressionPages(
       after = page.value.at(-1)?.address ?? null;
     }
   }
-}
-
-function listReturnPaths(domains: readonly SendingDomain[]): readonly string[] {
-  return domains.flatMap(({ returnPath }) => (returnPath === null ? [] : [returnPath.name]));
-}
-
-async function awaitRelaySession(relayProbe: Promise<RelayProbe> | null): Promise<RelaySession> {
-  if (relayProbe === null)
-    return { kind: 'failed', stage: 'connect', code: null, text: 'the transport does not use SMTP' };
-  return (await relayProbe).session;
 }
 
 /**
@@ -372,5 +322,127 @@ function findKeyFault(settings: Settings, domain: string, selector: string, seal
     return null;
   } catch (error) {
     return describeError(error);
+  }
+}
+
+const POLL_INTERVAL_MS = 250;
+/** The maximum wait for reports. */
+const MAX_WAIT_MS = 3_600_000;
+
+const LoopInput = Type.Object({
+  account: Type.Optional(
+    Type.String({
+      description: 'The account that sends; the default is the first account with an authenticated domain.',
+    }),
+  ),
+  within: Type.String({ default: '2m', description: 'The maximum wait for reports, at most `1h`.' }),
+});
+
+/** Submits the test messages and waits for their reports. */
+export const testFeedbackLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext> = {
+  name: 'doctor.loop',
+  id: 'tryLoop',
+  summary: 'Send messages that bounce, and wait for their feedback reports',
+  // The test writes only its messages and their histories.
+  makesChange: false,
+  role: 'operator',
+  readsContent: false,
+  input: LoopInput,
+  result: Findings,
+  errors: [],
+  async run({ account, within }, { settings, machineClock: clock, installation, showProgress }) {
+    const timeout = toMemberResult('within', parseDuration(within));
+    if (!timeout.ok) return timeout;
+    if (timeout.value > MAX_WAIT_MS) return createInvalid('within', 'the maximum is 1h');
+    const tests = planLoopTests(settings);
+    if ('code' in tests) return ok(toResult([tests]));
+    const startedAt = clock.now();
+    try {
+      const findings = await installation.withStore(async (store) => {
+        const sender = await findSender(store, settings, account);
+        if ('code' in sender) return [sender];
+        const ids = createMessageIdGenerator(await store.findNewestId(), randomUUID);
+        return runLoopTests({
+          tests,
+          send: (to) => submitTestMessage(store, ids.next(clock.now()), sender, to, clock.now()),
+          readMessage: (id) => store.findMessage(id),
+          clock,
+          waitForPoll: async () => {
+            await installation.wait(POLL_INTERVAL_MS);
+            showProgress(`waiting for feedback reports, ${Math.round((clock.now() - startedAt) / 1000)} s …`);
+          },
+          timeoutMs: timeout.value,
+        });
+      });
+      return ok(toResult(findings));
+    } catch (error) {
+      return ok(toResult([report('loop').failure(describeError(error), RUN_AGAIN)]));
+    }
+  },
+};
+
+const RUN_AGAIN = 'correct the cause and run the command again';
+
+interface Sender {
+  readonly account: Account;
+  readonly from: string;
+}
+
+/**
+ * Selects the account and the address that send the test message; a locked account only if no other account has a
+ * sender address. Returns a finding if there is no such account.
+ */
+async function findSender(
+  store: Pick<DoctorStore, 'listAccounts' | 'listDomains'>,
+  { senders, returnPathDomain }: Settings,
+  name: string | undefined,
+): Promise<Sender | Finding> {
+  const { failure } = report('loop');
+  const accounts = (await store.listAccounts()).filter((account) => name === undefined || account.name === name);
+  const [firstAccount] = accounts;
+  if (firstAccount === undefined)
+    return name === undefined
+      ? failure('there is no account to send with', 'start the service once, or run `postrider account create NAME`')
+      : failure(createAccountNotFound(name).error.message, RUN_AGAIN);
+  const domains = (await store.listDomains()).filter(({ status }) => status === 'authenticated');
+  const lockedLast = accounts.toSorted((a, b) => Number(a.locked !== null) - Number(b.locked !== null));
+  for (const account of lockedLast) {
+    const ownDomain = domains.find(({ accountId }) => accountId === account.id);
+    const domain = ownDomain?.name ?? (senders === 'any' ? returnPathDomain : null);
+    if (domain !== null) return { account, from: `postrider-doctor@${domain}` };
+  }
+  return failure(
+    `${name === undefined ? 'no account has an' : `the account ${name} has no`} authenticated domain to send from`,
+    `run \`postrider domain add ${firstAccount.name} DOMAIN\`, publish its records, and run \`postrider domain verify DOMAIN\``,
+  );
+}
+
+/** Submits a test message and resolves to its id. Rejects if the store does not accept the message. */
+async function submitTestMessage(
+  store: Pick<DoctorStore, 'accept'>,
+  id: string,
+  { account, from }: Sender,
+  to: string,
+  now: number,
+): Promise<string> {
+  const message: NewMessage = {
+    ...{ id, accountId: account.id, acceptedAt: now, to, recipient: to, from },
+    // The key id 0 marks a test message. A report about a test message changes neither the reputation of the account
+    // nor a suppression list.
+    keyId: 0,
+    subject: 'Postrider feedback test',
+    message: '`postrider doctor --loop` sent this message to test that its bounce or complaint arrives.',
+    ...{ idempotency: null, lease: null, suppressedBy: null },
+  };
+  const [result] = await store.accept([message]);
+  switch (result?.kind) {
+    case 'accepted':
+      return id;
+    case 'refused':
+      throw new Error(`the account may not send now: ${result.reason}`);
+    case 'locked':
+      throw new Error('the account is locked');
+    default:
+      throw new Error('the store did not accept the message');
   }
 }

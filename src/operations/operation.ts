@@ -3,10 +3,10 @@
  * audit log entry in the transaction of the change. The command line and the operator API are adapters of operations.
  */
 import type { Static, TArray, TObject, TSchema } from 'typebox';
+import type { Installation } from '../checks/probes.ts';
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
-import type { Installation } from '../doctor/installation.ts';
 import type { Entity } from '../feedback/read/entity.ts';
 import type { ListenerClient } from '../http/listener-client.ts';
 import type { AccessRule, Role, Scope } from '../model/access.ts';

@@ -1,25 +1,119 @@
-/**
- * The operation of the overview: traffic over time, the queue, the health of the components, and problems that need
- * attention.
- */
-
-import { formatIsoTime } from '../config/units.ts';
+/** The overview: traffic over time, the queue, the health of the components, and problems that need attention. */
+import type { Static } from 'typebox';
+import { listDeliveries, readFacts } from '../checks/facts.ts';
+import { listAttention, listHealth } from '../checks/list.ts';
+import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
+import { ATTENTION_CODE_NAMES } from '../model/attention.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import { Type } from '../model/schema.ts';
+import {
+  computeQueueStatus,
+  computeTrafficFigures,
+  getPreviousPeriod,
+  getRangeStart,
+  RANGES,
+  RATE_WINDOW_MS,
+  type Range,
+  sumTraffic,
+  TRENDS,
+  toFigures,
+} from '../statistics/figures.ts';
 import { ok } from './errors.ts';
 import { defineOperation } from './operation.ts';
-import { listAttention } from './overview/attention.ts';
-import {
-  computeTotals,
-  computeTrafficFigures,
-  getPreviousEnd,
-  getPreviousStart,
-  getRangeStart,
-} from './overview/figures.ts';
-import { listHealth } from './overview/health.ts';
-import { listDeliveries, type OverviewInput, readOverviewInput } from './overview/input.ts';
-import { computeQueueStatus, type QueueStatus } from './overview/queue.ts';
-import { Overview, RANGE_NAMES, RANGES } from './overview/schemas.ts';
-import { createStringEnum } from './schemas.ts';
+import { createNullable, createStringEnum, Time } from './schemas.ts';
+
+// `Object.keys` returns `string[]`; the keys are exactly the members of `Range`.
+const RANGE_NAMES = Object.keys(RANGES) as Range[];
+
+const createCounter = (description: string) => Type.Integer({ description });
+const createOptionalTime = (description: string) => createNullable(Type.String({ format: 'date-time', description }));
+const createTime = (description: string) => Type.String({ format: 'date-time', description });
+const createPercentiles = (description: string) =>
+  createNullable(Type.Object({ p50: Type.Number(), p99: Type.Number() }, { description }));
+
+const figureMembers = {
+  accepted: createCounter('Messages accepted.'),
+  delivered: createCounter('Messages delivered.'),
+  deferred: createCounter('Delivery attempts that were deferred.'),
+  bounced: createCounter('Messages bounced.'),
+  complained: createCounter('Messages with a complaint.'),
+  suppressed: createCounter('Messages suppressed.'),
+  expired: createCounter('Messages expired.'),
+  confirmed: createCounter('Messages whose delivery an event of the provider confirmed.'),
+  latencyMs: createPercentiles('Time from acceptance to delivery; null without a delivery.'),
+  confirmationMs: createPercentiles(
+    'Time from acceptance until the delivery event of the provider was recorded; null without such an event.',
+  ),
+};
+const Figures = Type.Object(figureMembers);
+export type Figures = Static<typeof Figures>;
+
+const LEVELS = ['warning', 'failure'] as const;
+
+const Overview = Type.Object({
+  range: createStringEnum(RANGE_NAMES),
+  stepMs: Type.Integer({ description: 'The length of one step of `points` in milliseconds.' }),
+  from: createTime('The start of the first step of `points`.'),
+  until: createTime('The time at which the figures were read. The last step of `points` contains this time.'),
+  previousFrom: createTime('The start of the previous period, one range before `from`.'),
+  previousUntil: createTime('The end of the previous period, one range before `until`.'),
+  everAccepted: Type.Boolean({ description: 'False until the first message has been accepted.' }),
+  points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
+    description:
+      'One point for each step, oldest first. `at` is the beginning of the step. The last step has not ended.',
+  }),
+  totals: Type.Object({
+    ...figureMembers,
+    bounces: Type.Array(
+      Type.Object({
+        class: createStringEnum(FAILURE_CLASSES),
+        category: createStringEnum(FAILURE_CATEGORIES),
+        count: Type.Integer(),
+      }),
+      { description: 'Bounced messages by class and category of the failure, the most frequent first.' },
+    ),
+  }),
+  previous: Type.Object(figureMembers, {
+    description:
+      'The totals of the period from `previousFrom` to `previousUntil`. The period has the length of the period from `from` to `until`, rounded up to a minute, or to an hour for `7d` and `30d`.',
+  }),
+  queue: Type.Object({
+    queued: Type.Integer(),
+    sending: Type.Integer(),
+    uncertain: Type.Integer(),
+    departuresPerMinute: Type.Number({ description: 'Messages that left the queue, averaged over the last minutes.' }),
+    arrivalsPerMinute: Type.Number({ description: 'Messages that entered the queue, averaged over the last minutes.' }),
+    trend: createStringEnum(TRENDS),
+    oldestId: createNullable(Type.String({ format: 'uuid' })),
+    oldestAt: createOptionalTime('The time of acceptance of the oldest message in the queue.'),
+    emptyAt: createOptionalTime('While the queue drains: the estimated time at which it is empty.'),
+    nextDueAt: createOptionalTime('While the queue waits: the due time of the next message.'),
+  }),
+  aliveNodes: Type.Integer({ description: 'The number of nodes whose liveness timeout has not expired.' }),
+  health: Type.Array(
+    Type.Object({
+      part: createStringEnum(['database', 'transport', 'domains', 'feedback', 'nodes']),
+      level: createStringEnum(['ok', ...LEVELS]),
+      text: Type.String(),
+    }),
+  ),
+  attention: Type.Array(
+    Type.Object({
+      code: createStringEnum(ATTENTION_CODE_NAMES, { description: 'The kind of the problem. Codes are stable.' }),
+      subject: createNullable(
+        Type.String({ description: 'The object with the problem, such as `example.com`; null for the installation.' }),
+      ),
+      level: createStringEnum(LEVELS),
+      text: Type.String(),
+      remedy: Type.String(),
+      page: createNullable(
+        Type.String({ description: 'The page of the dashboard with details, such as `/accounts/shop`.' }),
+      ),
+    }),
+    { description: 'Failures first.' },
+  ),
+});
+export type Overview = Static<typeof Overview>;
 
 /** Shows the overview. The duration of the operation does not depend on the number of stored messages. */
 export const showOverview = defineOperation({
@@ -39,42 +133,38 @@ export const showOverview = defineOperation({
   errors: [],
   async run({ range }, { store, settings, clock, status }) {
     const now = clock.now();
-    const [overviewInput, previousSteps] = await Promise.all([
-      readOverviewInput(store, settings, status?.() ?? null, range, now),
-      store.readTraffic(getPreviousStart(range, now), getPreviousEnd(range, now), RANGES[range].stepMs),
+    const { stepMs } = RANGES[range];
+    const from = getRangeStart(range, now);
+    const previous = getPreviousPeriod(range, now);
+    const [facts, rangeSteps, previousSteps] = await Promise.all([
+      readFacts(store, settings, status?.() ?? null, now),
+      range === '1h' ? null : store.readTraffic(from, now + RATE_WINDOW_MS, stepMs),
+      store.readTraffic(previous.from, previous.until, stepMs),
     ]);
-    const { oldest, emptyAt, nextDueAt, ...queue } = readQueueStatus(overviewInput);
+    const deliveries = listDeliveries(facts);
+    const { recentSteps } = facts;
+    const isBreakerOpen = deliveries.length > 0 && deliveries.every(({ breaker }) => breaker.state === 'open');
+    const { nextDueAt: storedDueAt, everAccepted } = facts.store;
+    const { oldest, emptyAt, nextDueAt, ...queue } = computeQueueStatus(
+      { figures: facts.queue, recentSteps, nextDueAt: storedDueAt, isBreakerOpen },
+      now,
+    );
     return ok({
-      range,
-      stepMs: RANGES[range].stepMs,
-      from: formatIsoTime(getRangeStart(range, now)),
-      until: formatIsoTime(now),
-      previousFrom: formatIsoTime(getPreviousStart(range, now)),
-      previousUntil: formatIsoTime(getPreviousEnd(range, now)),
-      everAccepted: overviewInput.store.everAccepted,
-      ...computeTrafficFigures(range, overviewInput.now, overviewInput.steps),
-      previous: computeTotals(previousSteps),
+      ...{ range, stepMs, everAccepted, from: formatIsoTime(from), until: formatIsoTime(now) },
+      previousFrom: formatIsoTime(previous.from),
+      previousUntil: formatIsoTime(previous.until),
+      ...computeTrafficFigures(range, now, rangeSteps ?? recentSteps),
+      previous: toFigures(sumTraffic(previousSteps)),
       queue: {
         ...queue,
         oldestId: oldest?.id ?? null,
-        oldestAt: toIsoOrNull(oldest?.acceptedAt ?? null),
-        emptyAt: toIsoOrNull(emptyAt),
-        nextDueAt: toIsoOrNull(nextDueAt),
+        oldestAt: formatIsoTimeOrNull(oldest?.acceptedAt ?? null),
+        emptyAt: formatIsoTimeOrNull(emptyAt),
+        nextDueAt: formatIsoTimeOrNull(nextDueAt),
       },
-      aliveNodes: overviewInput.nodes.filter(({ isAlive }) => isAlive).length,
-      health: [...listHealth(overviewInput)],
-      attention: [...listAttention(overviewInput)],
+      aliveNodes: facts.nodes.filter(({ isAlive }) => isAlive).length,
+      health: listHealth(facts).map(({ code, level, text }) => ({ part: code, level, text })),
+      attention: [...listAttention(facts)],
     });
   },
 });
-
-function readQueueStatus(input: OverviewInput): QueueStatus {
-  const { queue: queued, recentSteps, store, now } = input;
-  const deliveries = listDeliveries(input);
-  const isBreakerOpen = deliveries.length > 0 && deliveries.every(({ breaker }) => breaker.state === 'open');
-  return computeQueueStatus({ figures: queued, recentSteps, nextDueAt: store.nextDueAt, isBreakerOpen }, now);
-}
-
-function toIsoOrNull(at: number | null): string | null {
-  return at === null ? null : formatIsoTime(at);
-}

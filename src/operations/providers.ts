@@ -1,19 +1,19 @@
-/** The operation on the providers, and the state of the events of each provider in use. */
+/** The operation on the providers: the relay in use, and the state of the events of each provider in use. */
 import type { Static } from 'typebox';
-import type { Settings, TransportSetting } from '../config/settings.ts';
-import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
-import type { Finding } from '../doctor/finding.ts';
 import {
-  checkProviderEvents,
-  getEventsPath,
+  checkEvents,
+  type EventFacts,
+  findLastEventAt,
+  getEventsUrl,
   getManualPage,
   getSetupSettings,
+  hasEventSettings,
   selectRefusedReports,
   sumRefusedReports,
-} from '../doctor/provider-events.ts';
+} from '../checks/feedback.ts';
+import type { TransportSetting } from '../config/settings.ts';
+import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
 import { findTransportProvider } from '../domains/setup.ts';
-import type { LastFeedback } from '../model/feedback.ts';
-import type { RefusedReports } from '../model/node.ts';
 import { Type } from '../model/schema.ts';
 import type { Provider } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
@@ -80,7 +80,7 @@ export const listProviders = defineOperation({
     const relayProvider = findTransportProvider(settings.transport);
     const toEvents = (provider: Provider): ProviderEntry['events'] => {
       if (provider !== relayProvider && !hasEventSettings(settings, provider)) return null;
-      const { result, detail, remedy } = checkEvents(provider, relayProvider, settings, facts);
+      const { level, text, remedy } = checkEvents(provider, relayProvider, settings, facts);
       return {
         isSetUp: hasEventSettings(settings, provider),
         url: getEventsUrl(settings, provider),
@@ -90,7 +90,7 @@ export const listProviders = defineOperation({
           ...entry,
           lastAt: formatIsoTime(entry.lastAt),
         })),
-        ...{ result, detail, remedy },
+        ...{ result: level, detail: text, remedy },
       };
     };
     return ok({
@@ -116,50 +116,4 @@ function describeTransport(transport: TransportSetting): Pick<ProviderList['tran
     case 'smtp':
       return { kind: 'smtp', host: `${transport.host}:${transport.port}` };
   }
-}
-
-/** The facts about received events. */
-export interface EventFacts {
-  readonly lastFeedback: readonly LastFeedback[];
-  /** The feedback reports and provider-event requests that the nodes refused since their start. */
-  readonly refusedReports: readonly RefusedReports[];
-  readonly now: number;
-}
-
-/**
- * Checks that the events of a provider arrive. `relayProvider` is the provider to which the transport sends, or null.
- */
-export function checkEvents(
-  provider: Provider,
-  relayProvider: Provider | null,
-  settings: Settings,
-  { lastFeedback, refusedReports, now }: EventFacts,
-): Finding {
-  return checkProviderEvents({
-    provider,
-    isRelay: provider === relayProvider,
-    isSetUp: hasEventSettings(settings, provider),
-    hasFeedbackRole: settings.roles.has('feedback'),
-    feedbackUrl: settings.feedbackUrl,
-    lastEventAt: findLastEventAt(lastFeedback, provider),
-    refusedReports,
-    now,
-  });
-}
-
-/** Returns true if the settings contain a source of the provider's events. */
-export function hasEventSettings({ eventSecrets, sesTopics, sesQueue }: Settings, { name }: Provider): boolean {
-  return name === 'ses' ? sesTopics.length > 0 || sesQueue !== null : eventSecrets[name] !== undefined;
-}
-
-/** Returns the time of the last event of a provider about a message of this installation, or null. */
-export function findLastEventAt(lastFeedback: readonly LastFeedback[], { name }: Provider): number | null {
-  const sources: readonly string[] = name === 'ses' ? ['sns', 'sqs'] : [name];
-  const eventTimes = lastFeedback.flatMap(({ source, at }) => (sources.includes(source) ? [at] : []));
-  return eventTimes.length === 0 ? null : Math.max(...eventTimes);
-}
-
-/** Returns the URL to register at the provider, or null if it is not known. */
-export function getEventsUrl({ feedbackUrl }: Pick<Settings, 'feedbackUrl'>, provider: Provider): string | null {
-  return feedbackUrl === null ? null : `${feedbackUrl}${getEventsPath(provider)}`;
 }

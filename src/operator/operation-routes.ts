@@ -11,8 +11,7 @@ import {
 import { listAudit } from '../operations/audit.ts';
 import { showConfig } from '../operations/config.ts';
 import { showDeliverability } from '../operations/deliverability.ts';
-import { runDoctor } from '../operations/doctor.ts';
-import { testFeedbackLoop } from '../operations/doctor-loop.ts';
+import { runDoctor, testFeedbackLoop } from '../operations/doctor.ts';
 import {
   addDomain,
   listDomains,

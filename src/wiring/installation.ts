@@ -4,10 +4,10 @@
  */
 import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
+import type { OpenResult } from '../checks/database.ts';
+import type { Installation } from '../checks/probes.ts';
 import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import type { DatabaseParts } from '../doctor/database.ts';
-import type { Installation } from '../doctor/installation.ts';
 import type { Standby } from '../model/node.ts';
 import { describeError } from '../printing/error-line.ts';
 
@@ -65,7 +65,7 @@ export function createInstallation(
 }
 
 /** Determines whether the missing database file was never created or was removed. Creates no file. */
-async function explainMissingDatabase(path: string): Promise<DatabaseParts['openResult']> {
+async function explainMissingDatabase(path: string): Promise<OpenResult> {
   const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
   const { isServeLockHeld } = await import('../store/sqlite/files.ts');
   try {

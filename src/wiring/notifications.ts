@@ -1,10 +1,11 @@
 /** The notifications to operators, which every node sends, regardless of its roles. */
 import { randomBytes } from 'node:crypto';
+import { type Facts, getNotificationSenderDomain, readFacts } from '../checks/facts.ts';
+import { listAttention } from '../checks/list.ts';
 import type { Settings } from '../config/settings.ts';
 import { createHostLookup } from '../domains/host-lookup.ts';
 import type { DomainCache } from '../domains/signing.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
-import { parseAddress } from '../model/address.ts';
 import type { AttentionCode } from '../model/attention.ts';
 import { isUnixSocket } from '../model/listen-address.ts';
 import type { RuntimeStatus } from '../model/node.ts';
@@ -14,8 +15,6 @@ import { type MessageIdGenerator, requiresAuthenticatedSender } from '../model/s
 import { startNotifier } from '../notifications/notifier.ts';
 import { createNotificationDelivery } from '../notifications/target.ts';
 import type { Events } from '../observability/events.ts';
-import { listAttention } from '../operations/overview/attention.ts';
-import { type OverviewInput, readOverviewInput } from '../operations/overview/input.ts';
 import type { Store } from '../store/contract.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
 import type { ClusterNode } from './node.ts';
@@ -62,7 +61,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
   const requiresAuthentication = requiresAuthenticatedSender(settings);
   const findAccount = (accountId: number) => directory.findAccount(accountId) ?? null;
 
-  const fromDomain = from === null ? null : (parseAddress(from)?.domain ?? null);
+  const fromDomain = getNotificationSenderDomain(settings);
   if (fromDomain !== null) {
     const domain = findSenderDomain(fromDomain, domains.findByName);
     const account = domain === null ? null : findAccount(domain.accountId);
@@ -91,7 +90,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
   });
 
   async function readAttention(): Promise<CurrentAttentionItems> {
-    const input = await readOverviewInput(store, settings, status(), '1h', clock.now(), MAX_NOTIFIED_ITEMS);
+    const input = await readFacts(store, settings, status(), clock.now(), MAX_NOTIFIED_ITEMS);
     return { items: listAttention(input), incompleteCodes: findIncompleteCodes(input) };
   }
 
@@ -122,7 +121,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
 }
 
 /** Returns the codes whose lists may be incomplete: an item can be missing although its problem continues. */
-function findIncompleteCodes({ store, nodes, now }: OverviewInput): ReadonlySet<AttentionCode> {
+function findIncompleteCodes({ store, nodes, now }: Facts): ReadonlySet<AttentionCode> {
   const isFull = (items: readonly unknown[]) => items.length >= MAX_NOTIFIED_ITEMS;
   const isStarting = nodes.some(
     ({ roles, startedAt }) => roles.includes('deliver') && Math.abs(now - startedAt) < RUNTIME_STATUS_DELAY_MS,

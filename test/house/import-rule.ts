@@ -15,7 +15,8 @@ const EFFECT_LAYERS = [
   'transports',
   'feedback',
   'domains',
-  'doctor',
+  'checks',
+  'statistics',
   'operations',
   'operator',
   'observability',
@@ -27,7 +28,9 @@ const WIRING_LAYERS = ['main.ts', 'index.ts', 'version.ts', 'wiring', 'cli'];
 /** Layers that a layer may load in addition to itself and the pure layers. */
 const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   // For the pure parts of the store (search queries, time steps of the traffic figures), and for the sealing of webhooks.
-  operations: ['config', 'domains', 'doctor', 'store', 'webhooks'],
+  operations: ['checks', 'config', 'domains', 'statistics', 'store', 'webhooks'],
+  checks: ['config', 'domains', 'statistics'],
+  statistics: ['config'],
   // For batched lookups of unknown credentials, as in the public listener.
   operator: ['operations', 'http'],
   // A thread of the store imports its clock, because a clock cannot be passed to a thread.
@@ -59,7 +62,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
   observability: ['pino', 'prom-client', '@opentelemetry/api'],
   feedback: ['smtp-server', '@aws-sdk/client-sqs', '@smithy/node-http-handler'],
   domains: ['tldts', '@aws-sdk/client-sesv2'],
-  doctor: [],
+  checks: [],
+  statistics: [],
   operations: ['csv-parse'],
   webhooks: [],
   notifications: [],

@@ -3,7 +3,7 @@
  * nodes.
  */
 import { useQuery } from '@tanstack/react-query';
-import type { Overview } from '../../../src/operations/overview/schemas.ts';
+import type { Overview } from '../../../src/operations/overview.ts';
 import { get } from './client';
 
 /**

@@ -1,5 +1,5 @@
 /** The findings of `doctor`: failures first, each with its remedy. */
-import type { Findings } from '../../../src/operations/doctor/schemas.ts';
+import type { Findings } from '../../../src/operations/doctor.ts';
 import { Card } from '../parts/card';
 import { formatCount } from '../parts/number';
 import { Remedy } from '../parts/remedy';

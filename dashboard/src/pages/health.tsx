@@ -2,8 +2,8 @@
 import { Button, Text, Title } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { Findings } from '../../../src/operations/doctor/schemas.ts';
-import type { Overview } from '../../../src/operations/overview/schemas.ts';
+import type { Findings } from '../../../src/operations/doctor.ts';
+import type { Overview } from '../../../src/operations/overview.ts';
 import { get } from '../api/client';
 import { FindingList } from '../health/finding-list';
 import { RunningChecks } from '../health/running-checks';

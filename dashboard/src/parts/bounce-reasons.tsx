@@ -3,7 +3,7 @@
  * a link to the messages of the category.
  */
 import { Link } from 'wouter';
-import type { Overview } from '../../../src/operations/overview/schemas.ts';
+import type { Overview } from '../../../src/operations/overview.ts';
 import { Card } from './card';
 import { formatNumber } from './number';
 

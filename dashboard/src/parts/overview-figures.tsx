@@ -2,7 +2,8 @@
 import { Anchor, Box, Table } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { Link } from 'wouter';
-import type { Figures, Overview, Range } from '../../../src/operations/overview/schemas.ts';
+import type { Figures, Overview } from '../../../src/operations/overview.ts';
+import type { Range } from '../../../src/statistics/figures.ts';
 import { TOKENS } from '../theme';
 import { BounceReasons } from './bounce-reasons';
 import { formatCompact, formatNumber } from './number';

@@ -3,7 +3,7 @@ import { Button, Stack, Title } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import type { Overview } from '../../../src/operations/overview/schemas.ts';
+import type { Overview } from '../../../src/operations/overview.ts';
 import { Card } from './card';
 import { formatCount, formatNumber } from './number';
 import { TextWithCode } from './text-with-code';

@@ -3,7 +3,7 @@ import { Skeleton } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import type { Deliverability, DeliverabilityFigures } from '../../../src/operations/deliverability/schemas.ts';
-import type { Range } from '../../../src/operations/overview/schemas.ts';
+import type { Range } from '../../../src/statistics/figures.ts';
 import { get } from '../api/client';
 import { Card } from './card';
 import { formatShare } from './change';

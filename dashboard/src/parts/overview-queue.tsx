@@ -1,7 +1,7 @@
 /** The queue: number of messages, oldest message, trend, arrivals and departures. */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
-import type { Overview } from '../../../src/operations/overview/schemas.ts';
+import type { Overview } from '../../../src/operations/overview.ts';
 import { Card, Fact } from './card';
 import { formatNumber } from './number';
 import { RelativeTime } from './relative-time';

@@ -1,5 +1,5 @@
 /** The tiles of the overview: counts and shares of the range, and their changes from the previous period. */
-import type { Figures, Overview } from '../../../src/operations/overview/schemas.ts';
+import type { Figures, Overview } from '../../../src/operations/overview.ts';
 import { compareCounts, compareDurations, compareShares, formatShare } from './change';
 import { formatNumber } from './number';
 import { type CountName, findListUrl } from './overview-figures';

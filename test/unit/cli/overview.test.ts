@@ -1,7 +1,7 @@
 /** Tests the overview: the trend of the queue, and the traffic in a range. */
 import { describe, expect, test } from 'vitest';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
-import { computeQueueStatus, type QueueInput } from '../../../src/operations/overview/queue.ts';
+import { computeQueueStatus, type QueueInput } from '../../../src/statistics/figures.ts';
 import { createCommandRig } from './command-rig.ts';
 
 const NOW = Date.UTC(2030, 0, 1);

@@ -1,6 +1,6 @@
 /** Tests the output of `postrider setup`. */
 import { expect, test } from 'vitest';
-import type { Setup } from '../../../src/operations/setup/schemas.ts';
+import type { Setup } from '../../../src/operations/setup.ts';
 import { createCommandRig } from './command-rig.ts';
 
 test('`setup` prints each step with its state, and the command of each open step', async () => {

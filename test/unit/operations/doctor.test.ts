@@ -2,8 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { runDoctor } from '../../../src/operations/doctor.ts';
-import { testFeedbackLoop } from '../../../src/operations/doctor-loop.ts';
+import { runDoctor, testFeedbackLoop } from '../../../src/operations/doctor.ts';
 import { perform } from '../../../src/operations/operation.ts';
 import { addSuppression } from '../../../src/operations/suppressions.ts';
 import { StoreError } from '../../../src/store/error.ts';

@@ -1,8 +1,7 @@
 /** Tests the setup checklist: each step has the state that follows from the settings and the store. */
 import { expect, onTestFinished, test } from 'vitest';
 import { addDomain, verifyDomain } from '../../../src/operations/domains.ts';
-import type { Setup, SetupStep } from '../../../src/operations/setup/schemas.ts';
-import { showSetup } from '../../../src/operations/setup.ts';
+import { type Setup, type SetupStep, showSetup } from '../../../src/operations/setup.ts';
 import { createWebhook, disableWebhook } from '../../../src/operations/webhooks.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
 import { createMessage } from '../../rig/messages.ts';

@@ -2,8 +2,8 @@
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { type MonotonicClock, systemClock } from '../../../src/clock.ts';
-import { MAX_FAILURES } from '../../../src/http/peers.ts';
 import { MIN_QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
+import { MAX_FAILURES } from '../../../src/http/peers.ts';
 import { TOKEN_SCOPES } from '../../../src/model/access.ts';
 import type { OperatorToken } from '../../../src/model/account.ts';
 import { generateToken, hashToken } from '../../../src/model/credentials.ts';

@@ -1,0 +1,295 @@
+/** The next hop: its circuit breaker and refusals, and the probe that asks it without sending a message. */
+import type { TransportSetting } from '../config/settings.ts';
+import { findTransportProvider } from '../domains/setup.ts';
+import { type Alarm, type DeliveryFailure, type DeliveryStatus, SIGNING_ALARM } from '../model/node.ts';
+import { formatSpan, shortenText } from '../printing/text.ts';
+import type { RelayProfile } from '../providers/provider.ts';
+import { sumTraffic } from '../statistics/figures.ts';
+import type { SesAccount } from '../transports/ses/client.ts';
+import type { RelaySession } from '../transports/smtp/probe.ts';
+import { type Check, type Facts, listDeliveries } from './facts.ts';
+import { type Finding, type Health, type Level, type Problem, report, reportHealth, reportStep } from './finding.ts';
+
+const MAX_TEXT_LENGTH = 200;
+
+/** The command that sets a transport. docs/quick-start.md contains a copy of this command. */
+const SET_TRANSPORT = `echo 'POSTRIDER_TRANSPORT="smtp://user:password@smtp.example.com:587?tls=required"' >> .env`;
+
+export const transport: Check = {
+  problems: listProblems,
+  health: getHealth,
+  steps({ settings: { transport: setting } }) {
+    const { open, done } = reportStep('provider', 'Choose a provider', '/providers');
+    switch (setting.kind) {
+      case 'capture':
+        return [
+          open(
+            'The transport is `capture:`, which stores every message on this machine and sends none.',
+            'Set POSTRIDER_TRANSPORT to the relay of your provider or to Amazon SES, then restart the service.',
+            SET_TRANSPORT,
+          ),
+        ];
+      case 'ses':
+        return [done(`Messages are sent through Amazon SES in ${setting.region}.`)];
+      case 'smtp': {
+        const relay = `${setting.host}:${setting.port}`;
+        const title = findTransportProvider(setting)?.title;
+        return [done(`Messages are sent to ${title === undefined ? relay : `${title}, ${relay}`}.`)];
+      }
+    }
+  },
+};
+
+function listProblems(facts: Facts): readonly Problem[] {
+  const { settings, recentSteps, now } = facts;
+  const deliveries = listDeliveries(facts);
+  const openDeliveries = deliveries.filter(({ breaker }) => breaker.state !== 'closed');
+  const lastFailure = findLastFailure(openDeliveries);
+  // An older refusal is not the reason why the circuit breaker is open.
+  const alarms = listLatestAlarms(deliveries).filter(
+    ({ reason, lastAt }) => reason === SIGNING_ALARM || lastFailure === null || lastAt >= lastFailure.at,
+  );
+  const describe = (at: number, text: string) =>
+    `last failure ${formatSpan(now - at)} ago: ${shortenText(text, MAX_TEXT_LENGTH)}`;
+  const problems: Problem[] = [];
+  if (openDeliveries.length > 0) {
+    const nodeCount = deliveries.length === 1 ? '' : ` on ${openDeliveries.length} of ${deliveries.length} nodes`;
+    const failureText = lastFailure === null ? '' : `; ${describe(lastFailure.at, lastFailure.text)}`;
+    problems.push(
+      report('circuit-breaker-open', null, '/messages?state=queued').failure(
+        `The circuit breaker of the next hop is open${nodeCount}: ${getTransportName(settings.transport)}${failureText}`,
+        'Run `postrider doctor`; delivery resumes automatically once the next hop answers',
+      ),
+    );
+  }
+  for (const { reason, text, lastAt } of alarms) {
+    const details = describe(lastAt, text);
+    const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';
+    problems.push(
+      reason === SIGNING_ALARM
+        ? report('signing-failed', null, '/domains').failure(`Messages cannot be signed, ${details}`, remedy)
+        : report('next-hop-refusal', reason).failure(
+            `The next hop rejects this service (${reason}), ${details}`,
+            remedy,
+          ),
+    );
+  }
+  const { alarmed } = sumTraffic(recentSteps);
+  if (alarmed > 0 && alarms.length === 0 && openDeliveries.length === 0) {
+    const attempts = alarmed === 1 ? 'one attempt' : `${alarmed} attempts`;
+    problems.push(
+      report('attempts-refused').warning(
+        `In the last hour ${attempts} failed because the next hop rejected this service or signing failed`,
+        'Read the events `attempt.alarm_raised` in the log of the delivering nodes',
+      ),
+    );
+  }
+  return problems;
+}
+
+const ALARM_REMEDIES: Readonly<Record<string, string>> = {
+  configuration: 'Correct POSTRIDER_TRANSPORT or the account at the provider, then run `postrider doctor`',
+  reputation:
+    "Read the provider's reply and check which messages were sent; then ask the provider's support to remove the block",
+  [SIGNING_ALARM]:
+    'Run `postrider doctor`; then verify the domain, restore the secret that its keys were encrypted with, or rotate the keys',
+};
+
+function findLastFailure(deliveries: readonly DeliveryStatus[]): DeliveryFailure | null {
+  return deliveries.flatMap(({ lastFailure }) => lastFailure ?? []).sort((a, b) => b.at - a.at)[0] ?? null;
+}
+
+/** Returns the latest alarm of each reason, newest first. */
+function listLatestAlarms(deliveries: readonly DeliveryStatus[]): readonly Alarm[] {
+  const alarms = deliveries.flatMap((delivery) => delivery.alarms).sort((a, b) => b.lastAt - a.lastAt);
+  return alarms.filter(({ reason }, index) => alarms.findIndex((alarm) => alarm.reason === reason) === index);
+}
+
+/** Returns the name of a transport. The name does not contain the password. */
+function getTransportName(setting: TransportSetting): string {
+  switch (setting.kind) {
+    case 'capture':
+      return 'local inbox';
+    case 'ses':
+      return `Amazon SES, ${setting.region}`;
+    case 'smtp':
+      return `${setting.tls === 'implicit' ? 'smtps' : 'smtp'}://${setting.host}:${setting.port}`;
+  }
+}
+
+function getHealth(facts: Facts): Health {
+  const { settings, recentSteps, now } = facts;
+  const create = (level: Level, text: string) =>
+    reportHealth('transport', level, `${getTransportName(settings.transport)}: ${text}`);
+  const deliveries = listDeliveries(facts);
+  if (deliveries.length === 0) return create('ok', 'no running node that delivers reports its state');
+  const openBreaker = deliveries.find(({ breaker }) => breaker.state === 'open')?.breaker;
+  if (openBreaker !== undefined) {
+    const { retryAt } = openBreaker;
+    const probeTime = retryAt === null || retryAt <= now ? 'now' : `in ${formatSpan(retryAt - now)}`;
+    return create('failure', `the circuit breaker is open; next probe ${probeTime}`);
+  }
+  if (deliveries.some(({ breaker }) => breaker.state === 'half-open'))
+    return create('warning', 'the circuit breaker is half-open; one message probes the next hop');
+  const reasons = deliveries.flatMap(({ alarms }) => alarms.map(({ reason }) => reason));
+  const refusals = [...new Set(reasons)].filter((reason) => reason !== SIGNING_ALARM);
+  if (refusals.length > 0) return create('warning', `rejects this service: ${refusals.join(', ')}`);
+  return create('ok', sumTraffic(recentSteps).delivered === 0 ? 'no delivery in the last hour' : 'accepts messages');
+}
+
+const probe = report('transport');
+
+export interface TransportCheckParts {
+  readonly setting: TransportSetting;
+  readonly probeRelay: () => Promise<RelaySession>;
+  /** Rejects with the error of the provider. Called only if the transport is `ses:`. */
+  readonly readSesAccount: () => Promise<SesAccount>;
+  readonly inboxPath: string;
+  /** Resolves to the reason why no file can be created in the inbox, or to null. */
+  readonly checkWritable: () => Promise<string | null>;
+}
+
+/** Probes the next hop: it is reachable and accepts the credentials, or the folder of `capture:` is writable. */
+export async function checkTransport(parts: TransportCheckParts): Promise<Finding> {
+  const { setting, probeRelay, readSesAccount, inboxPath, checkWritable } = parts;
+  switch (setting.kind) {
+    case 'capture': {
+      const reason = await checkWritable();
+      if (reason === null) return probe.ok(`capture: stores messages in ${inboxPath}; no message leaves this machine`);
+      const text = `captured messages cannot be written to ${inboxPath} (${reason})`;
+      return probe.failure(text, 'make the folder writable for this user');
+    }
+    case 'ses':
+      return checkSesAccount(setting, readSesAccount);
+    case 'smtp': {
+      const result = await probeRelay();
+      return result.kind === 'ready' ? createReadyFinding(setting, result) : createFailedFinding(setting, result);
+    }
+  }
+}
+
+/** The check gives a warning if at least this share of the daily quota is used. */
+const QUOTA_WARNING_SHARE = 0.8;
+
+async function checkSesAccount(
+  { region, endpoint }: Extract<TransportSetting, { kind: 'ses' }>,
+  readAccount: () => Promise<SesAccount>,
+): Promise<Finding> {
+  let account: SesAccount;
+  try {
+    account = await readAccount();
+  } catch (error) {
+    const reason = error instanceof Error ? `${error.name}: ${error.message.split('\n', 1).join('')}` : String(error);
+    const remedy = isProviderError(error)
+      ? 'give the service credentials that may call ses:GetAccount and ses:SendRawEmail (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the machine’s role), and check the region'
+      : `check the region, and check that this machine can reach ${endpoint ?? `email.${region}.amazonaws.com`}`;
+    return probe.failure(`the account of Amazon SES in ${region} could not be read (${reason})`, remedy);
+  }
+  const { sendingEnabled, enforcementStatus, production, maxSendRate, quota } = account;
+  const rate = maxSendRate === null ? 'at an unknown rate' : `${maxSendRate} messages per second`;
+  // A maximum of -1 means that there is no limit.
+  const usage = quota === null ? '' : `, ${quota.sent} of ${quota.max < 0 ? 'any number' : quota.max} sent in 24 hours`;
+  const text = `Amazon SES in ${region}: ${rate}${usage}`;
+  if (!sendingEnabled || enforcementStatus === 'SHUTDOWN')
+    return probe.failure(`${text}; sending is paused`, 'see the dashboard of the account and the email from Amazon');
+  if (!production)
+    return probe.warning(
+      `${text}; the account is in the sandbox, which accepts only verified recipients`,
+      'request production access',
+    );
+  if (enforcementStatus !== 'HEALTHY')
+    return probe.warning(
+      `${text}; the account is on ${enforcementStatus.toLowerCase()}`,
+      'see the bounces and complaints of the account',
+    );
+  if (quota !== null && quota.max > 0 && quota.sent / quota.max >= QUOTA_WARNING_SHARE)
+    return probe.warning(`${text}; the daily quota is nearly used up`, 'request a higher sending quota');
+  return probe.ok(text);
+}
+
+/** Returns true if the provider responded or no credentials were found, and false if it was not reached. */
+function isProviderError(error: unknown): boolean {
+  const { name, $metadata } = Object(error) as {
+    readonly name?: unknown;
+    readonly $metadata?: { readonly httpStatusCode?: unknown };
+  };
+  return name === 'CredentialsProviderError' || typeof $metadata?.httpStatusCode === 'number';
+}
+
+/** "Encryption required for requested authentication mechanism" (RFC 4954 section 6). */
+const ENCRYPTION_REQUIRED = 538;
+
+type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
+
+function createReadyFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind: 'ready' }>): Finding {
+  const { description, secure, loopback, fellBackToClearText } = result;
+  const text = `${description}; ${setting.auth === null ? 'no user name is set' : `authenticated as ${setting.auth.user}`}`;
+  if (fellBackToClearText)
+    return probe.warning(
+      `${text}; TLS failed, so messages cross the network in clear text`,
+      'correct the TLS configuration of the server',
+    );
+  if (!secure && !loopback)
+    return probe.warning(
+      `${text}; ${setting.auth === null ? 'messages' : 'the password and messages'} cross the network in clear text`,
+      'use a server with TLS and remove tls=never from POSTRIDER_TRANSPORT',
+    );
+  if (secure && !loopback && !setting.verifyCertificate && setting.tls !== 'offered')
+    return probe.warning(
+      `${text}; the certificate of the server is not checked`,
+      'remove verify=no from POSTRIDER_TRANSPORT',
+    );
+  return probe.ok(text);
+}
+
+function createFailedFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind: 'failed' }>): Finding {
+  return probe.failure(result.text, getFailureRemedy(setting, result));
+}
+
+function getFailureRemedy(
+  { host, port, tls }: SmtpSetting,
+  { stage, code }: Extract<RelaySession, { kind: 'failed' }>,
+): string {
+  const peer = `${host}:${port}`;
+  const certificate =
+    'for a certificate of a private authority, set NODE_EXTRA_CA_CERTS in the environment of the service';
+  switch (stage) {
+    case 'connect':
+    case 'greeting':
+      return `check ${peer} in POSTRIDER_TRANSPORT and the firewalls on the path${tls === 'implicit' ? `; ${certificate}` : ''}`;
+    case 'starttls':
+      return `check that ${host} is the name in the certificate and that ${port} is the port for smtp:; ${certificate}`;
+    case 'auth': {
+      if (code !== ENCRYPTION_REQUIRED || (tls !== 'never' && tls !== 'offered'))
+        return 'check that user and password in POSTRIDER_TRANSPORT are correct and percent-encoded';
+      const change = tls === 'never' ? 'remove tls=never from' : 'add tls=required to';
+      return `${change} POSTRIDER_TRANSPORT, because the server accepts credentials only with TLS`;
+    }
+    case 'ehlo':
+      return 'set the parameter name= of POSTRIDER_TRANSPORT to a name that the server accepts';
+    default:
+      return `ask the operator of ${peer} about this reply`;
+  }
+}
+
+/**
+ * Checks that the provider accepts messages of the size that POSTRIDER_MAX_REQUEST allows. A larger message bounces. A
+ * message is larger than its request, because it contains header fields and its content may be encoded.
+ */
+export function checkMessageSize(
+  title: string,
+  maxMessageBytes: NonNullable<RelayProfile['maxMessageBytes']>,
+  maxRequestBytes: number,
+): Finding {
+  const { ok, warning } = report('message size');
+  const limit = `the relay of ${title} accepts messages of up to ${formatMib(maxMessageBytes)}`;
+  if (maxRequestBytes < maxMessageBytes) return ok(limit);
+  return warning(
+    `POSTRIDER_MAX_REQUEST allows requests of up to ${formatMib(maxRequestBytes)}, but ${limit}; larger messages bounce`,
+    `set POSTRIDER_MAX_REQUEST to less than ${formatMib(maxMessageBytes)}, unless ${title} has raised the limit of the account`,
+  );
+}
+
+function formatMib(bytes: number): string {
+  return `${Math.round((bytes / 1_048_576) * 10) / 10} MiB`;
+}

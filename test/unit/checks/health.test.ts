@@ -1,0 +1,199 @@
+/** Tests the health of the components and the list of problems, for a running service and other nodes. */
+import { expect, test } from 'vitest';
+import type { Facts } from '../../../src/checks/facts.ts';
+import { listAttention, listHealth } from '../../../src/checks/list.ts';
+import { loadSettings } from '../../../src/config/load.ts';
+import type { AlarmReason } from '../../../src/model/events.ts';
+import type { RuntimeStatus } from '../../../src/model/node.ts';
+import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
+import { createAttempt } from '../../rig/messages.ts';
+
+const NOW = Date.UTC(2030, 0, 1);
+const HOUR_MS = 3_600_000;
+const RUNTIME_STATUS: RuntimeStatus = {
+  node: 'a',
+  version: '1.2.3',
+  storeFault: null,
+  refusedReports: [],
+  delivery: { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null },
+};
+
+function createInput(environment: Record<string, string>, changes: Partial<Facts> = {}): Facts {
+  return {
+    now: NOW,
+    settings: loadSettings(environment, null),
+    status: RUNTIME_STATUS,
+    recentSteps: [],
+    queue: { queued: 0, sending: 0, uncertain: 0, oldest: null },
+    store: {
+      everAccepted: true,
+      nextDueAt: null,
+      accounts: [],
+      keys: [],
+      domains: { all: 1, authenticated: 1, problems: [] },
+      notUnderstoodCount: 0,
+      disabledWebhooks: [],
+    },
+    nodes: [],
+    lastFeedbackAt: null,
+    notificationDomain: null,
+    ...changes,
+  };
+}
+const RELAY_SETTINGS = { POSTRIDER_TRANSPORT: 'smtp://user:secret@relay.example:587?tls=required' };
+const SHARED_DATABASE_SETTINGS = { ...RELAY_SETTINGS, POSTRIDER_DATABASE: 'postgres://u:p@db.example/mail' };
+const getHealth = (input: Facts, part: string) => listHealth(input).find((item) => item.code === part);
+const createNode = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => ({
+  name,
+  roles,
+  version: '1.2.3',
+  startedAt: NOW - HOUR_MS,
+  seenAt: aliveUntil - 15_000,
+  aliveUntil,
+  isAlive: aliveUntil > NOW,
+  delivery: null,
+  refusedReports: [],
+});
+
+test('a healthy service has no problem to report and shows no password', () => {
+  expect(listAttention(createInput(RELAY_SETTINGS))).toEqual([]);
+  expect(JSON.stringify(listHealth(createInput(RELAY_SETTINGS)))).not.toContain('secret');
+  expect(listHealth(createInput(RELAY_SETTINGS)).map(({ code, level }) => [code, level])).toEqual([
+    ['database', 'ok'],
+    ['transport', 'ok'],
+    ['domains', 'ok'],
+    ['nodes', 'ok'],
+  ]);
+});
+
+test('a store that does not commit and an open circuit breaker are reported first', () => {
+  const breaker = { state: 'open', retryAt: NOW + 60_000 } as const;
+  const input = createInput(RELAY_SETTINGS, {
+    status: {
+      ...RUNTIME_STATUS,
+      storeFault: 'the store cannot commit',
+      delivery: { breaker, alarms: [], lastFailure: null },
+    },
+    queue: { queued: 1, sending: 0, uncertain: 2, oldest: { id: 'oldest-message', acceptedAt: NOW - 2 * HOUR_MS } },
+  });
+  expect(getHealth(input, 'database')).toMatchObject({ level: 'failure' });
+  expect(getHealth(input, 'transport')?.text).toBe(
+    'smtp://relay.example:587: the circuit breaker is open; next probe in 1 min',
+  );
+  expect(listAttention(input).map(({ level, page }) => [level, page])).toEqual([
+    ['failure', null],
+    ['failure', '/messages?state=queued'],
+    ['warning', '/messages?state=uncertain'],
+    ['warning', '/messages/oldest-message'],
+  ]);
+});
+
+test('alarms are reported for one hour, one per reason, with the last reply text of the next hop', () => {
+  const status = trackRuntimeStatus();
+  const createAlarm = (reason: AlarmReason, text: string, at: number) => {
+    const reply = { stage: 'auth', code: null, enhanced: null, text } as const;
+    const attempt = createAttempt({ kind: 'deferred', reply, reason, scope: 'transport' });
+    const event = { at, id: 'm', accountId: 1, to: 'ada@example.com', attempts: 1, attempt, reason } as const;
+    status.handlers['attempt.alarm_raised']?.({ type: 'attempt.alarm_raised', ...event });
+  };
+  createAlarm('configuration', 'first', NOW - 2_000);
+  createAlarm('configuration', '535 bad credentials', NOW - 1_000);
+  createAlarm('reputation', '550 blocked', NOW - HOUR_MS);
+  const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, delivery: status.read(NOW) } });
+  expect(getHealth(input, 'transport')).toMatchObject({ level: 'warning' });
+  expect(listAttention(input)).toMatchObject([
+    {
+      level: 'failure',
+      text: 'The next hop rejects this service (configuration), last failure 1 s ago: 535 bad credentials',
+    },
+  ]);
+});
+
+test('the open circuit breakers of all live nodes are listed as one item, and so are their alarms of one reason', () => {
+  const breaker = { state: 'open', retryAt: NOW } as const;
+  const createAlarm = (lastAt: number) => ({ reason: 'configuration', text: `535 at ${lastAt}`, lastAt });
+  const createDelivery = (lastAt: number) => ({ breaker, alarms: [createAlarm(lastAt)], lastFailure: null });
+  const nodes = [
+    { ...createNode('a', NOW + 1), delivery: createDelivery(NOW - 9) },
+    { ...createNode('b', NOW + 1), delivery: createDelivery(NOW - 1_000) },
+    { ...createNode('c', NOW + 1), delivery: createDelivery(NOW - 2_000) },
+    { ...createNode('dead', NOW), delivery: createDelivery(NOW) },
+  ];
+  // The current status of this node, which is node a, replaces its stored status.
+  expect(listAttention(createInput(SHARED_DATABASE_SETTINGS, { nodes })).slice(0, 2)).toMatchObject([
+    { code: 'circuit-breaker-open', subject: null, text: expect.stringContaining('open on 2 of 3 nodes: smtp://') },
+    { code: 'next-hop-refusal', subject: 'configuration', text: expect.stringContaining(`535 at ${NOW - 1_000}`) },
+  ]);
+});
+
+test('in a command too, an open circuit breaker is shown with the failing host and its reply, and not with an older refusal', () => {
+  const lastFailure = { text: 'connection: relay.example:587 421 4.3.2 shutting down', at: NOW - 3_000 };
+  const alarms = [
+    { reason: 'configuration', text: '535 bad credentials', lastAt: NOW - 1_800_000 },
+    { reason: 'signing', text: 'no key', lastAt: NOW - 1_800_000 },
+  ];
+  const delivery = { breaker: { state: 'open', retryAt: NOW + 2_000 }, alarms, lastFailure } as const;
+  const nodes = [{ ...createNode('a', NOW + 1), delivery }];
+  const input = createInput(RELAY_SETTINGS, { status: null, nodes });
+  expect(getHealth(input, 'transport')).toMatchObject({ level: 'failure', text: expect.stringContaining('in 2 s') });
+  expect(listAttention(input).map(({ code, text }) => [code, text])).toEqual([
+    [
+      'circuit-breaker-open',
+      `The circuit breaker of the next hop is open: smtp://relay.example:587; last failure 3 s ago: ${lastFailure.text}`,
+    ],
+    ['signing-failed', expect.any(String)],
+  ]);
+  expect(getHealth({ ...input, nodes: [] }, 'transport')?.text).toContain('no running node that delivers');
+});
+
+test('a signing failure is reported with its cause, and not as a fault of the next hop', () => {
+  const status = trackRuntimeStatus();
+  const error = new Error('the DKIM key cannot be opened');
+  status.handlers['message.signing_failed']?.({ type: 'message.signing_failed', at: NOW - 2_000, error });
+  const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, delivery: status.read(NOW) } });
+  expect(listAttention(input)).toMatchObject([
+    {
+      level: 'failure',
+      text: 'Messages cannot be signed, last failure 2 s ago: the DKIM key cannot be opened',
+      page: '/domains',
+    },
+  ]);
+  expect(getHealth(input, 'transport')).toMatchObject({ level: 'ok' });
+});
+
+test('nodes past the liveness timeout are reported, and so is a cluster in which no node delivers', () => {
+  const input = createInput(SHARED_DATABASE_SETTINGS, {
+    nodes: [createNode('a', NOW + 9_000, ['api']), createNode('b', NOW - 60_000)],
+  });
+  expect(getHealth(input, 'nodes')).toMatchObject({
+    level: 'failure',
+    text: '1 alive, version 1.2.3; no node delivers; 1 missed the liveness timeout within the last hour',
+  });
+  expect(listAttention(input)).toMatchObject([
+    { level: 'failure', text: 'No node delivers' },
+    { level: 'warning', text: 'Node b sent its last heartbeat 1 min 15 s ago' },
+  ]);
+});
+
+test('an endpoint that the service disabled is listed with the cause, the consequence and the remedy', () => {
+  const members = {
+    sealedUrl: 'sealed-url',
+    accountId: null,
+    account: null,
+    name: null,
+    events: [],
+    previousSecretUntil: null,
+    createdAt: 0,
+    failingSince: 0,
+    lastSuccessAt: null,
+  };
+  const webhook = { id: 7, url: 'https://hooks.example.com/********', ...members };
+  const disabledWebhooks = [{ ...webhook, disabled: { reason: 'gone', at: NOW } }] as const;
+  const store = { ...createInput(RELAY_SETTINGS).store, disabledWebhooks };
+  const items = listAttention(createInput(RELAY_SETTINGS, { store }));
+  expect(items).toMatchObject([
+    { level: 'failure', remedy: expect.stringContaining('`postrider webhook enable wh_7`') },
+  ]);
+  // Only the start and the end of an item cause a notification, so the text of the item must not change in between.
+  expect(listAttention({ ...createInput(RELAY_SETTINGS, { store }), now: NOW + HOUR_MS })).toEqual(items);
+});

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import { type LoopTest, type LoopTestParts, runLoopTests } from '../../../src/checks/loop.ts';
+import type { HistoryEntry, StoredMessage } from '../../../src/model/message.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+
+const LOOP_TEST: LoopTest = {
+  to: 'bounce@example.org',
+  expectedState: 'bounced',
+  remedy: 'check the MX',
+};
+const createEvent = (verb: string, by: string): HistoryEntry => ({
+  at: 0,
+  verb,
+  by,
+  detail: null,
+  failure: null,
+  attempt: null,
+});
+const createMessage = (state: StoredMessage['state'], ...events: HistoryEntry[]) =>
+  ({ state, events }) as unknown as StoredMessage;
+
+/** Runs one loop test. Each poll returns the next state; the last state repeats. */
+async function runTest(states: readonly (StoredMessage | null)[], parts: Partial<LoopTestParts> = {}) {
+  const clock = createVirtualClock(0);
+  let pollIndex = 0;
+  const [finding] = await runLoopTests({
+    tests: [LOOP_TEST],
+    send: async () => 'the-id',
+    readMessage: async () => states[Math.min(pollIndex++, states.length - 1)] ?? null,
+    clock,
+    waitForPoll: () => clock.advance(1_000),
+    timeoutMs: 10_000,
+    ...parts,
+  });
+  return finding;
+}
+
+test.each([
+  ['bounced', 'bounced', 'feedback:smtp', 'ok'],
+  ['bounced', 'bounced', 'node-a', 'warning'],
+  ['delivered', 'delivered', 'node-a', 'failure'],
+  ['queued', 'deferred', 'node-a', 'failure'],
+  ['suppressed', 'suppressed', 'node-a', 'failure'],
+] as const)('a message with the state %s whose last event is %s by %s: %s', async (state, verb, by, result) => {
+  expect(await runTest([null, createMessage(state, createEvent(verb, by))])).toMatchObject({ level: result });
+});
+
+test('a message that is not accepted is a failure', async () => {
+  const send = () => Promise.reject(new Error('the account is locked'));
+  expect(await runTest([null], { send })).toMatchObject({ level: 'failure', text: 'the account is locked' });
+});
