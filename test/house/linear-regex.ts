@@ -23,6 +23,8 @@ export const EXPOSED_LAYERS: readonly string[] = [
 
 /** Expressions of another shape. In each, no text matches two repetitions, or the text is short. */
 export const REVIEWED_REGEXES: readonly string[] = [
+  String.raw`/(?:-c\s+)?(?:\\.|[^\\\s])+/gs`,
+  String.raw`/^(?:-c\s*|--)([^=]+)=(.*)$/s`,
   String.raw`/::[a-z0-9]+(\[\])?/g`,
   String.raw`/\$(\d+)/g`,
   String.raw`/ FOR (NO KEY )?UPDATE( OF \w+)?( SKIP LOCKED)?/g`,
