@@ -7,12 +7,11 @@ import { createHash } from 'node:crypto';
 import type { Command } from 'commander';
 import { parseDatabase } from '../config/table.ts';
 import { formatCount } from '../printing/text.ts';
-import { openPostgresTarget } from '../store/postgres/transfer.ts';
-import { openSqliteSource } from '../store/sqlite/transfer.ts';
+import type { Row } from '../store/transaction.ts';
 import {
-  TRANSFER_TABLES,
+  openTransferSource,
+  openTransferTarget,
   type TransferredMessage,
-  type TransferredRow,
   type TransferSource,
   type TransferTarget,
 } from '../store/transfer.ts';
@@ -52,10 +51,10 @@ export function addMigrateStoreCommand(
           '--from must be sqlite:FILE and --to must be postgres://…; no other direction is supported',
           2,
         );
-      const source = openSqliteSource(from.path);
+      const source = openTransferSource(from.path);
       const line = new StatusLine(terminal);
       try {
-        const target = await openPostgresTarget(to);
+        const target = await openTransferTarget(to);
         try {
           await target.begin(source.name);
           await copyTables(source, target, line);
@@ -90,9 +89,9 @@ function parseDatabaseOption(option: string, url: string) {
 }
 
 async function copyTables(source: TransferSource, target: TransferTarget, line: StatusLine): Promise<void> {
-  for (const table of TRANSFER_TABLES) {
+  for (const table of source.tables) {
     line.show(`copying ${table.name} …`);
-    let page: TransferredRow[] = [];
+    let page: Row[] = [];
     for (const row of source.readRows(table)) {
       page.push(row);
       if (page.length < PAGE_ROWS) continue;
@@ -101,13 +100,13 @@ async function copyTables(source: TransferSource, target: TransferTarget, line: 
     }
     if (page.length > 0) await target.writeRows(table, page);
   }
-  const { messages: messageCount } = source.count();
+  const messageCount = source.countMessages();
   let copiedCount = 0;
   for (let lastId = await target.findLastMessageId(); ; ) {
     const page = source.readMessages(lastId, PAGE_ROWS);
     const lastMessage = page.at(-1);
     if (lastMessage === undefined) return;
-    await target.writeMessages(page);
+    await target.writeMessages(page, source.messageColumns);
     lastId = lastMessage.id;
     copiedCount += page.length;
     line.show(
@@ -136,20 +135,24 @@ async function compareTables(
     }
     comparedTables.push({ table, rows: sourceDigest.rowCount, checksum: sourceDigest.computeChecksum() });
   };
-  for (const table of TRANSFER_TABLES) {
+  for (const table of source.tables) {
     line.show(`comparing ${table.name} …`);
     const [sourceDigest, targetDigest] = [new RowDigest(), new RowDigest()];
-    const listColumnValues = (row: TransferredRow) => table.columns.map((columnName) => row[columnName] ?? null);
+    const listColumnValues = (row: Row) => table.columns.map((name) => toComparable(row[name]));
     for (const row of source.readRows(table)) sourceDigest.add(listColumnValues(row));
     for (const row of await target.readRows(table)) targetDigest.add(listColumnValues(row));
     requireEqual(table.name, sourceDigest, targetDigest);
   }
-  const { messages: messageCount } = source.count();
+  const messageCount = source.countMessages();
   const [sourceDigest, targetDigest] = [new RowDigest(), new RowDigest()];
   for (let lastId: string | null = null; ; ) {
     const page: readonly TransferredMessage[] = source.readMessages(lastId, PAGE_ROWS);
     for (const message of page) sourceDigest.add(selectComparedColumns(message));
-    const targetPage: readonly TransferredMessage[] = await target.readMessages(lastId, PAGE_ROWS);
+    const targetPage: readonly TransferredMessage[] = await target.readMessages(
+      lastId,
+      PAGE_ROWS,
+      source.messageColumns,
+    );
     for (const message of targetPage) targetDigest.add(selectComparedColumns(message));
     const lastMessage = page.at(-1) ?? targetPage.at(-1);
     if (lastMessage === undefined) break;
@@ -166,13 +169,18 @@ async function compareTables(
  * Returns the columns of a message that must be equal in both databases. `lane`, `due_at` and `handing_over` are
  * compared only if the message is not in a terminal state.
  */
-function selectComparedColumns({ lane, handing_over, ended_at, due_at, ...message }: TransferredMessage): unknown[] {
-  const isOpen = ended_at === null;
+function selectComparedColumns({ lane, handing_over, due_at, events, ...message }: TransferredMessage): unknown[] {
+  const isOpen = message.ended_at === null;
   return [
     Object.entries(message).sort(([leftName], [rightName]) => (leftName < rightName ? -1 : 1)),
-    ended_at,
-    isOpen ? [lane, handing_over, due_at] : null,
+    events.map((event) => Object.entries(event)),
+    isOpen ? [lane, toComparable(handing_over), due_at] : null,
   ];
+}
+
+/** SQLite stores booleans as 0 and 1. */
+function toComparable(value: unknown): unknown {
+  return typeof value === 'boolean' ? Number(value) : (value ?? null);
 }
 
 /** Counts and hashes any number of rows. The order of the rows has no effect on the result. */

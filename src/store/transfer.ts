@@ -1,252 +1,231 @@
 /**
- * Defines the transfer of a store to another database: the tables of the embedded store and their columns, in the order
- * in which the tables are copied. Messages are copied in pages. Each message is copied with its body, its queue row and
- * its history.
+ * Copies the embedded database to PostgreSQL. The tables and columns are those of the source's schema. Each page of
+ * messages is written in one transaction, so an interrupted transfer continues after the last copied message.
  */
-import { TRAFFIC_COUNTS } from '../model/traffic.ts';
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { DatabaseSync } from 'node:sqlite';
+import type { PostgresSetting } from '../config/settings.ts';
+import { StoreError } from './error.ts';
+import { createPool } from './postgres/database.ts';
+import { migrate } from './postgres/migrate.ts';
+import type { Session } from './postgres/session.ts';
+import { writeSubscribedTypes } from './postgres/webhooks.ts';
+import { toSeq } from './rules/messages.ts';
+import * as rows from './rules/rows.ts';
+import { openDatabase } from './sqlite/database.ts';
+import { acquireServeLock, requireUsableFiles, resolveDatabasePath } from './sqlite/files.ts';
+import type { Row } from './transaction.ts';
 
 export interface TransferTable {
   readonly name: string;
-  /** The columns that determine the order in which rows are read and compared. */
-  readonly keyColumns: readonly string[];
   readonly columns: readonly string[];
-  /** The columns that contain 0 or 1 in the source, and false or true in the target. */
-  readonly booleanColumns?: readonly string[];
-  /** The columns that have no meaning in another store. In the target, these columns have their default values. */
-  readonly omittedColumns?: readonly string[];
 }
 
-export const TRANSFER_TABLES: readonly TransferTable[] = [
-  {
-    name: 'account',
-    keyColumns: ['id'],
-    columns: [
-      ...['id', 'name', 'created_at', 'locked_reason', 'locked_at', 'volume', 'volume_used', 'volume_expires_at'],
-      ...['rate_limit', 'rate_period_ms', 'rate_used', 'rate_window_at', 'throttle_per_s', 'throttle_burst'],
-      ...['bounce_rate', 'complaint_rate', 'warning', 'on_reputation', 'ses_configuration_set', 'revision'],
-    ],
-  },
-  {
-    name: 'api_key',
-    keyColumns: ['id'],
-    columns: [
-      ...['id', 'account_id', 'name', 'prefix', 'hash', 'created_at', 'expires_at', 'revoked_at', 'last_used_at'],
-      'revision',
-    ],
-  },
-  {
-    name: 'domain',
-    keyColumns: ['id'],
-    columns: [
-      ...['id', 'account_id', 'name', 'subdomains', 'status', 'created_at', 'checked_at', 'authenticated_at'],
-      ...['failing_since', 'checks', 'removed', 'revision', 'return_path'],
-    ],
-    booleanColumns: ['subdomains', 'removed'],
-  },
-  {
-    name: 'dkim_key',
-    keyColumns: ['domain_id', 'selector'],
-    columns: [
-      ...['domain_id', 'selector', 'algorithm', 'public_key', 'sealed', 'state', 'created_at', 'activated_at'],
-      'retire_at',
-    ],
-  },
-  {
-    name: 'reputation',
-    keyColumns: ['account_id', 'hour'],
-    columns: ['account_id', 'hour', 'emails', 'bounces', 'complaints', 'proven_bounces', 'proven_complaints'],
-  },
-  {
-    name: 'complainant',
-    keyColumns: ['account_id', 'recipient'],
-    columns: ['account_id', 'recipient', 'at'],
-  },
-  {
-    name: 'evidence',
-    keyColumns: ['account_id', 'kind', 'source'],
-    columns: ['account_id', 'kind', 'source', 'at'],
-  },
-  {
-    name: 'idempotency',
-    keyColumns: ['account_id', 'key'],
-    columns: ['account_id', 'key', 'fingerprint', 'id', 'at'],
-  },
-  {
-    name: 'suppression',
-    keyColumns: ['recipient', 'account_id'],
-    columns: ['recipient', 'account_id', 'reason', 'source', 'at'],
-  },
-  {
-    name: 'feedback',
-    keyColumns: ['id'],
-    columns: ['id', 'digest', 'at', 'source', 'mail_id', 'reason', 'summary', 'raw'],
-  },
-  {
-    name: 'pending_report',
-    keyColumns: ['digest'],
-    columns: ['digest', 'received_at', 'due_at', 'report'],
-  },
-  {
-    name: 'provider_reference',
-    keyColumns: ['reference'],
-    columns: ['reference', 'id', 'at'],
-  },
-  {
-    name: 'audit',
-    keyColumns: ['id'],
-    columns: ['id', 'at', 'who', 'action', 'subject', 'before', 'after'],
-  },
-  {
-    name: 'operator_token',
-    keyColumns: ['id'],
-    columns: ['id', 'name', 'prefix', 'hash', 'created_at', 'expires_at', 'revoked_at', 'last_used_at'],
-  },
-  {
-    name: 'ended_session',
-    keyColumns: ['hash'],
-    columns: ['hash', 'until'],
-  },
-  {
-    name: 'running_time',
-    keyColumns: ['one'],
-    columns: ['one', 'ran_ms', 'seen_at', 'stretches'],
-  },
-  {
-    name: 'traffic',
-    keyColumns: ['span', 'at', 'node'],
-    columns: ['span', 'at', 'node', ...TRAFFIC_COUNTS, 'latencies', 'confirmations', 'bounces'],
-  },
-  {
-    name: 'deliverability',
-    keyColumns: ['span', 'series', 'at', 'node'],
-    columns: ['span', 'at', 'series', 'node', 'counts'],
-  },
-  {
-    name: 'mailbox_provider',
-    keyColumns: ['domain'],
-    columns: ['domain', 'provider', 'looked_up_at'],
-  },
-  {
-    name: 'webhook',
-    keyColumns: ['id'],
-    columns: [
-      ...['id', 'url', 'sealed_url', 'account_id', 'name', 'events', 'sealed', 'previous_sealed', 'previous_until'],
-      ...['disabled_reason', 'disabled_at', 'failing_since', 'last_success_at', 'created_at', 'removed'],
-    ],
-    booleanColumns: ['removed'],
-    omittedColumns: ['start'],
-  },
-  {
-    name: 'outbox',
-    keyColumns: ['position'],
-    columns: [
-      ...['position', 'type', 'account_id', 'message_id', 'sequence', 'state', 'suppressed', 'at', 'data'],
-      'webhook_id',
-    ],
-    booleanColumns: ['suppressed'],
-  },
-  {
-    name: 'webhook_delivery',
-    keyColumns: ['webhook_id', 'id'],
-    columns: [
-      ...['webhook_id', 'id', 'type', 'message_id', 'sequence', 'state', 'suppressed', 'at', 'data', 'status'],
-      ...['due_at', 'owner', 'lease', 'attempt', 'attempts', 'created_at', 'ended_at'],
-    ],
-    booleanColumns: ['suppressed'],
-  },
-  {
-    name: 'attention',
-    keyColumns: ['key'],
-    columns: ['key', 'state'],
-  },
-  {
-    name: 'notification',
-    keyColumns: ['id', 'target'],
-    columns: [
-      ...['id', 'target', 'payload', 'status', 'created_at', 'due_at', 'owner', 'attempt', 'attempted_at', 'error'],
-      'message_id',
-    ],
-  },
-];
+/** A row of mail_request with its body (`message`) and its history (`events`). */
+export type TransferredMessage = Row & { readonly id: string; readonly events: readonly Row[] };
 
 /**
- * The tables that are copied with the messages, and the tables that are not copied. A table is not copied if it has no
- * meaning in another store, or if the target rebuilds it from the messages.
+ * The tables with messages are copied together. The others have no meaning on another store, or are rebuilt there: the
+ * subscribed types from the endpoints, the search index from the messages, and the rules of the inbox serve tests only.
  */
-export const MESSAGE_TABLES: readonly string[] = ['mail_request', 'body', 'event'];
-export const TABLES_NOT_TRANSFERRED: readonly string[] = [
-  ...['installation', 'node', 'throttle', 'search_segment', 'search_page'],
-  // The target computes the subscribed types from the endpoints.
-  'webhook_subscription',
-  // The rules of the inbox serve tests on the source installation only.
-  'inbox_rule',
-  // The checks for attention items begin with round 0 on the target.
-  'attention_check',
-];
+const MESSAGE_TABLES = ['mail_request', 'body', 'event'];
+const NOT_TRANSFERRED = ['installation', 'node', 'throttle', 'webhook_subscription', 'inbox_rule', 'attention_check'];
+const isTransferred = (table: string) =>
+  ![...MESSAGE_TABLES, ...NOT_TRANSFERRED].includes(table) &&
+  !table.startsWith('search_') &&
+  !table.startsWith('sqlite_');
+/** Columns that have no meaning on another store: there they have their defaults. */
+const OMITTED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
+  webhook: ['start'],
+  mail_request: ['seq', 'owner'],
+};
+/** Columns of an open message that PostgreSQL keeps in `queue`. */
+const QUEUE_COLUMNS = ['lane', 'due_at', 'handing_over'];
+const EVENT_COLUMNS = ['at', 'verb', 'by', 'detail', 'failure', 'attempt'];
+/** The number of the first new event. Copied events have smaller numbers. */
+const FIRST_EVENT_NUMBER = 1_000_000;
+const MIN_ID = '00000000-0000-0000-0000-000000000000';
 
-/** A message with its body, queue row and events. The members have the names of the columns. */
-export interface TransferredMessage {
-  readonly id: string;
-  readonly account_id: number;
-  readonly key_id: number;
-  readonly state: string;
-  readonly lane: number;
-  readonly due_at: number | null;
-  readonly attempts: number;
-  readonly accepted_at: number;
-  readonly ended_at: number | null;
-  readonly to: string;
-  readonly recipient: string | null;
-  readonly from: string;
-  readonly subject: string;
-  readonly message: string | null;
-  readonly handing_over: boolean;
-  readonly failure_class: string | null;
-  readonly failure_category: string | null;
-  readonly facts: number;
-  readonly reports: string | null;
-  readonly further_reports: number;
-  readonly expires_at: number | null;
-  readonly route: string | null;
-  readonly events: readonly TransferredEvent[];
+const quoteAll = (columns: readonly string[]) => columns.map((name) => `"${name}"`).join(', ');
+
+/** Opens the source under the serve lock, so that no service changes the data. Throws a StoreError. */
+export function openTransferSource(configuredPath: string) {
+  const path = resolveDatabasePath(configuredPath);
+  requireUsableFiles(path);
+  if (!existsSync(path))
+    throw new StoreError(`there is no database ${path} to transfer. Set POSTRIDER_DATABASE to the database file.`);
+  const unlock = acquireServeLock(path);
+  let database: DatabaseSync;
+  try {
+    database = openDatabase(path, true);
+  } catch (error) {
+    unlock();
+    throw error;
+  }
+  const listColumns = (table: string) =>
+    database
+      .prepare('SELECT name FROM pragma_table_info(?)')
+      .all(table)
+      .map((row) => rows.readText(row, 'name'))
+      .filter((name) => OMITTED_COLUMNS[table]?.includes(name) !== true);
+  const messageColumns = listColumns('mail_request');
+  const selectPage = database.prepare(
+    `SELECT m.seq, ${messageColumns.map((name) => `m."${name}"`).join(', ')}, b.message
+     FROM mail_request m LEFT JOIN body b ON b.seq = m.seq WHERE m.seq > ? ORDER BY m.seq LIMIT ?`,
+  );
+  const selectHistory = database.prepare(`SELECT ${quoteAll(EVENT_COLUMNS)} FROM event WHERE seq = ? ORDER BY n`);
+  return {
+    name: resolve(path),
+    messageColumns,
+    /** In the order of their creation, so that a row follows those to which it refers. */
+    tables: database
+      .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY rowid")
+      .all()
+      .map((row) => rows.readText(row, 'name'))
+      .filter(isTransferred)
+      .map((name): TransferTable => ({ name, columns: listColumns(name) })),
+    countMessages: () => rows.readInteger(database.prepare('SELECT count(*) AS n FROM mail_request').get() ?? {}, 'n'),
+    readRows: ({ name, columns }: TransferTable): Iterable<Row> =>
+      database.prepare(`SELECT ${quoteAll(columns)} FROM ${name}`).iterate(),
+    /** Reads messages with ids greater than `after`, in order of id. */
+    readMessages: (after: string | null, limit: number): readonly TransferredMessage[] =>
+      selectPage.all(after === null ? -1 : toSeq(after), limit).map(({ seq, ...row }) => ({
+        ...row,
+        id: rows.readText(row, 'id'),
+        events: selectHistory.all(Number(seq)),
+      })),
+    close(): void {
+      database.close();
+      unlock();
+    },
+  };
+}
+export type TransferSource = ReturnType<typeof openTransferSource>;
+
+/** Opens the target and migrates its schema. Rejects with a StoreError. */
+export async function openTransferTarget(setting: PostgresSetting) {
+  const pool = createPool({ setting, application: 'postrider migrate-store', random: Math.random });
+  try {
+    await migrate(pool);
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
+  return {
+    /** Starts or continues the transfer from `source`. Rejects if the database contains anything else. */
+    async begin(source: string): Promise<void> {
+      const transfers = await pool.query('SELECT source, done FROM transfer');
+      const earlierTransfer = transfers.find((row) => row.source === source);
+      if (earlierTransfer?.done === true)
+        throw new StoreError(
+          `${source} has already been transferred to ${pool.server}. Start a service on this database.`,
+        );
+      const [counts = {}] = await pool.query(
+        `SELECT (SELECT count(*)::int FROM account) AS accounts,
+           (SELECT count(*)::int FROM node WHERE alive_until > extract(epoch FROM now()) * 1000) AS nodes`,
+      );
+      if (rows.readInteger(counts, 'nodes') > 0)
+        throw new StoreError(`a service runs on ${pool.server}. Stop every node before a transfer.`);
+      if (earlierTransfer !== undefined) return;
+      if (rows.readInteger(counts, 'accounts') > 0 || transfers.length > 0)
+        throw new StoreError(`${pool.server} already contains accounts. Transfer to an empty database.`);
+      await pool.query('INSERT INTO transfer (source) VALUES ($1)', [source]);
+    },
+    async findLastMessageId(): Promise<string | null> {
+      const [row] = await pool.query('SELECT id FROM mail_request ORDER BY id DESC LIMIT 1');
+      return row === undefined ? null : rows.readText(row, 'id');
+    },
+    writeRows: ({ name, columns }: TransferTable, sourceRows: readonly Row[]) =>
+      insertRows(pool, name, columns, sourceRows),
+    writeMessages: (messages: readonly TransferredMessage[], messageColumns: readonly string[]) =>
+      pool.transaction((session) => insertMessages(session, messages, messageColumns)),
+    readRows: ({ name, columns }: TransferTable) => pool.query(`SELECT ${quoteAll(columns)} FROM ${name}`),
+    async readMessages(
+      after: string | null,
+      limit: number,
+      messageColumns: readonly string[],
+    ): Promise<readonly TransferredMessage[]> {
+      const columns = messageColumns.map((name) => {
+        if (QUEUE_COLUMNS.includes(name)) return `q."${name}"`;
+        return ['state', 'attempts'].includes(name) ? `coalesce(q.${name}, m.${name}) AS ${name}` : `m."${name}"`;
+      });
+      const found = await pool.query(
+        `SELECT ${columns.join(', ')}, b.message, (SELECT coalesce(json_agg(json_build_object(
+             ${EVENT_COLUMNS.map((name) => `'${name}', e."${name}"`).join(', ')}) ORDER BY e.n), '[]')
+           FROM event e WHERE e.id = m.id) AS events
+         FROM mail_request m LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id
+           LEFT JOIN body b ON b.id = m.id AND b.account_id = m.account_id
+         WHERE m.id > $1::uuid ORDER BY m.id LIMIT $2`,
+        [after ?? MIN_ID, limit],
+      );
+      return found as readonly TransferredMessage[];
+    },
+    /** Marks the transfer as complete. Services may then start. */
+    async completeTransfer(): Promise<void> {
+      await pool.transaction(async (session) => {
+        const identities = await session.query(
+          `SELECT table_name, column_name FROM information_schema.columns
+           WHERE table_schema = current_schema() AND is_identity = 'YES'`,
+        );
+        for (const { table_name: table, column_name: column } of identities)
+          await session.query(
+            `SELECT setval(pg_get_serial_sequence('${table}', '${column}'),
+               (SELECT coalesce(max(${column}), 0) + 1 FROM ${table}), false)`,
+          );
+        await session.query(`SELECT setval('event_n', ${FIRST_EVENT_NUMBER})`);
+        await session.query(
+          `UPDATE installation SET revision = 1 + greatest(revision, (SELECT coalesce(max(revision), 0) FROM account),
+             (SELECT coalesce(max(revision), 0) FROM api_key), (SELECT coalesce(max(revision), 0) FROM domain))`,
+        );
+        await writeSubscribedTypes(session);
+        await session.query('UPDATE transfer SET done = true');
+      });
+    },
+    close: () => pool.close(),
+  };
+}
+export type TransferTarget = Awaited<ReturnType<typeof openTransferTarget>>;
+
+/** Inserts rows of the source. Booleans may be 0 and 1. Rows of an interrupted transfer are not changed. */
+async function insertRows(
+  session: Session,
+  table: string,
+  columns: readonly string[],
+  sourceRows: readonly Row[],
+): Promise<void> {
+  await session.query(
+    `INSERT INTO ${table} (${quoteAll(columns)}) SELECT ${quoteAll(columns)}
+     FROM json_populate_recordset(NULL::${table}, $1::json) ON CONFLICT DO NOTHING`,
+    [JSON.stringify(sourceRows)],
+  );
 }
 
-export interface TransferredEvent {
-  readonly at: number;
-  readonly verb: string;
-  readonly by: string;
-  readonly detail: string | null;
-  readonly failure: string | null;
-  readonly attempt: string | null;
-}
-
-export type TransferredRow = Readonly<Record<string, unknown>>;
-
-/** The source of a transfer. */
-export interface TransferSource {
-  /** The name that identifies this source. */
-  readonly name: string;
-  count(): { readonly messages: number };
-  readRows(table: TransferTable): Iterable<TransferredRow>;
-  /** Reads messages with ids greater than `after`, in order of id. */
-  readMessages(after: string | null, limit: number): readonly TransferredMessage[];
-  close(): void;
-}
-
-/** The target of a transfer. */
-export interface TransferTarget {
-  /**
-   * Starts or continues the transfer from `source`. Rejects if the database contains data that was not copied from
-   * `source`.
-   */
-  begin(source: string): Promise<void>;
-  /** Resolves to the greatest id of a copied message, or to null. */
-  findLastMessageId(): Promise<string | null>;
-  writeRows(table: TransferTable, readRows: readonly TransferredRow[]): Promise<void>;
-  writeMessages(messages: readonly TransferredMessage[]): Promise<void>;
-  readRows(table: TransferTable): Promise<readonly TransferredRow[]>;
-  readMessages(after: string | null, limit: number): Promise<readonly TransferredMessage[]>;
-  /** Marks the transfer as complete. Services may then start. */
-  completeTransfer(): Promise<void>;
-  close(): Promise<void>;
+async function insertMessages(
+  session: Session,
+  messages: readonly TransferredMessage[],
+  messageColumns: readonly string[],
+): Promise<void> {
+  const open = messages.filter(({ ended_at: endedAt }) => endedAt === null);
+  // The first node that starts on the target recovers the copied leases, because their owner does not live.
+  const queued = open.map((message) => ({
+    ...message,
+    owner: message.state === 'sending' ? 'moved' : null,
+    bytes: Buffer.byteLength(rows.readTextOrNull(message, 'message') ?? ''),
+  }));
+  const queueColumns = ['id', 'account_id', 'state', ...QUEUE_COLUMNS, 'owner', 'attempts', 'accepted_at', 'bytes'];
+  const requests = messages.map((message) =>
+    message.ended_at === null ? { ...message, state: null, attempts: null } : message,
+  );
+  const events = messages.flatMap(({ id, account_id, events: history }) =>
+    history.map((event, index) => ({ id, account_id, n: index + 1, ...event })),
+  );
+  const bodies = messages.filter(({ message }) => message !== null);
+  const requestColumns = messageColumns.filter((name) => !QUEUE_COLUMNS.includes(name));
+  await Promise.all([
+    insertRows(session, 'mail_request', requestColumns, requests),
+    insertRows(session, 'body', ['id', 'account_id', 'message'], bodies),
+    insertRows(session, 'queue', queueColumns, queued),
+    insertRows(session, 'event', ['id', 'account_id', 'n', ...EVENT_COLUMNS], events),
+  ]);
 }

@@ -216,7 +216,7 @@ CREATE TABLE dkim_key (
 CREATE TABLE reputation (
   account_id        integer NOT NULL,
   hour              integer NOT NULL,
-  slot              smallint NOT NULL,
+  slot              smallint NOT NULL DEFAULT 0,
   emails            bigint NOT NULL,
   bounces           bigint NOT NULL,
   complaints        bigint NOT NULL,
