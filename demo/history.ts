@@ -4,11 +4,9 @@
  * expiry and locks therefore behave as in a real service.
  */
 
-import { raisesAlarm } from '../src/classify/classify.ts';
-import { classifyOutcome } from '../src/classify/failure.ts';
+import { classifyOutcome, raisesAlarm } from '../src/classify/classify.ts';
 import { readFeedbackEvents } from '../src/feedback/read/read-feedback-events.ts';
-import type { ReturnPathKey } from '../src/feedback/recipient.ts';
-import { createSmtpReport } from '../src/feedback/smtp-report.ts';
+import { createSmtpReport, type ReturnPathKey } from '../src/feedback/smtp-report.ts';
 import { createReturnPathToken } from '../src/message/return-path.ts';
 import { parseAddress, toCanonicalAddress } from '../src/model/address.ts';
 import {

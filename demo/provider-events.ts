@@ -3,7 +3,7 @@
  * the history are written into the store, with times in the past. During the live traffic, the events are sent over
  * loopback to the listener for provider events.
  */
-import { createEventReports } from '../src/feedback/provider/report.ts';
+import { createEventReports } from '../src/feedback/provider/body.ts';
 import type { FeedbackReport } from '../src/model/feedback.ts';
 import type { LeasedMessage } from '../src/model/message.ts';
 
@@ -45,7 +45,7 @@ export function createConfirmationReports(
     hasListReason: false,
     diagnosis,
   } as const;
-  return createEventReports('postmark', [event], { now: at, usesReferences: false, signsKeyOnly: false });
+  return createEventReports([event], { provider: 'postmark', now: at, usesReferences: false, signsKeyOnly: false });
 }
 
 export interface EventTarget {

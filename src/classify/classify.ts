@@ -1,14 +1,15 @@
 /**
- * Turns the reply of a next hop into the outcome of an attempt. A reply with a 4yz, malformed or missing code never
- * bounces a message. An unknown failure before the message is temporary.
+ * Turns the reply of a next hop into the outcome of an attempt, and an outcome into a failure. A reply with a 4yz,
+ * malformed or missing code never bounces a message.
  */
+
+import type { Failure, FailureCategory } from '../model/failure.ts';
 import type { FailureRule, Verdict } from '../model/failure-rule.ts';
-import type { Outcome, Reason, Reply } from '../model/outcome.ts';
+import type { HistoryEntry } from '../model/message.ts';
+import { type Attempt, type Outcome, type Reason, type Reply, SIMULATOR } from '../model/outcome.ts';
 import { judge } from './judge.ts';
 
-/**
- * Returns the outcome of an attempt that ended with this reply. `relayRules` are the rules of the relay that replied.
- */
+/** `relayRules` are those of the relay that replied. */
 export function classify(reply: Reply, relayRules: readonly FailureRule[] = []): Outcome {
   const { code, stage } = reply;
   if (code === null) return { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
@@ -21,14 +22,14 @@ export function classify(reply: Reply, relayRules: readonly FailureRule[] = []):
   return { kind: 'deferred', reply, reason, scope: verdict.scope === 'route' ? 'transport' : 'message' };
 }
 
-/** Returns true unless a later attempt can succeed: when the operator has acted, by another route, or at a lower rate. */
+/** A later attempt can succeed when the operator has acted, by another route, or at a lower rate. */
 function isFinal({ category, scope }: Verdict, { stage }: Reply): boolean {
   if (category === 'auth' || category === 'throttled' || category === 'greylisted') return false;
   // After the content, a bad reputation concerns what this message contains.
   return scope !== 'route' || (category === 'reputation' && (stage === 'data' || stage === 'content'));
 }
 
-export function getReason({ category, scope }: Verdict): Reason {
+function getReason({ category, scope }: Verdict): Reason {
   switch (category) {
     case 'mailbox-unknown':
     case 'domain':
@@ -52,12 +53,76 @@ export function getReason({ category, scope }: Verdict): Reason {
   }
 }
 
-/** Reasons that concern the configuration or the reputation of this service. An operator must correct the cause. */
+/** An operator must correct the cause. */
 export const ALARMING_REASONS = ['configuration', 'reputation'] as const satisfies readonly Reason[];
 
 type AlarmOutcome = Extract<Outcome, { reason: Reason }> & { readonly reason: (typeof ALARMING_REASONS)[number] };
 
-/** Returns true if an operator must act on the outcome. */
 export function raisesAlarm(outcome: Outcome): outcome is AlarmOutcome {
   return 'reason' in outcome && ALARMING_REASONS.some((reason) => reason === outcome.reason);
+}
+
+/** If no rule has a more specific one. */
+const CATEGORIES_BY_REASON: Readonly<Record<Reason, FailureCategory>> = {
+  'recipient-unknown': 'mailbox-unknown',
+  'recipient-disabled': 'mailbox-disabled',
+  'mailbox-full': 'mailbox-full',
+  'sender-refused': 'policy',
+  content: 'content',
+  size: 'size',
+  policy: 'policy',
+  reputation: 'reputation',
+  configuration: 'auth',
+  throttled: 'throttled',
+  greylisted: 'greylisted',
+  unavailable: 'network',
+  connection: 'network',
+  smtputf8: 'content',
+  unknown: 'unknown',
+};
+
+/**
+ * The recipient or the server cannot receive the message now. Other reasons refuse it, unless the reply is temporary
+ * and the reason is `unknown`.
+ */
+const SOFT_REASONS: readonly Reason[] = [
+  'recipient-disabled',
+  'mailbox-full',
+  'throttled',
+  'greylisted',
+  'unavailable',
+  'connection',
+];
+
+/** That more than one verdict has. */
+const AMBIGUOUS_REASONS: readonly Reason[] = ['recipient-unknown', 'recipient-disabled', 'unavailable'];
+
+/**
+ * Returns null if the attempt did not fail or its result is not known. For an ambiguous reason, the rules decide,
+ * unless the relay’s own rules gave it. Only a failure that suppresses is `hard`.
+ */
+export function classifyOutcome(outcome: Outcome): Failure | null {
+  if (outcome.kind === 'delivered' || outcome.kind === 'unanswered') return null;
+  const { reply, reason } = outcome;
+  const suppresses = outcome.kind === 'bounced' && outcome.suppress;
+  if (AMBIGUOUS_REASONS.includes(reason) && reply.code !== null) {
+    const { verdict } = judge(reply);
+    if (getReason(verdict) === reason && suppresses === (verdict.class === 'hard'))
+      return { class: verdict.class, category: verdict.category };
+  }
+  const isSoft = SOFT_REASONS.includes(reason) || (outcome.kind === 'deferred' && reason === 'unknown');
+  return { class: suppresses ? 'hard' : isSoft ? 'soft' : 'block', category: CATEGORIES_BY_REASON[reason] };
+}
+
+/** A bounce of the mailbox simulator is hard, and suppresses nobody. */
+export function classifyAttempt({ outcome, remote }: Pick<Attempt, 'outcome' | 'remote'>): Failure | null {
+  const failure = classifyOutcome(outcome);
+  return failure !== null && outcome.kind === 'bounced' && remote === SIMULATOR
+    ? { ...failure, class: 'hard' }
+    : failure;
+}
+
+/** Of an attempt without a recorded failure, the outcome decides. */
+export function classifyEntry({ attempt, failure }: Pick<HistoryEntry, 'attempt' | 'failure'>): Failure | null {
+  return failure ?? (attempt === null ? null : classifyAttempt(attempt));
 }

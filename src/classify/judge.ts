@@ -1,16 +1,13 @@
 /**
- * Judges a failed delivery by the table of rules. The same function decides for replies, reports of servers, bounces of
- * Amazon SES and events of providers.
- *
- * The function is pure, and its cost is linear in the length of the text. A temporary code never gives the class `hard`,
- * and neither does an enhanced code X.7.Y, which means security or policy (RFC 3463 section 3.8).
+ * Judges a failed delivery by the table of rules: replies, reports, bounces of Amazon SES and events of providers
+ * alike. A temporary code never gives the class `hard`, and neither does X.7.Y, which means security or policy (RFC
+ * 3463 section 3.8).
  */
 import { CONFIGURATION_FAULT, type FailureRule, type Verdict } from '../model/failure-rule.ts';
 import type { Stage } from '../model/outcome.ts';
 import { RECIPIENT_UNAVAILABLE, RULES, SENDER_REFUSAL, SERVER_UNAVAILABLE, UNKNOWN_REFUSAL } from './rules.ts';
 import { containsPhrase, normalizeText, parsePhrases } from './text.ts';
 
-/** A failure as a server describes it. */
 export interface ServerFailure {
   /** Null if the failure was reported. */
   readonly stage: Stage | null;
@@ -21,25 +18,25 @@ export interface ServerFailure {
 
 export interface Judgement {
   readonly verdict: Verdict;
-  /** The rule that decided, or null if no rule matched. */
+  /** Null if none matched. */
   readonly rule: FailureRule | null;
   /**
-   * 5: the reply code is permanent, and the enhanced code is permanent or absent. 4: one of the codes is temporary.
-   * Null: there is no code, or one of the codes is invalid.
+   * 5: the reply code is permanent, and the enhanced code permanent or absent. 4: one of them is temporary. Null: there
+   * is none, or one is invalid.
    */
   readonly replyClass: 4 | 5 | null;
 }
 
-/** Maximum number of characters that are read. The text beyond concerns another server or another message. */
+/** The text beyond concerns another server or another message. */
 const MAX_LENGTH = 8_000;
-/** Enhanced codes without their class that say less than the text. */
+/** They say less than the text. */
 const GENERIC_DETAILS: readonly string[] = parsePhrases('0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 7.1, 5.2');
 
 export function isGenericCode(enhanced: string): boolean {
   return GENERIC_DETAILS.includes(enhanced.slice(2));
 }
 
-/** Judges a failure. The rules of `relayRules`, those of the relay that replied, precede the table. */
+/** The rules of the relay that replied precede the table. */
 export function judge(failure: ServerFailure, relayRules: readonly FailureRule[] = []): Judgement {
   const { stage, enhanced } = failure;
   const isProse = failure.code === null && (enhanced === null || isGenericCode(enhanced));
@@ -71,7 +68,7 @@ function getReplyClass({ code, enhanced }: ServerFailure): 4 | 5 | null {
   return enhanced.startsWith('4.') ? 4 : null;
 }
 
-/** Returns false for a final verdict if the failure is temporary, and for a suppression because of a policy. */
+/** A final verdict needs a permanent failure, and a policy suppresses nobody. */
 function appliesTo({ codes, verdict }: FailureRule, replyClass: 4 | 5 | null, enhanced: string | null): boolean {
   if (verdict.class === 'hard' && enhanced?.slice(1).startsWith('.7.') === true) return false;
   return (
@@ -96,7 +93,6 @@ function matchesRule(rule: FailureRule, { stage, code, enhanced }: ServerFailure
   );
 }
 
-/** The stages of the replies that a report can contain. */
 const REPORTED_STAGES: readonly Stage[] = ['rcpt', 'content'];
 
 function matchesEnhancedCode(pattern: string, enhanced: string | null): boolean {
@@ -105,12 +101,11 @@ function matchesEnhancedCode(pattern: string, enhanced: string | null): boolean 
   return pattern.endsWith('.') ? detail.startsWith(pattern.slice(1)) : detail === pattern.slice(1);
 }
 
-/** The verdict on a prose text without a known cause. */
+/** Prose without a known cause. */
 const UNKNOWN_PROSE: Verdict = { class: 'soft', category: 'unknown', scope: 'message' };
-/** The verdict on a reply with an invalid code. */
+/** A reply with an invalid code. */
 const INVALID_REPLY: Verdict = { class: 'soft', category: 'unknown', scope: 'route' };
 
-/** Returns the verdict on a failure that matches no rule. */
 function getDefaultVerdict(stage: Stage | null, replyClass: 4 | 5 | null): Verdict {
   const concernsMessage = stage === null || stage === 'rcpt' || stage === 'data' || stage === 'content';
   switch (replyClass) {

@@ -1,10 +1,9 @@
 /**
- * Phrases about the causes of failures, in many languages. rules.ts uses these lists. A phrase matches at the beginning
- * of a word (text.ts), so the lists do not contain every ending.
+ * Phrases about the causes of failures, in many languages, for rules.ts. A phrase matches at the beginning of a word,
+ * so the lists do not contain every ending.
  */
 import { parsePhrases } from './text.ts';
 
-/** The mailbox is full. */
 export const MAILBOX_FULL_PHRASES: readonly string[] = parsePhrases(`
   mailbox full, mailbox is full, mailbox was full, mailbox has been full, mailbox is currently full, mailbox: full
   full mailbox, mail box full, mail box is full, mailbox is over, inbox full, inbox is full, inbox is out of
@@ -46,7 +45,6 @@ export const MAILBOX_FULL_PHRASES: readonly string[] = parsePhrases(`
   용량이 초과, תיבת הדואר מלאה, صندوق البريد ممتلئ, hộp thư đã đầy, gelen kutusu dolu, 받은편지함이 가득, 받은편지함 용량, 收件箱已满, 收件匣已滿
 `);
 
-/** The mailbox is disabled. */
 export const MAILBOX_DISABLED_PHRASES: readonly string[] = parsePhrases(`
   mailbox is inactive, mailbox inactive, mailbox is disabled, mailbox disabled, mailbox has been disabled
   mailbox is not active, mailbox not active, mailbox is closed, mailbox closed, user is inactive, user inactive
@@ -55,7 +53,7 @@ export const MAILBOX_DISABLED_PHRASES: readonly string[] = parsePhrases(`
   disabled or discontinued, inactive user, inactive recipient
 `);
 
-/** An account is disabled. In a reply, it can be the account of this service at the relay. */
+/** In a reply, it can be the account of this service at the relay. */
 export const ACCOUNT_DISABLED_PHRASES: readonly string[] = parsePhrases(`
   account is disabled, account disabled, account has been disabled, account has been deactivated
   account has been suspended, account has been closed, account has been terminated, account is closed, account closed
@@ -64,7 +62,6 @@ export const ACCOUNT_DISABLED_PHRASES: readonly string[] = parsePhrases(`
   account that you tried to reach is disabled, closed account, inactive account, discontinued
 `);
 
-/** The mailbox does not exist. */
 export const MAILBOX_MISSING_PHRASES: readonly string[] = parsePhrases(`
   user unknown, unknown user, unknown local user, unknown local-part, unknown local part, unknown recipient
   recipient unknown, recipients unknown, unknown mailbox, mailbox unknown, unknown address, address unknown
@@ -134,14 +131,13 @@ export const MAILBOX_MISSING_PHRASES: readonly string[] = parsePhrases(`
   주소를 찾을 수 없, 找不到地址, 找不到该地址, 找不到此地址, 找不到這個地址, 找不到該地址, user doesn't have a
 `);
 
-/** The mailbox is not available. */
 export const MAILBOX_UNAVAILABLE_PHRASES: readonly string[] = parsePhrases(`
   mailbox not available, mailbox is not available, mailbox unavailable, mailbox is unavailable
   mailbox currently not available, user unavailable, account not available, account is unavailable
   account unavailable
 `);
 
-/** The mailbox does not exist, if the text is about the recipient. */
+/** If the text is about the recipient. */
 export const VAGUE_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
   does not exist, doesn't exist, do not exist, don't exist, is unknown, is not known, is not a valid, isn't a valid
   is not valid at, not unique in, has no such, no matching, no matches to, no match for, not in our
@@ -158,7 +154,6 @@ export const VAGUE_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
   niet gevonden, niet bekend, не существует, не найден, 存在しません, 存在しない, 見つかりません, 不存在, doesn't have a
 `);
 
-/** The domain of the recipient does not exist. */
 export const DOMAIN_MISSING_PHRASES: readonly string[] = parsePhrases(`
   host unknown, unknown host, host not found, no such host, hostname not found, unknown mail host
   bad destination host, domain not found, domain was not found, domain name not found, unknown domain, domain unknown
@@ -174,7 +169,6 @@ export const DOMAIN_MISSING_PHRASES: readonly string[] = parsePhrases(`
   onbekend domein, nieznana domena, домен не существует, домен не найден, ドメインが見つかりません, ドメインが存在しません, 域名不存在, 找不到域名
 `);
 
-/** The message is too large. */
 export const SIZE_PHRASES: readonly string[] = parsePhrases(`
   message size, maximum size, size limit, size exceeds, size exceeded, exceeds size, exceeds maximum
   exceeded maximum message, exceeds the maximum, exceeded maximum inbound, message length exceeds, larger than the
@@ -183,7 +177,6 @@ export const SIZE_PHRASES: readonly string[] = parsePhrases(`
   слишком велик, サイズが大き, サイズ制限, 邮件太大, 邮件过大, too large, too big, exceeds fixed
 `);
 
-/** The content was refused. */
 export const CONTENT_PHRASES: readonly string[] = parsePhrases(`
   spam, junk mail, unsolicited, virus detected, virus found, contains virus, a virus, virus name, malware, suspicious
   infected, message content, content filter, content reject, contents rejected, content violation, offensive content
@@ -192,25 +185,21 @@ export const CONTENT_PHRASES: readonly string[] = parsePhrases(`
   posta indesiderata, спам, 迷惑メール, 垃圾邮件, 垃圾郵件, 스팸, phish
 `);
 
-/** This service has a bad reputation or is on a blocklist. */
 export const REPUTATION_PHRASES: readonly string[] = parsePhrases(`
   blacklist, black list, blocklist, block list, denylist, dnsbl, rbl, reputation, spamhaus, spamcop, barracuda
 `);
 
-/** The sender or this service is not authenticated. */
 export const AUTHENTICATION_PHRASES: readonly string[] = parsePhrases(`
   unsigned, invalid-sender, not permitted to relay, relaying, relay access, relay denied, unable to relay, not relay
   cannot relay, relay not, open relay, rcpthosts, spf, dkim, dmarc, authentication required, must authenticate
   authentication checks, unauthenticated, reverse dns, ptr record, rdns
 `);
 
-/** The sender was refused. */
 export const SENDER_PHRASES: readonly string[] = parsePhrases(`
   sender is not, sender not, sender address, sender verify, sender denied, sender rejected, sender domain
   sender blocked, invalid sender, from address
 `);
 
-/** The message or the sender was refused for another reason. */
 export const POLICY_PHRASES: readonly string[] = parsePhrases(`
   banned, prohibited, policy violation, policy reasons, violates policy, violation of policy, local policy
   security policy, company policy, against policy, not accepting mail from, not accepting mail with
@@ -241,7 +230,6 @@ export const TEMPORARY_PHRASES: readonly string[] = parsePhrases(`
   временно, временная ошибка, повторите попытку, 一時的, しばらくしてから, 暂时, 稍后, 暫時, 稍後, 일시적
 `);
 
-/** A mail loop or a protocol error. */
 export const LOOP_PHRASES: readonly string[] = parsePhrases(`
   mail loop, loops back to, loop detected, looping, too many hops, hop count, too many received, routing loop
   local configuration error, maximum hop, mail forwarding loop, config error, remote protocol error, smtputf8
@@ -249,7 +237,6 @@ export const LOOP_PHRASES: readonly string[] = parsePhrases(`
   malformed message, bare lf, missing from, no header
 `);
 
-/** The server stopped after retries or could not connect. */
 export const EXPIRY_PHRASES: readonly string[] = parsePhrases(`
   retry time not reached, long failure period, message expired, expired from the queue, expired in queue, has expired
   delivery time expired, maximum-time-expired, delivery expired, too long in the queue, in the queue too long

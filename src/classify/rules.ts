@@ -1,8 +1,7 @@
 /**
- * The rules about failed deliveries, as data: for replies, reports, bounces of Amazon SES and events of providers. The
- * first matching rule decides (judge.ts). The rules for texts without a code follow those for replies. A rule whose
- * verdict is final applies only to a permanent failure. A test checks that each sample matches its rule, wherever the
- * sample comes from. RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505 define the enhanced codes.
+ * The rules about failed deliveries. The first matching one decides (judge.ts); those for texts without a code stand
+ * last. A final verdict applies only to a permanent failure. RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC
+ * 7505 define the enhanced codes.
  */
 
 import {
@@ -63,10 +62,7 @@ const FAILED_LOOKUP_PHRASES: readonly string[] = parsePhrases(`
   could not resolve, could not be resolved, lookup failed, lookup failure, lookup error
 `);
 
-/**
- * Causes other than an unknown mailbox. The last lines are about counts and volumes: a server that uses them refuses
- * the number of recipients or messages.
- */
+/** Causes other than an unknown mailbox. The last line is about counts and volumes of recipients or messages. */
 const OTHER_CAUSE_PHRASES: readonly string[] = [
   ...FAILED_LOOKUP_PHRASES,
   ...parsePhrases(`

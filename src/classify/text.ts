@@ -1,9 +1,8 @@
 /**
- * Parses phrase lists, and searches untrusted text for phrases. The cost per phrase is linear in the length of the
- * text.
+ * Phrase lists, and the search for phrases in untrusted text. The cost per phrase is linear in the length of the text.
  */
 
-/** Parses a phrase list, whose entries are separated by commas and line ends. */
+/** Entries are separated by commas and line ends. */
 export function parsePhrases(text: string): readonly string[] {
   return text
     .split(/[,\n]/)
@@ -11,10 +10,7 @@ export function parsePhrases(text: string): readonly string[] {
     .filter((entry) => entry !== '');
 }
 
-/**
- * Normalizes text for the phrase search: lower case, single spaces, plain apostrophes. Every address is replaced by
- * `@`, so that no phrase matches within an address.
- */
+/** Lower case, single spaces, plain apostrophes. Each address becomes `@`, so that no phrase matches within one. */
 export function normalizeText(text: string): string {
   const lowerCaseText = text
     .normalize('NFC')
@@ -30,10 +26,10 @@ export function normalizeText(text: string): string {
     .join(' ');
 }
 
-/** An address whose local part is quoted and can contain spaces (RFC 5321 section 4.1.2). */
+/** Its quoted local part can contain spaces (RFC 5321 section 4.1.2). */
 const QUOTED_ADDRESS = /<"[^"<>]{0,64}"@[^\s<>]{0,255}>/g;
 
-/** Replaces each address by `@`: `<someone@host.example>...` becomes `<@>...`. The enclosing characters remain. */
+/** `<someone@host.example>...` becomes `<@>...`. */
 function removeAddresses(word: string): string {
   let resultText = '';
   let copiedEnd = 0;
@@ -51,9 +47,8 @@ function removeAddresses(word: string): string {
 const ENCLOSING_CHARACTERS = '<>()[]{}:;,"';
 
 /**
- * Returns true if the normalized text contains one of the phrases. A phrase that begins with a letter matches only at
- * the beginning of a word. The end of a match may be within a word, because endings vary (`bounced`, `disabled`) and
- * some scripts have no word boundaries, unless the phrase ends with `$`.
+ * A phrase that begins with a letter matches only at the beginning of a word. Its end may be within a word, because
+ * endings vary and some scripts have no word boundaries, unless it ends with `$`.
  */
 export function containsPhrase(text: string, phrases: readonly string[]): boolean {
   return phrases.some((phrase) => matchesPhrase(text, phrase));

@@ -1,9 +1,6 @@
 /**
- * The HTTP listener for provider events (POSTRIDER_FEEDBACK_HTTP_LISTEN). Each path has one receiver: `/ses` for the
- * messages of SNS, and `/events/PROVIDER` for the events of every other provider.
- *
- * Guarantees: each request gets one response, or its connection is closed. Each 404 response to a path below `/events/`
- * is published as the event `report.refused`. If a receiver throws, the response is 500 and the error is reported.
+ * The HTTP listener for provider events (POSTRIDER_FEEDBACK_HTTP_LISTEN): `/ses` for the messages of SNS, and
+ * `/events/PROVIDER` for the events of every other provider.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MonotonicClock } from '../clock.ts';
@@ -13,10 +10,9 @@ import type { Publish } from '../model/events.ts';
 import type { HttpListen, ListenAddress } from '../model/listen-address.ts';
 import { BROKEN_HTTP_REASON, UNKNOWN_PATH_REASON } from '../model/node.ts';
 
-/** The maximum time for which a shutdown waits for requests in progress. */
 const MAX_CLOSE_MS = 10_000;
 
-/** The response does not name the configured providers, because anyone can request it. */
+/** Anyone can request it, so it names no provider. */
 export const NOT_FOUND: HttpResponse = { status: 404, message: 'not found' };
 
 /** SNS and some providers wait 20 s for a response, so a body that is late gets its response before. */
@@ -24,40 +20,36 @@ export const EVENT_LIMITS: Partial<ServerLimits> = { bodyTimeoutMs: 18_000, unre
 
 export interface HttpResponse {
   readonly status: number;
-  /** A one-line text for the client. */
+  /** One line. */
   readonly message: string;
-  /** The value of the header field `Allow` in a 405 response. Default: `POST`. */
+  /** Of a 405 response. Default: `POST`. */
   readonly allow?: string;
 }
 
-/** What a receiver needs from its server. */
 export type EventRequests = Pick<HttpServer, 'readBody' | 'markAuthenticated'>;
 
-/** Receives one request. Resolves to the response, or to null if the client has disconnected. */
+/** Resolves to null if the client has disconnected. */
 export type EventRoute = (request: IncomingMessage, requests: EventRequests) => Promise<HttpResponse | null>;
 
 export interface EventListenerParts {
   readonly listenAddress: HttpListen;
   readonly clock: MonotonicClock;
-  /** Enables HTTPS. Null means plain HTTP behind a proxy. */
+  /** Null means plain HTTP behind a proxy. */
   readonly tls: CertificatePaths | null;
   readonly trustedProxies: readonly string[];
-  /** The receivers by path, for example `/events/postmark`. */
+  /** By path, for example `/events/postmark`. */
   readonly routes: ReadonlyMap<string, EventRoute>;
   readonly publish: Publish;
   readonly onError: (operation: string, error: unknown) => void;
-  /** Replaces limits of `EVENT_LIMITS`. */
   readonly limits?: Partial<ServerLimits>;
 }
 
 export interface EventListener {
-  /** Rejects with an Error whose one-line message names the setting and the address. */
   start(): Promise<ListenAddress>;
-  /** Closes the listener. Waits for requests in progress, for at most `MAX_CLOSE_MS`. */
+  /** Waits for requests in progress, for at most `MAX_CLOSE_MS`. */
   close(): Promise<void>;
 }
 
-/** Creates the listener. The listener accepts connections after `start`. */
 export function createEventListener(parts: EventListenerParts): EventListener {
   const { clock, routes, publish, onError } = parts;
   const server = createHttpServer({
@@ -119,7 +111,7 @@ const FAULT_RESPONSES: Readonly<Record<Fault, HttpResponse | null>> = {
   'headers-too-large': { status: 431, message: 'the header fields are too large' },
 };
 
-/** Returns the answer with a response. The connection is closed after a 4xx response. */
+/** The connection is closed after a 4xx response. */
 function createAnswer({ status, message, allow = 'POST' }: HttpResponse): Answer {
   const headers: Record<string, string> = { 'content-type': 'application/json' };
   if (status === 405) headers.allow = allow;

@@ -1,18 +1,15 @@
 /**
- * Records feedback reports from every source in the store. A report can arrive before the outcome of its message is
- * recorded. The intake retries such a report for up to `MAX_WAIT_MS`, then resolves to `not-yet`. The intake rejects
- * when the store fails. After `not-yet` and after a rejection, the report is not stored, and the sender must send it
- * again.
+ * Records feedback reports from every source in the store, and publishes their events after the commit. When a call has
+ * rejected or resolved to `not-yet`, the report is not stored, and its sender must send it again.
  */
 import type { Clock } from '../clock.ts';
-import type { Publish } from '../model/events.ts';
+import type { Publish, ServiceEvent } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
-import { createReportEvents } from './report-event.ts';
+import { type PackedReports, unpackReports } from '../model/packed-reports.ts';
+import { getIdTimestamp } from '../model/submission.ts';
+import type { FeedbackStore } from '../store/contract.ts';
 
-/**
- * The maximum time for which the intake waits for the outcome of the message, and the interval between two attempts to
- * record the report.
- */
+/** The maximum time for which the intake waits for the outcome of the message. */
 const MAX_WAIT_MS = 5_000;
 const RETRY_INTERVAL_MS = 250;
 
@@ -23,25 +20,45 @@ const RETRY_INTERVAL_MS = 250;
  */
 export type RecordResult = 'recorded' | 'unmatched' | 'not-yet';
 
+/** The numbers of reports by result. */
+export interface RecordCounts {
+  readonly recordedCount: number;
+  readonly unmatchedCount: number;
+  /** The errors of the reports that were not recorded. */
+  readonly failures: readonly unknown[];
+}
+
 export interface FeedbackIntakeParts {
   readonly clock: Clock;
+  readonly store: Pick<FeedbackStore, 'recordPackedFeedback'>;
   readonly record: (report: FeedbackReport) => Promise<FeedbackResult>;
-  /** Called after the commit with the event of each recorded report. */
   readonly publish: Publish;
   /** Called when a report was stored as pending. */
   readonly onPending: () => void;
+  /** The maximum number of parts that are recorded at the same time, so that messages never wait for a whole request. */
+  readonly maxConcurrentParts: number;
 }
 
 export interface FeedbackIntake {
-  /** Records a report. Rejects if the store fails. */
   recordReport(report: FeedbackReport): Promise<RecordResult>;
+  /**
+   * Records the parts of one request, each in one transaction. If one fails, its reports are recorded separately, so
+   * that a report that cannot be stored does not affect the others. `source` and `at` apply to every report. Never
+   * rejects.
+   */
+  recordParts(parts: readonly PackedReports[], origin: Pick<FeedbackReport, 'source' | 'at'>): Promise<RecordCounts>;
   /** Ends all waits. */
   close(): void;
 }
 
-export function createFeedbackIntake({ clock, record, publish, onPending }: FeedbackIntakeParts): FeedbackIntake {
+type ReportOrigin = Pick<FeedbackReport, 'source' | 'summary' | 'at'>;
+
+export function createFeedbackIntake(parts: FeedbackIntakeParts): FeedbackIntake {
+  const { clock, store, record, publish, onPending, maxConcurrentParts } = parts;
   const pendingRetries = new Set<() => void>();
   let isClosed = false;
+  const waitingParts: (() => void)[] = [];
+  let recordingPartCount = 0;
 
   function waitForRetry(): Promise<void> {
     return new Promise((resolve) => {
@@ -55,19 +72,65 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
     });
   }
 
-  return {
-    async recordReport(report) {
-      const deadline = clock.now() + MAX_WAIT_MS;
-      for (;;) {
-        const result = await record(report);
-        if (result.kind !== 'not-yet') {
-          if (!isKeyOnly(result, report)) for (const event of createReportEvents(result, report)) publish(event);
-          if (result.kind === 'pending') onPending();
-          return result.kind === 'unrelated' ? 'unmatched' : 'recorded';
-        }
-        if (isClosed || clock.now() >= deadline) return 'not-yet';
-        await waitForRetry();
+  function publishResult(result: Exclude<FeedbackResult, { kind: 'not-yet' }>, origin: ReportOrigin): void {
+    const event = createReportEvent(result, origin);
+    if (event === null) onPending();
+    else publish(event);
+  }
+
+  async function recordReport(report: FeedbackReport): Promise<RecordResult> {
+    const deadline = clock.now() + MAX_WAIT_MS;
+    for (;;) {
+      const result = await record(report);
+      if (result.kind !== 'not-yet') {
+        const isUnmatched = result.kind === 'unrelated';
+        // The receiver counts a request without events, of which only the key was recorded.
+        const isKeyOnly = isUnmatched && report.isProviderEvent === true && report.events.length === 0;
+        if (!isKeyOnly) publishResult(result, report);
+        return isUnmatched ? 'unmatched' : 'recorded';
       }
+      if (isClosed || clock.now() >= deadline) return 'not-yet';
+      await waitForRetry();
+    }
+  }
+
+  async function recordPart(part: PackedReports, origin: ReportOrigin): Promise<RecordCounts> {
+    if (recordingPartCount >= maxConcurrentParts) await new Promise<void>((resolve) => waitingParts.push(resolve));
+    else recordingPartCount += 1;
+    try {
+      const results = await store.recordPackedFeedback(part);
+      for (const result of results) {
+        // The store keeps a provider event that cannot be applied yet as pending.
+        if (result.kind === 'not-yet') throw new Error('the store has not recorded a provider event');
+        publishResult(result, origin);
+      }
+      const unmatchedCount = results.filter(({ kind }) => kind === 'unrelated').length;
+      return { recordedCount: results.length - unmatchedCount, unmatchedCount, failures: [] };
+    } catch {
+      const results = await Promise.allSettled(unpackReports(part).map(recordReport));
+      const getCount = (expected: RecordResult) =>
+        results.filter((result) => result.status === 'fulfilled' && result.value === expected).length;
+      return {
+        recordedCount: getCount('recorded'),
+        unmatchedCount: getCount('unmatched'),
+        failures: results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])),
+      };
+    } finally {
+      const startNextPart = waitingParts.shift();
+      if (startNextPart === undefined) recordingPartCount -= 1;
+      else startNextPart();
+    }
+  }
+
+  return {
+    recordReport,
+    async recordParts(packedParts, { source, at }) {
+      const counts = await Promise.all(packedParts.map((part) => recordPart(part, { source, at, summary: source })));
+      return {
+        recordedCount: counts.reduce((sum, { recordedCount }) => sum + recordedCount, 0),
+        unmatchedCount: counts.reduce((sum, { unmatchedCount }) => sum + unmatchedCount, 0),
+        failures: counts.flatMap(({ failures }) => failures),
+      };
     },
     close() {
       isClosed = true;
@@ -76,10 +139,113 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
   };
 }
 
+/** Returns the event of a report. A pending report has none, because it is applied later. */
+function createReportEvent(
+  result: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
+  { source: reportedBy, summary, at }: ReportOrigin,
+): ServiceEvent | null {
+  switch (result.kind) {
+    case 'applied': {
+      const { id, accountId, to: state, recipient: to, sender: from, detail, failure, suppressed } = result;
+      return {
+        type: `message.${state}`,
+        ...{ at, id, accountId, to, from, acceptedAt: state === 'delivered' ? getIdTimestamp(id) : null },
+        ...{ attempts: null, attempt: null, dueAt: null },
+        ...{ reportedBy, detail, failure, suppresses: suppressed },
+      };
+    }
+    case 'confirmed': {
+      const { id, accountId, recipient: to, sender: from, detail } = result;
+      const acceptedAt = getIdTimestamp(id);
+      return { type: 'message.confirmed', at, id, accountId, to, from, acceptedAt, reportedBy, detail };
+    }
+    case 'recorded': {
+      const { id, verb, suppressed: suppresses, failure } = result;
+      return { type: 'message.reported', at, id, verb, reportedBy, suppresses, failure };
+    }
+    case 'pending':
+      return null;
+    case 'repeated':
+      return { type: 'report.repeated', at };
+    case 'unrelated':
+      return { type: 'report.unrelated', at, source: reportedBy };
+    case 'stored':
+      return { type: 'report.not_understood', at, feedbackId: result.feedbackId, reason: result.reason, summary };
+  }
+}
+
+const MAX_REPORTS_PER_RUN = 256;
+const MIN_INTERVAL_MS = 100;
+/** A report that another node has stored is applied at most this time after it is due. */
+const MAX_INTERVAL_MS = 5_000;
+
+export interface PendingReportsParts {
+  readonly clock: Clock;
+  readonly store: Pick<FeedbackStore, 'applyPendingReports'>;
+  readonly publish: Publish;
+  readonly onError: (operation: string, error: unknown) => void;
+}
+
+export interface PendingReports {
+  /** Schedules a run. Called when this node has stored a pending report. */
+  wake(): void;
+  /** Stops the loop and waits for the current run. */
+  close(): Promise<void>;
+}
+
 /**
- * Returns true if the report contained no event, and only the key of its request was recorded. The intake publishes no
- * event for such a report, because the receiver counts the request.
+ * Starts the loop that applies pending reports: provider events that arrived before the outcome of their message. Every
+ * node with the role `feedback` runs it; the store applies no report twice.
  */
-function isKeyOnly({ kind }: FeedbackResult, { isProviderEvent, events }: FeedbackReport): boolean {
-  return kind === 'unrelated' && isProviderEvent === true && events.length === 0;
+export function startPendingReports({ clock, store, publish, onError }: PendingReportsParts): PendingReports {
+  let cancel: () => void = () => undefined;
+  let currentRun: Promise<void> = Promise.resolve();
+  let isRunning = false;
+  let isWakeRequested = false;
+  let isClosed = false;
+
+  function scheduleRun(delayMs: number): void {
+    cancel();
+    if (!isClosed) cancel = clock.after(delayMs, startRun);
+  }
+
+  function startRun(): void {
+    isRunning = true;
+    isWakeRequested = false;
+    currentRun = run().then((delayMs) => {
+      isRunning = false;
+      scheduleRun(isWakeRequested ? MIN_INTERVAL_MS : delayMs);
+    });
+  }
+
+  /** Applies the reports that are due. Resolves to the time until the next run, in milliseconds. */
+  async function run(): Promise<number> {
+    const now = clock.now();
+    try {
+      const { reports, nextDueAt } = await store.applyPendingReports(now, MAX_REPORTS_PER_RUN);
+      for (const { report, result } of reports) {
+        const event = result.kind === 'not-yet' ? null : createReportEvent(result, report);
+        if (event !== null) publish(event);
+      }
+      return nextDueAt === null
+        ? MAX_INTERVAL_MS
+        : Math.min(MAX_INTERVAL_MS, Math.max(MIN_INTERVAL_MS, nextDueAt - now));
+    } catch (error) {
+      onError('pending reports', error);
+      return MAX_INTERVAL_MS;
+    }
+  }
+
+  scheduleRun(MIN_INTERVAL_MS);
+  return {
+    wake() {
+      isWakeRequested = true;
+      if (!isRunning) scheduleRun(MIN_INTERVAL_MS);
+    },
+    async close() {
+      isClosed = true;
+      cancel();
+      await currentRun;
+    },
+  };
 }

@@ -1,44 +1,34 @@
 /**
- * Parses the header of the PROXY protocol, versions 1 and 2 (haproxy.org, "The PROXY protocol", sections 2.1 and 2.2).
- * A TCP proxy sends the header at the beginning of a connection, to report the address of its client.
- *
- * Guarantees: no function throws. The size of a header is bounded. Bytes that cannot begin a header of either version
- * are `malformed` as soon as the first wrong byte is received. A wrong field is reported at the latest when the header
- * is complete.
+ * Parses the header of the PROXY protocol, versions 1 and 2 (haproxy.org, "The PROXY protocol", sections 2.1 and 2.2),
+ * with which a TCP proxy reports the address of its client.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** The maximum size of a header. Version 1 allows 107 bytes, and version 2 allows extensions of any length. */
+/** Version 1 allows 107 bytes, and version 2 allows extensions of any length. */
 export const MAX_PROXY_HEADER_BYTES = 2_048;
 const MAX_V1_BYTES = 107;
 const V1_PREFIX = Buffer.from('PROXY ', 'latin1');
 const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
-/**
- * The total size of the fields that every header of version 2 has: signature, version and command, address family, and
- * length of the remaining header.
- */
+/** Signature, version and command, address family, and length of the remaining header. */
 const V2_FIXED_BYTES = 16;
 
 export type ProxyHeader =
   | { readonly kind: 'incomplete' }
   | { readonly kind: 'malformed' }
-  /**
-   * `address` is the IP address of the client. Null means that the proxy reports no address because the proxy itself is
-   * the client, for example for a health check. `length` is the size of the header in bytes.
-   */
+  /** `address` is null if the proxy itself is the client, for example for a health check. `length` is in bytes. */
   | { readonly kind: 'complete'; readonly address: string | null; readonly length: number };
 
 const INCOMPLETE_HEADER: ProxyHeader = { kind: 'incomplete' };
 const MALFORMED_HEADER: ProxyHeader = { kind: 'malformed' };
 
-/** Parses the header at the beginning of `bytes`, which are all bytes received so far. */
+/** `bytes` are all bytes received so far. */
 export function parseProxyHeader(bytes: Buffer): ProxyHeader {
   if (matchesBeginning(bytes, V2_SIGNATURE)) return parseV2(bytes);
   if (matchesBeginning(bytes, V1_PREFIX)) return parseV1(bytes);
   return MALFORMED_HEADER;
 }
 
-/** Returns true if the bytes begin with the prefix, or the prefix begins with the bytes. */
+/** Returns true if one begins with the other. */
 function matchesBeginning(bytes: Buffer, prefix: Buffer): boolean {
   const length = Math.min(bytes.length, prefix.length);
   return bytes.subarray(0, length).equals(prefix.subarray(0, length));

@@ -4,16 +4,15 @@
  * owns the whole network. The limits are high, because a large provider sends all its reports from few addresses.
  */
 import { toPeerNetwork } from '../model/address.ts';
-import type { FeedbackRecipient } from './recipient.ts';
+import type { FeedbackRecipient } from './smtp-report.ts';
 
 interface Rate {
   readonly burst: number;
   readonly perSecond: number;
 }
 
-/** Rate limit for all messages of one peer. */
 export const PEER_MESSAGE_RATE: Rate = { burst: 500, perSecond: 50 };
-/** Rate limit for the messages of one peer to `postmaster` and `abuse`, which any client can send. */
+/** Any client can send to `postmaster` and `abuse`. */
 export const PEER_ROLE_MESSAGE_RATE: Rate = { burst: 60, perSecond: 1 };
 /**
  * Rate limits for messages to `postmaster` and `abuse` that name no message of this installation, so that they are
@@ -22,24 +21,17 @@ export const PEER_ROLE_MESSAGE_RATE: Rate = { burst: 60, perSecond: 1 };
  */
 export const STORED_MESSAGE_RATE: Rate = { burst: 300, perSecond: 5 };
 export const NETWORK_STORED_MESSAGE_RATE: Rate = { burst: 10, perSecond: 1 / 60 };
-/**
- * Rate limit for the messages to one return path. Everyone who received the message knows its return path, and its
- * servers send a delay notice every few hours.
- */
+/** Everyone who received the message knows its return path, and its servers send a delay notice every few hours. */
 export const RETURN_PATH_MESSAGE_RATE: Rate = { burst: 30, perSecond: 1 / 60 };
-/** Maximum number of buckets of one rate limit. At this number, full buckets are removed first. */
+/** At this number, full buckets are removed first. */
 const MAX_BUCKETS = 10_000;
 
-/** A return path of this installation, or a role mailbox, to which any client can send. */
 export type AcceptedRecipient = Exclude<FeedbackRecipient, { readonly kind: 'refused' }>;
 
 export interface PeerLimits {
-  /**
-   * Returns true if this address may send one more message at `now`, in milliseconds since the epoch. Consumes no
-   * token. `recipient` is null while the recipient is unknown.
-   */
+  /** Returns true if this address may send one more message at `now`. `recipient` is null while it is unknown. */
   allowsMessage(address: string, recipient: AcceptedRecipient | null, now: number): boolean;
-  /** Returns the result of `allowsMessage`. If the result is true, also consumes the tokens of the message. */
+  /** As `allowsMessage`, and consumes the tokens of the message. */
   consumeMessageTokens(address: string, recipient: AcceptedRecipient, now: number): boolean;
   /**
    * Consumes the token of a received message to a role mailbox: that of the message that it names by `id`, or that of
@@ -48,7 +40,6 @@ export interface PeerLimits {
   consumeReportToken(address: string, id: string | null, now: number): boolean;
 }
 
-/** Creates the limits of one listener. */
 export function createPeerLimits(): PeerLimits {
   const peerBuckets = createBuckets(PEER_MESSAGE_RATE);
   const peerRoleBuckets = createBuckets(PEER_ROLE_MESSAGE_RATE);
@@ -56,7 +47,6 @@ export function createPeerLimits(): PeerLimits {
   const networkStoredBuckets = createBuckets(NETWORK_STORED_MESSAGE_RATE);
   const returnPathBuckets = createBuckets(RETURN_PATH_MESSAGE_RATE);
 
-  /** Returns the buckets from which a message takes a token, with their keys. */
   function listBuckets(peer: string, recipient: AcceptedRecipient | null): readonly (readonly [Buckets, string])[] {
     switch (recipient?.kind) {
       case undefined:
@@ -104,18 +94,16 @@ export function createPeerLimits(): PeerLimits {
   };
 }
 
-/** Returns the /24 network of an IPv4 address, or the /48 network of an IPv6 address: what one site has. */
+/** The /24 network of an IPv4 address, or the /48 network of an IPv6 address: what one site has. */
 function toWideNetwork(address: string): string {
   return toPeerNetwork(address).split(/[.:]/, 3).join(' ');
 }
 
 interface Buckets {
-  /** Returns the number of available tokens. */
   countTokens(key: string, now: number): number;
   consumeToken(key: string, now: number): void;
 }
 
-/** Creates one token bucket per key. */
 function createBuckets({ burst, perSecond }: Rate): Buckets {
   const buckets = new Map<string, { readonly tokens: number; readonly at: number }>();
 

@@ -1,16 +1,8 @@
 /**
- * Creates the SMTP listener for bounces and complaints (POSTRIDER_FEEDBACK_LISTEN). The listener accepts messages for
- * valid return paths and for `postmaster` and `abuse`, one recipient per message. The listener never relays a message
- * and never sends a message in reply.
- *
- * The reply after the final dot is 250 only after the store has committed. If the store fails, or a limit on the rate
- * is exceeded, the reply is 451, so that the peer retries the message. A message that is too large gets the reply 552. A
- * bare CR or LF ends the session with 554. A session that exceeds any other limit ends with 421.
- * Memory, connections, size, rate, commands and time of every session are bounded. A trusted proxy must first send the
- * header of the PROXY protocol, and the limits apply to the client that the header reports. Every socket always has an
- * error listener, so that a reset never ends the process.
+ * The SMTP listener for bounces and complaints (POSTRIDER_FEEDBACK_LISTEN). It accepts messages for valid return paths
+ * and for `postmaster` and `abuse`, one recipient per message, and never sends one. The reply after the final dot is
+ * 250 only after the store has committed; 451 makes the peer send the message again.
  */
-
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { SMTPServer, type SMTPServerSession } from 'smtp-server';
@@ -29,40 +21,38 @@ import type { PublishOf } from '../model/events.ts';
 import type { FeedbackReport } from '../model/feedback.ts';
 import type { HostPort } from '../model/listen-address.ts';
 import type { RecordResult } from './intake.ts';
-import { createLineEndCheck } from './line-ends.ts';
 import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from './proxy-protocol.ts';
-import { type AcceptedReturnPaths, classifyRecipient, findReportedMessageId } from './recipient.ts';
 import type { ReportReader } from './report-reader.ts';
 import { type AcceptedRecipient, createPeerLimits } from './smtp-limits.ts';
-import { createSmtpReport, TOO_EXPENSIVE_EVENT } from './smtp-report.ts';
+import {
+  type AcceptedReturnPaths,
+  classifyRecipient,
+  createSmtpReport,
+  findReportedMessageId,
+  TOO_EXPENSIVE_EVENT,
+} from './smtp-report.ts';
 
-/** Maximum size of a message. A larger message is refused with 552. */
 export const MAX_MESSAGE_BYTES = 10 * 1_048_576;
 /** Maximum number of bytes that are read from the beginning of a message. Content after these bytes is ignored. */
 const MAX_READ_BYTES = 1_048_576;
-/**
- * Maximum number of bytes that a peer can send for a message that is too large. If the peer sends more bytes, the
- * session ends.
- */
+/** The session of a peer that sends more bytes of a message that is too large ends. */
 const MAX_RECEIVED_BYTES = 4 * MAX_MESSAGE_BYTES;
 const IDLE_TIMEOUT_MS = 5 * 60_000;
-/** Timeout of the commands before the first valid recipient, and of the commands between this recipient and DATA. */
+/** Before the first valid recipient, and between this recipient and DATA. */
 export const COMMANDS_TIMEOUT_MS = 60_000;
-/** Timeout from DATA to the final dot. */
 const DATA_TIMEOUT_MS = 5 * 60_000;
-/** Maximum duration of a session, even if the peer is still sending. */
 const MAX_SESSION_MS = 15 * 60_000;
 const CLOSE_TIMEOUT_MS = 2_000;
-/** Timeout of the header of the PROXY protocol. A proxy sends the header immediately after it connects. */
+/** A proxy sends the header immediately after it connects. */
 export const PROXY_HEADER_TIMEOUT_MS = 5_000;
-/** Number of refused recipients at which a session ends, because the peer probably guesses addresses. */
+/** A peer with more refused recipients probably guesses addresses. */
 const MAX_REFUSED_RECIPIENTS = 10;
-/** Maximum number of MAIL and RCPT commands, and maximum bytes of all commands, between two messages. */
+/** Between two messages. */
 export const MAX_ENVELOPE_COMMANDS = 20;
 export const MAX_COMMAND_BYTES = 16_384;
 
 /** The capacity of the listener. `DATA_TIMEOUT_MS` limits the time of a message. */
-export const SMTP_CAPACITY: CapacityLimits = {
+const SMTP_CAPACITY: CapacityLimits = {
   maxConnections: 200,
   peerConnectionShare: 1 / 10,
   maxBytes: 64 * 1_048_576,
@@ -94,28 +84,21 @@ export interface SmtpListenerParts {
   readonly bind: BindServer;
   readonly clock: MonotonicClock;
   readonly returnPath: AcceptedReturnPaths;
-  /** The host name in the greeting. */
   readonly name: string;
-  /** The certificate for STARTTLS. Null disables STARTTLS. */
+  /** For STARTTLS. Null disables it. */
   readonly certificate: { readonly cert: Buffer; readonly key: Buffer } | null;
-  /** Returns true for the address of a proxy that sends the header of the PROXY protocol. */
   readonly isTrustedProxy: (address: string) => boolean;
   readonly reader: Pick<ReportReader, 'read'>;
-  /** Finds the domain of a feedback loop that signed the message (message/dkim-verification.ts). */
   readonly findFeedbackLoop: (message: Buffer) => Promise<SignerResult>;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
   readonly onError: (operation: string, error: unknown) => void;
-  /** Replaces limits of `SMTP_CAPACITY`. */
   readonly capacity?: Partial<CapacityLimits>;
 }
 
-export interface SmtpListener {
-  /** Binds the listener. Rejects with an Error whose one-line message names the setting and the address. */
+interface SmtpListener {
   start(): Promise<HostPort>;
-  /** Uses a renewed certificate for all later sessions. */
   renewCertificate(certificate: { readonly cert: Buffer; readonly key: Buffer }): void;
-  /** Ends all sessions within a bounded time. */
   close(): Promise<void>;
 }
 
@@ -123,28 +106,23 @@ export interface SmtpListener {
 interface Session extends CapacityConnection {
   /** The IP address of the client. Behind a trusted proxy, this is the address that the proxy reports. */
   address: string;
-  /** Resolves to true if the session is admitted, and to false if it is refused. */
   admission: Promise<boolean>;
   /** The socket for replies. After STARTTLS, this is the TLS socket. */
   socket: Socket;
   recipient: AcceptedRecipient;
-  /** True if the current message has a valid recipient. */
   hasRecipient: boolean;
-  /** The number of refused recipients of this session. */
   refusedRecipientCount: number;
-  /** The number of MAIL and RCPT commands, and the bytes of all commands, since the last message. */
+  /** Since the last message. */
   envelopeCommandCount: number;
   commandBytes: number;
   /** True from DATA until the reply to the message. */
   isReceivingMessage: boolean;
   messageBytes: number;
-  /** Cancels the timeout of the peer's current phase. */
   cancelPhaseTimeout: () => void;
-  /** Releases the resources of the session. The function may be called several times. */
+  /** May be called several times. */
   dispose: () => void;
 }
 
-/** Creates the listener. The listener accepts connections after `start`. */
 export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   const { clock, returnPath, certificate, isTrustedProxy, reader, findFeedbackLoop, recordReport, publish, onError } =
     parts;
@@ -153,7 +131,6 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   const capacity = new Capacity({ ...SMTP_CAPACITY, ...parts.capacity }, { now: clock.monotonic });
   let stopChecks = ignoreCall;
   const sessionBySocket = new WeakMap<Socket, Session>();
-  /** Maps the session ids of the SMTP library to sessions. */
   const sessions = new Map<string, Session>();
 
   const server = new SMTPServer({
@@ -214,8 +191,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       switch (recipient.kind) {
         case 'return-path':
         case 'role':
-          // The token of the rate limit is consumed at DATA and not at RCPT, so that a recipient without a message
-          // consumes no token.
+          // A recipient without a message takes no token.
           if (!limits.allowsMessage(peerSession.address, recipient, clock.now())) {
             publishRefusal('too-fast');
             return done(createReplyError(451, 'too many messages for this mailbox, try again later'));
@@ -255,20 +231,18 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     onClose(session) {
       const peerSession = sessions.get(session.id);
       sessions.delete(session.id);
-      // After STARTTLS, the TCP socket has no listeners, so the session is disposed of here.
+      // After STARTTLS, the TCP socket has no listeners.
       peerSession?.dispose();
     },
   });
-  // The limit protects the file descriptors of the process. It is higher than the session limit, because a refused or
-  // evicted connection can stay open for `CLOSE_TIMEOUT_MS`.
+  // Protects the file descriptors. A refused connection can stay open for `CLOSE_TIMEOUT_MS`.
   server.server.maxConnections = 2 * SMTP_CAPACITY.maxConnections;
   // Disconnected peers and failed handshakes are not logged.
   server.on('error', () => undefined);
 
   /**
-   * Receives a message and records its report. Resolves to the error reply. Resolves to null if the report is recorded,
-   * if the peer has disconnected, or if the SMTP library refuses the message because of its size. Rejects if the store
-   * or the reader fails.
+   * Resolves to the error reply, or to null if the report is recorded, if the peer has disconnected, or if the SMTP
+   * library refuses the message because of its size. Rejects if the store or the reader fails.
    */
   async function receiveReport(
     stream: Readable & { sizeExceeded: boolean },
@@ -293,7 +267,6 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     try {
       const content = await readBeginning(stream, take, (bytes) => capacity.discard(body, bytes));
       peerSession.cancelPhaseTimeout();
-      // The peer disconnected before the end of the message, so there is no message and no reply.
       if (content === null) return null;
       if (stream.sizeExceeded) {
         // The SMTP library sends the reply 552.
@@ -314,7 +287,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         publishRefusal('too-busy');
         return createReplyError(451, 'too many reports are being read, try again later');
       }
-      const events = readResult.kind === 'read' ? readResult.events : [TOO_EXPENSIVE_EVENT];
+      const events = readResult.kind === 'read' ? readResult.value : [TOO_EXPENSIVE_EVENT];
       // A person's answer to the return path of a message is no report.
       if (events.length === 0 && messageRef !== null) return null;
       const report = createSmtpReport({ raw: content, events, messageRef, from }, returnPath, clock.now());
@@ -340,8 +313,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   }
 
   /**
-   * Returns true for a complaint whose body, which a signature covers, identifies the message. A signed report about
-   * another message could be sent to any return path.
+   * Returns true for a complaint whose signed body identifies the message: a report about another one could be sent to
+   * any return path.
    */
   function isComplaintAboutMessage({ messageRef, events, raw }: FeedbackReport): boolean {
     if (messageRef === null || !('id' in messageRef) || !events.some(({ kind }) => kind === 'complaint')) return false;
@@ -350,7 +323,6 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     return bodyId === messageRef.id;
   }
 
-  /** Starts to receive a message, which is given up if it takes capacity that others need. */
   function openBody({ envelope: { mailFrom } }: SMTPServerSession, peerSession: Session): Body {
     const body = capacity.open({
       peer: toPeerNetwork(peerSession.address),
@@ -367,7 +339,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     closeWithReply(peerSession, BUSY_REPLY);
   }
 
-  /** Starts the command phase. Called at the beginning of the session and after each message. */
+  /** Called at the beginning of the session and after each message. */
   function startCommandPhase(peerSession: Session): void {
     capacity.setStanding(peerSession, 'unknown');
     peerSession.hasRecipient = false;
@@ -377,7 +349,6 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
   }
 
-  /** Counts an envelope command. Returns true if the number of commands without a message exceeds the maximum. */
   function exceedsEnvelopeCommands(peerSession: Session): boolean {
     peerSession.envelopeCommandCount += 1;
     if (peerSession.envelopeCommandCount <= MAX_ENVELOPE_COMMANDS) return false;
@@ -385,7 +356,6 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     return true;
   }
 
-  /** Sets the timeout of the peer's current phase. */
   function setPhaseTimeout(peerSession: Session, timeoutMs: number): void {
     peerSession.cancelPhaseTimeout();
     if (peerSession.socket.destroyed) return;
@@ -395,7 +365,6 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     });
   }
 
-  /** Sends the reply and closes the connection without waiting for the peer. */
   function closeWithReply({ socket }: Session, line: string): void {
     if (socket.destroyed) return;
     if (socket.writable) socket.write(`${line}\r\n`);
@@ -405,7 +374,6 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     socket.once('close', cancelCloseTimeout);
   }
 
-  /** Returns the session to which the SMTP library has assigned this id, or null. */
   function findSession(id: string): Session | null {
     for (const connection of server.connections) {
       if (connection.id === id) return sessionBySocket.get(connection._socket) ?? null;
@@ -413,10 +381,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     return null;
   }
 
-  /**
-   * Checks all bytes of a socket before the parser reads them. Ends the session when the peer sends a bare CR or LF, or
-   * exceeds the limit for commands or for a message.
-   */
+  /** Checks all bytes of a socket before the parser reads them. */
   function guardSocket(socket: Socket, peerSession: Session): void {
     const lineEndCheck = createLineEndCheck();
     const push = socket.push.bind(socket);
@@ -445,12 +410,10 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   }
 
   server.server.prependListener('connection', (socket: Socket) => {
-    // The SMTP library adds its error listener in a later iteration of the event loop, but a refusal can be written
-    // earlier.
+    // The SMTP library adds its error listener later, but a refusal can be written before.
     socket.on('error', ignoreCall);
     const { remoteAddress: address } = socket;
     if (address === undefined) {
-      // The peer has already reset the connection.
       socket.destroy();
       return;
     }
@@ -485,7 +448,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     socket.once('close', () => resolve(false));
   });
 
-  /** Applies the limits on the number of sessions. Returns false if the session is refused. */
+  /** Returns false if the session is refused. */
   function admitSession(socket: Socket, peerSession: Session): boolean {
     if (capacity.connect(peerSession, toPeerNetwork(peerSession.address)) !== null) {
       publishRefusal('too-many-connections');
@@ -505,9 +468,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   }
 
   /**
-   * Reads the header of the PROXY protocol and calls `onClient` with the address of the client, or with null if the
-   * proxy reports no address. The parser receives only the bytes after the header. If the header is malformed or late,
-   * the connection is closed.
+   * Calls `onClient` with the address in the header of the PROXY protocol, or with null if it contains none. The parser
+   * receives only the bytes after the header.
    */
   function readProxyHeader(socket: Socket, onClient: (address: string | null) => void): void {
     const push = socket.push.bind(socket);
@@ -567,15 +529,15 @@ function createReplyError(responseCode: number, text: string): Error {
   return Object.assign(new Error(text), { responseCode });
 }
 
-/** Returns the size that the client announces (RFC 1870), or null. */
+/** RFC 1870. */
 function readSize(args: object | false): number | null {
   const size = args === false ? Number.NaN : Number(Reflect.get(args, 'SIZE'));
   return Number.isNaN(size) ? null : size;
 }
 
 /**
- * Reads a message to its end and returns its first `MAX_READ_BYTES` bytes. Returns null if the peer disconnects before
- * the end. After `take` has returned false, discards all bytes.
+ * Returns the first `MAX_READ_BYTES` bytes of a message, or null if the peer disconnects before its end. After `take`
+ * has returned false, discards all bytes.
  */
 async function readBeginning(
   stream: Readable,
@@ -596,4 +558,37 @@ async function readBeginning(
     return null;
   }
   return Buffer.concat(chunks);
+}
+
+/**
+ * Detects bare CR and bare LF in a stream of bytes, which RFC 5321 section 2.3.8 forbids: servers that interpret them
+ * differently can parse one message as two (SMTP smuggling, CVE-2023-51764).
+ */
+
+const CR = 13;
+const LF = 10;
+
+interface LineEndCheck {
+  accepts(chunk: Uint8Array): boolean;
+}
+
+/** For one direction of one connection. */
+export function createLineEndCheck(): LineEndCheck {
+  let isAfterCr = false;
+  return {
+    accepts(chunk) {
+      if (chunk.length === 0) return true;
+      if (isAfterCr && chunk[0] !== LF) return false;
+      if (!isAfterCr && chunk[0] === LF) return false;
+      for (let index = chunk.indexOf(LF, 1); index >= 0; index = chunk.indexOf(LF, index + 1)) {
+        if (chunk[index - 1] !== CR) return false;
+      }
+      const lastIndex = chunk.length - 1;
+      for (let index = chunk.indexOf(CR); index >= 0 && index < lastIndex; index = chunk.indexOf(CR, index + 1)) {
+        if (chunk[index + 1] !== LF) return false;
+      }
+      isAfterCr = chunk[lastIndex] === CR;
+      return true;
+    },
+  };
 }

@@ -1,63 +1,51 @@
 /**
- * Reads untrusted content on a separate thread. A job contains the content to read. The thread performs one job at a
- * time, each with a timeout. Expensive content never delays other work of the process. If a job exceeds its timeout or
- * exhausts the memory of the thread, its result is `too-expensive` and the thread ends. The next job starts another
- * thread.
- *
- * The number of waiting jobs and their bytes are bounded, because the memory limits of a thread do not cover buffers.
- * `read` rejects when the thread cannot be started or the reader is closed. In this case the content was not read.
+ * Reads untrusted content on a separate thread, one job at a time, so that expensive content never delays other work of
+ * the process. A job that exceeds its timeout or the memory of the thread ends the thread; the next job starts another
+ * one. The number of waiting jobs and their bytes are bounded, because the memory limits do not cover buffers.
  */
-import { Worker } from 'node:worker_threads';
+import { type MessagePort, Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';
 
-/**
- * The number of consecutive timers of which the timeout consists. A period in which the process is stopped or its event
- * loop is blocked therefore counts as at most one of these timers.
- */
+/** The timeout consists of this number of timers, so that a stopped process or a blocked loop counts as one of them. */
 const TIMEOUT_STEPS = 10;
 const START_TIMEOUT_MS = 30_000;
-/** Time without a job after which the thread ends. */
 const IDLE_TIMEOUT_MS = 60_000;
 const MAX_YOUNG_GENERATION_SIZE_MB = 16;
 
-/** A message from the thread to the reader. The thread sends `ready` once, and then one reply for each job. */
-export type ThreadReply<Value> =
+/** A message from the thread: `ready` once, and then one reply for each job. */
+type ThreadReply<Value> =
   | { readonly kind: 'ready' }
   | { readonly kind: 'read'; readonly value: Value }
   | { readonly kind: 'failed'; readonly fault: string };
 
 export type ThreadResult<Value> =
   | { readonly kind: 'read'; readonly value: Value }
-  /** The content exceeded the limits, so its meaning is unknown. The content must not be read again. */
+  /** Its meaning is unknown, and it must not be read again. */
   | { readonly kind: 'too-expensive' }
-  /** Too many jobs are waiting. The sender must send the content again later. */
+  /** The sender must send the content again later. */
   | { readonly kind: 'busy' };
 
 export interface ThreadReader<Job, Value> {
-  /** Sends the job to the thread. `bytes` is the size of its content. */
+  /**
+   * Sends the job to the thread. `bytes` is the size of its content. Rejects if the content was not read: the thread
+   * cannot be started, or the reader is closed.
+   */
   read(job: Job, bytes: number): Promise<ThreadResult<Value>>;
-  /** Ends the thread and rejects all waiting reads. */
   close(): Promise<void>;
 }
 
 export interface ThreadReaderParts<Value> {
   readonly clock: Clock;
-  /**
-   * Called before each start of a thread. The callback sets the engine flags that every thread of the process needs.
-   */
+  /** Called before each start of a thread: sets the engine flags that every thread of the process needs. */
   readonly prepareThread: () => void;
-  /** Called when the thread throws while it reads, which is a defect, and when the thread ends unexpectedly. */
+  /** Called for a defect: the thread throws or ends unexpectedly. */
   readonly onError: (operation: string, error: unknown) => void;
-  /** The module that the thread runs. */
   readonly module: URL;
-  /** The name of the thread in diagnostic tools. */
   readonly name: string;
-  /** The value of `operation` in calls of `onError`. */
   readonly operation: string;
-  /** The maximum time for one job. */
   readonly timeoutMs: number;
   readonly maxOldGenerationSizeMb: number;
-  /** Maximum number and maximum total bytes of jobs that wait or are being read. */
+  /** Of the jobs that wait or are being read. */
   readonly maxPending: { readonly jobCount: number; readonly bytes: number };
   /** The result of a job for which the thread threw an exception. */
   readonly failedValue: Value;
@@ -71,9 +59,22 @@ interface PendingJob<Job, Value> {
 
 interface ReaderThread {
   readonly worker: Worker;
-  /** Resolves when the thread is ready to read content. Rejects if the thread ends before it is ready. */
+  /** Rejects if the thread ends before. */
   readonly ready: Promise<void>;
   isEnded: boolean;
+}
+
+/** Performs the jobs of a reader, in the entry point of its thread. */
+export function serveJobs<Job, Value>(port: MessagePort | null, read: (job: Job) => Value): void {
+  const reply = (message: ThreadReply<Value>) => port?.postMessage(message);
+  port?.on('message', (job: Job) => {
+    try {
+      reply({ kind: 'read', value: read(job) });
+    } catch (error) {
+      reply({ kind: 'failed', fault: error instanceof Error ? error.message : String(error) });
+    }
+  });
+  reply({ kind: 'ready' });
 }
 
 /** Creates a reader. The first job starts the thread. */
@@ -93,7 +94,6 @@ export function createThreadReader<Job, Value>({
   let waitingBytes = 0;
   let thread: ReaderThread | null = null;
   let currentJob: PendingJob<Job, Value> | null = null;
-  /** The thread that reads the current job. */
   let readingThread: ReaderThread | null = null;
   let isClosed = false;
   let cancelIdleTimeout: () => void = () => undefined;
@@ -107,7 +107,7 @@ export function createThreadReader<Job, Value>({
     });
     worker.unref();
     const threadStart = Promise.withResolvers<void>();
-    // A rejection must not end the process if no caller awaits this promise.
+    // No caller may await it.
     threadStart.promise.catch(() => undefined);
     const startedThread: ReaderThread = { worker, ready: threadStart.promise, isEnded: false };
     const cancelStartTimeout = clock.after(
@@ -148,7 +148,6 @@ export function createThreadReader<Job, Value>({
     return startedThread;
   }
 
-  /** Completes the current job and starts the next job. */
   function completeJob(outcome: ThreadResult<Value>): void {
     releaseCurrentJob()?.completion.resolve(outcome);
     void readNextJob();

@@ -1,7 +1,6 @@
 /** The operations on the rules that answer delivery attempts in place of the transport `capture:`. */
 import type { Static } from 'typebox';
-import { classify } from '../classify/classify.ts';
-import { classifyOutcome } from '../classify/failure.ts';
+import { classify, classifyOutcome } from '../classify/classify.ts';
 import {
   createFault,
   createParseResult,

@@ -1,6 +1,6 @@
 /** The results of the operations on messages: their schemas, and the functions that build them. Pure. */
 import type { Static } from 'typebox';
-import { classifyEntry } from '../classify/failure.ts';
+import { classifyEntry } from '../classify/classify.ts';
 import { formatIsoTime } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';

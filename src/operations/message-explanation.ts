@@ -2,7 +2,7 @@
  * Explains the state of a message: what it waits for, or how it reached its terminal state. Each sentence states one
  * recorded fact; facts that are not recorded are omitted. Pure.
  */
-import { classifyEntry } from '../classify/failure.ts';
+import { classifyEntry } from '../classify/classify.ts';
 import type { Account } from '../model/account.ts';
 import type { Failure } from '../model/failure.ts';
 import { FEEDBACK_PREFIX } from '../model/feedback.ts';

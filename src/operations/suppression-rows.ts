@@ -2,8 +2,7 @@
  * Interprets each row of a suppression list as an entry, an exclusion or a fault. The rows of CSV files and the records
  * of JSON files are interpreted in the same way. Pure.
  */
-import { classify } from '../classify/classify.ts';
-import { classifyOutcome } from '../classify/failure.ts';
+import { classify, classifyOutcome } from '../classify/classify.ts';
 import { parseTimestamp, quote } from '../config/units.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import { isMessageId } from '../model/submission.ts';

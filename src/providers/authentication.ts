@@ -1,45 +1,33 @@
-/**
- * Authenticates requests of providers. The functions are pure and compare secrets in constant time. The functions never
- * throw for any request.
- */
+/** Authenticates requests of providers. Secrets are compared in constant time. No request makes it throw. */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
 import type { AuthenticationResult, ProviderRequest } from './event-reader.ts';
 
-/** A parsed secret of POSTRIDER_EVENTS_<PROVIDER>, or the reason why the text is not a secret. */
+/** A secret of POSTRIDER_EVENTS_<PROVIDER>, or why the text is none. */
 export type ParsedSecret<Secret> =
   | { readonly ok: true; readonly secret: Secret }
-  /**
-   * One line that does not contain the secret, for example `the secret has fewer than 8 characters; copy it from the
-   * provider`.
-   */
+  /** One line without the secret. */
   | { readonly ok: false; readonly fault: string };
 
-/** Authenticates a POST request before its events are interpreted. `now` is milliseconds since the epoch. */
+/** Before its events are interpreted. `now` is milliseconds since the epoch. */
 export type Authenticate = (request: ProviderRequest, now: number) => AuthenticationResult;
 
 export const AUTHENTICATED: AuthenticationResult = { kind: 'authenticated' };
 
 const MIN_SECRET_LENGTH = 8;
 
-/** Returns true if both values are equal. The duration does not depend on the position of the first difference. */
+/** The duration does not depend on the position of the first difference. */
 export function equalsInConstantTime(first: string | Buffer, second: string | Buffer): boolean {
   return timingSafeEqual(createHash('sha256').update(first).digest(), createHash('sha256').update(second).digest());
 }
 
-/**
- * Returns true if `matches` returns true for one of the secrets. Compares all secrets, so that the duration does not
- * reveal which secret matches.
- */
+/** Compares all secrets, so that the duration does not reveal which one matches. */
 export function matchesAny<Secret>(secrets: readonly Secret[], matches: (secret: Secret) => boolean): boolean {
   let hasMatch = false;
   for (const secret of secrets) hasMatch = matches(secret) || hasMatch;
   return hasMatch;
 }
 
-/**
- * Returns the function that parses a list of secrets with `parse` and creates the authenticator for all of them. If a
- * secret is invalid, the function returns the fault of this secret.
- */
+/** Creates the authenticator for all secrets, or returns the fault of one of them. */
 export function createAuthenticatorFactory<Secret>(
   parse: (text: string) => ParsedSecret<Secret>,
   authenticate: (request: ProviderRequest, secrets: readonly Secret[], now: number) => AuthenticationResult,
@@ -59,17 +47,14 @@ export function createRefusal(reason: string): AuthenticationResult {
   return { kind: 'refused', reason };
 }
 
-/** Parses a signing secret whose characters are the key. */
+/** The characters are the key. */
 export function parseTextSecret(text: string): ParsedSecret<string> {
   return text.length < MIN_SECRET_LENGTH
     ? { ok: false, fault: `the secret has fewer than ${MIN_SECRET_LENGTH} characters; copy it from the provider` }
     : { ok: true, secret: text };
 }
 
-/**
- * Parses `USER:PASSWORD` of HTTP basic authentication (RFC 7617). Returns the expected value of `Authorization` with
- * the scheme in lower case.
- */
+/** `USER:PASSWORD` (RFC 7617). Returns the expected value of `Authorization` with the scheme in lower case. */
 function parseBasicSecret(text: string): ParsedSecret<string> {
   const colonIndex = text.indexOf(':');
   if (colonIndex < 1) return { ok: false, fault: 'the value has no user name before a colon; give USER:PASSWORD' };
@@ -81,10 +66,7 @@ function parseBasicSecret(text: string): ParsedSecret<string> {
   return { ok: true, secret: `basic ${Buffer.from(text).toString('base64')}` };
 }
 
-/**
- * Parses `USER:PASSWORD` or `Bearer TOKEN` (RFC 6750). Returns the expected value of `Authorization` with the scheme in
- * lower case.
- */
+/** `USER:PASSWORD` or `Bearer TOKEN` (RFC 6750). Returns the same as `parseBasicSecret`. */
 export function parseBasicOrBearerSecret(text: string): ParsedSecret<string> {
   if (!text.toLowerCase().startsWith('bearer ')) return parseBasicSecret(text);
   const token = text.slice('bearer '.length).trim();
@@ -93,10 +75,7 @@ export function parseBasicOrBearerSecret(text: string): ParsedSecret<string> {
     : { ok: true, secret: `bearer ${token}` };
 }
 
-/**
- * Authenticates a request if its header field `Authorization` has one of the expected values. The scheme is
- * case-insensitive (RFC 9110 section 11.1).
- */
+/** The scheme is case-insensitive (RFC 9110 section 11.1). */
 export function authenticateByAuthorization(
   { headers }: ProviderRequest,
   expectedValues: readonly string[],
@@ -111,7 +90,6 @@ export function authenticateByAuthorization(
     : createRefusal('the user name, the password or the token is wrong');
 }
 
-/** The authentication of the providers that send a user name and a password. */
 export const BASIC_AUTHENTICATION = {
   secretForm: 'USER:PASSWORD',
   secretExample: 'postrider:4ad0c3f1e7b2',
@@ -119,12 +97,10 @@ export const BASIC_AUTHENTICATION = {
   authenticatesByHeader: true,
 } as const;
 
-/** Returns true if `signature` is the hexadecimal HMAC-SHA256 of `content`. */
 export function isHexHmacSha256(secret: string | Buffer, content: string | Buffer, signature: string): boolean {
   return equalsInConstantTime(createHmac('sha256', secret).update(content).digest('hex'), signature);
 }
 
-/** Returns true if `signature` is the base64-encoded HMAC of `content`. */
 export function isBase64Hmac(
   algorithm: 'sha1' | 'sha256',
   secret: string | Buffer,
@@ -136,7 +112,7 @@ export function isBase64Hmac(
 
 export type PublicKey = ReturnType<typeof createPublicKey>;
 
-/** Parses a public key (DER, SPKI) in base64 without PEM lines. `type` is the key type of `node:crypto`. */
+/** DER, SPKI, in base64 without PEM lines. */
 export function parsePublicKey(text: string, type: 'ec' | 'rsa'): ParsedSecret<PublicKey> {
   const fault = 'the value is not a public key in base64 DER; copy the key without its PEM lines';
   const key = Buffer.from(text, 'base64');
@@ -151,10 +127,7 @@ export function parsePublicKey(text: string, type: 'ec' | 'rsa'): ParsedSecret<P
   }
 }
 
-/**
- * Returns true if `signature` is a valid base64-encoded signature of `content` for this public key. Returns false for
- * a malformed signature.
- */
+/** `signature` is in base64. A malformed one is not valid. */
 export function isSignedBy(key: PublicKey, algorithm: 'sha1' | 'sha256', content: Buffer, signature: string): boolean {
   try {
     return verify(algorithm, content, key, Buffer.from(signature, 'base64'));

@@ -1,27 +1,26 @@
 /**
- * Reads the events of managed providers with a table of the names that a provider gives to their members. The readers
- * are pure and never throw for any body.
+ * Reads the events of managed providers with a table of the names that a provider gives to their members. No body makes
+ * it throw.
  */
 import type { FailureClass } from '../model/failure.ts';
 import { computeDigest, findPostriderId, findRow, getMember, type Json, toId, toObject, toText } from './json.ts';
 
-/** One HTTP request of a provider. */
 export interface ProviderRequest {
   readonly method: 'GET' | 'HEAD' | 'POST';
-  /** The header fields by name in lower case. The values of a repeated field are joined with `, `. */
+  /** By name in lower case. The values of a repeated field are joined with `, `. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Buffer;
   /** The public URL of the endpoint: POSTRIDER_FEEDBACK_URL and the path. Null if POSTRIDER_FEEDBACK_URL is not set. */
   readonly url: string | null;
 }
 
-/** The diagnosis that an event contains. The texts are untrusted, not validated and not shortened. */
+/** Untrusted, not validated and not shortened. */
 export interface Diagnosis {
-  /** The enhanced status code, for example `5.1.1` (RFC 3463), or null. */
+  /** For example `5.1.1` (RFC 3463). */
   readonly status: string | null;
-  /** The reply of the receiving server, or the provider's description, or null. */
+  /** The reply of the receiving server, or the provider's description. */
   readonly diagnostic: string | null;
-  /** The name or the address of the receiving server, or null. */
+  /** Of the receiving server. */
   readonly host: string | null;
 }
 
@@ -41,17 +40,17 @@ export type EventMeaning =
   | 'delivered'
   | 'ignored';
 
-/** The recipient of an event whose recipient is not a single text. No message has this recipient. */
+/** For a recipient that is not a single text. No message has it. */
 export const UNREADABLE_RECIPIENT = '?';
 
 export interface ProviderEvent {
-  /** The type as the provider writes it, for example `Bounce/HardBounce`. It is untrusted text. */
+  /** As the provider writes it, for example `Bounce/HardBounce`. Untrusted. */
   readonly type: string;
-  /** The provider's id of the event, or a digest of the event: equal for all copies, in whatever batch. */
+  /** The provider's id of the event, or a digest: equal for all copies, in whatever batch. */
   readonly key: string;
-  /** The id of the message from the message's metadata or from its Message-ID. Null if the event contains neither. */
+  /** From the message's metadata or from its Message-ID. */
   readonly messageId: string | null;
-  /** The provider's id of the message, or null. Postrider uses it only if `messageId` is null. */
+  /** The provider's id of the message, which counts if `messageId` is null. */
   readonly reference: string | null;
   /** As the provider writes it, `UNREADABLE_RECIPIENT`, or null if the event names none. */
   readonly recipient: string | null;
@@ -62,35 +61,32 @@ export interface ProviderEvent {
 }
 
 export type ReadResult =
-  /**
-   * `ignored` counts the events that concern no message of Postrider or are of an ignored type, `broken` the members
-   * that are no events.
-   */
+  /** `ignored`: of an ignored type, or about no message of Postrider. `broken`: no events. */
   | {
       readonly kind: 'events';
       readonly events: readonly ProviderEvent[];
       readonly ignored: number;
       readonly broken: number;
       /**
-       * The keys of an authenticated request without events. Postrider records them, so that a later request with the
-       * same signature and a different body has no effect.
+       * The keys of an authenticated request without events: a later request with the same signature and a different
+       * body must have no effect.
        */
       readonly recordedKeys?: readonly string[];
     }
-  /** The body is not in the provider's format. `reason` is one line, for example `the body is not a JSON object`. */
+  /** `reason` is one line, for example `the body is not a JSON object`. */
   | { readonly kind: 'broken'; readonly reason: string };
 
 export type AuthenticationResult =
   | { readonly kind: 'authenticated' }
-  /** The response has status 401. `reason` is one line without secrets, for example `the signature is invalid`. */
+  /** `reason` is one line without secrets, for example `the signature is invalid`. */
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** The result of reading one member: an event, or the name of the count in `ReadResult` that includes the member. */
+/** An event, or the count in `ReadResult` that includes the member. */
 export type MemberResult = ProviderEvent | 'ignored' | 'broken';
 
 export const NO_EVENTS: Extract<ReadResult, { kind: 'events' }> = { kind: 'events', events: [], ignored: 0, broken: 0 };
 
-/** Reads every member of a batch, in order. A member that is not an event does not affect the others. */
+/** A member that is not an event does not affect the others. */
 export function readBatch(members: readonly unknown[], readMember: (member: Json) => MemberResult): ReadResult {
   const events: ProviderEvent[] = [];
   const counts = { ignored: 0, broken: 0 };
@@ -103,12 +99,11 @@ export function readBatch(members: readonly unknown[], readMember: (member: Json
   return { ...NO_EVENTS, ...counts, events };
 }
 
-/** Reads a body that is one event or an array of events. */
 export function readObjectOrArray(value: unknown, readMember: (member: Json) => MemberResult): ReadResult {
   return Array.isArray(value) ? readBatch(value, readMember) : readObject(value, readMember);
 }
 
-/** Reads a body that is one event. An object that is not an event is counted and acknowledged, like one of a batch. */
+/** An object that is not an event is counted and acknowledged, like one of a batch. */
 export function readObject(value: unknown, readMember: (member: Json) => MemberResult): ReadResult {
   return toObject(value) === null
     ? { kind: 'broken', reason: 'the body is not JSON of the form that the provider documents' }
@@ -116,21 +111,20 @@ export function readObject(value: unknown, readMember: (member: Json) => MemberR
 }
 
 /**
- * The position of a value in an event. A string is the path of a member: `a.b` is the member `b` of the object `a`. An
- * array of one element is read as this element. A function computes a value that is not a member.
+ * A path such as `a.b`, for the member `b` of the object `a`, or a function. An array of one element is read as this
+ * element.
  */
 type Source = string | ((event: Json) => unknown);
 
-/** The shape of a provider's events. */
 interface EventShape {
-  /** The sources of each value of an event, in order. The first source with a valid value applies. */
+  /** The first source with a valid value applies. */
   readonly sources: {
-    /** The type, which selects the meaning. */
+    /** Selects the meaning. */
     readonly type: readonly Source[];
-    /** The members that distinguish events of the same type. Their values are appended to the type. */
+    /** They distinguish events of the same type, to which their values are appended. */
     readonly subtypes?: readonly Source[];
     readonly key?: readonly Source[];
-    /** The message id of Postrider, metadata that contains this id, or the Message-ID of the message. */
+    /** The id, metadata that contains it, or the Message-ID of the message. */
     readonly messageId?: readonly Source[];
     readonly reference?: readonly Source[];
     readonly recipient: readonly Source[];
@@ -138,14 +132,14 @@ interface EventShape {
     readonly diagnostic: readonly Source[];
     readonly host?: readonly Source[];
   };
-  /** The meaning of each type, or the rule that decides it. Events of any other type are ignored. */
+  /** Events of any other type are ignored. */
   readonly meanings: Readonly<Record<string, EventMeaning | ((event: Json, diagnosis: Diagnosis) => EventMeaning)>>;
   readonly hasListReason?: (event: Json, diagnosis: Diagnosis) => boolean;
-  /** The path of an object without which an event is broken. If no path is given, no object is required. */
+  /** The path of an object without which an event is broken. */
   readonly requiredObject?: string;
 }
 
-/** Creates the function that reads one event. An event without a type or, if it is nested too deep, an id is broken. */
+/** An event without a type is broken, and one without an id that is nested too deep. */
 export function createEventReader({ sources, meanings, hasListReason, requiredObject }: EventShape) {
   const readType = createReader(sources.type, toText);
   const subtypeReaders = (sources.subtypes ?? []).map((source) => createReader([source], toText));
@@ -186,7 +180,7 @@ function isAbsent(value: unknown): boolean {
   return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 }
 
-/** Creates a function that returns the first source value that `convert` accepts, after conversion, or null. */
+/** For the first source value that `convert` accepts. */
 function createReader<Value>(
   sources: readonly Source[] = [],
   convert: (value: unknown) => Value | null,
@@ -207,7 +201,7 @@ function createGetter(source: Source): (event: Json) => unknown {
   return (event) => names.reduce<unknown>(getMember, event);
 }
 
-/** Returns true if the text contains one of the phrases, which are in lower case. */
+/** The phrases are in lower case. */
 export function containsAny(text: string | null, phrases: readonly string[]): boolean {
   const lowerCase = text?.toLowerCase() ?? '';
   return phrases.some((phrase) => lowerCase.includes(phrase));

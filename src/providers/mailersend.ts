@@ -56,8 +56,7 @@ export const MAILERSEND: Provider = {
   relay: {
     ...RELAY_DEFAULTS,
     hosts: ['smtp.mailersend.net'],
-    // The events of MailerSend contain no header field of the message. Postrider matches an event to a message by the id
-    // in the reply of the relay.
+    // The events contain no header field of the message, but the id in the reply of the relay.
     metadata: () => [],
     spf: 'v=spf1 include:_spf.mailersend.net ~all',
     messagesPerConnection: 5,
@@ -84,10 +83,7 @@ export const MAILERSEND: Provider = {
   },
 };
 
-/**
- * Returns the key of the event, or null if the event has no id. The key contains the type, because the events of one
- * message have the same `data.id`.
- */
+/** The events of one message have the same `data.id`, so the key contains the type. */
 function createKey(event: Json): string | null {
   const id = toId(getMember(getMember(event, 'data'), 'id'));
   return id === null ? null : `${toText(event.type)}/${id}`;
@@ -101,13 +97,10 @@ function joinReason(event: Json): string | null {
   return code === null || reason?.startsWith(code) === true ? reason : [code, reason ?? ''].join(' ').trim();
 }
 
+/** https://developers.mailersend.com/api/v1/webhooks.html#security */
 /**
- * Authenticates the webhooks of MailerSend by the HMAC-SHA256 of the body.
- * https://developers.mailersend.com/api/v1/webhooks.html#security
- */
-/**
- * The publicly known secret that signs the request `webhook.test`. MailerSend saves a webhook only if the response to
- * this request is 2xx.
+ * Publicly known: it signs the request `webhook.test`, to which the response must be 2xx before MailerSend saves a
+ * webhook and creates its secret.
  */
 const TEST_SECRET = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
 const MAX_TEST_BYTES = 4_096;
@@ -121,10 +114,6 @@ function authenticateBySignature({ headers, body }: ProviderRequest, secrets: re
     : createRefusal('the signature is invalid');
 }
 
-/**
- * Returns true for the request with which MailerSend tests the URL. The signing secret does not exist before the test
- * has succeeded.
- */
 function isEndpointTest(request: ProviderRequest): boolean {
   if (request.body.length > MAX_TEST_BYTES) return false;
   if (authenticateBySignature(request, [TEST_SECRET]).kind === 'refused') return false;
@@ -133,10 +122,7 @@ function isEndpointTest(request: ProviderRequest): boolean {
 
 const REPLY_PREFIX = 'message queued as ';
 
-/**
- * Returns the provider's id of the message in a reply such as `250 Message queued as 61eec2dc16ae8b627a4b87e7`. The
- * reply code can be absent. Returns null if the reply contains no id.
- */
+/** `250 Message queued as 61eec2dc16ae8b627a4b87e7`. The reply code can be absent. */
 function findMessageId(text: string): string | null {
   const startIndex = text.toLowerCase().indexOf(REPLY_PREFIX);
   if (startIndex < 0) return null;

@@ -42,16 +42,12 @@ import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 const MAX_JSON_BYTES = 1024 * 1024;
 
 /**
- * The number of digits of a Unix time in seconds. The signature covers the concatenation of timestamp and token. With a
- * variable length, digits could be moved from the timestamp to the token, and the signature would also be valid for the
- * changed token.
+ * The digits of a Unix time in seconds. The signature covers timestamp and token joined: with a variable length, digits
+ * could be moved from one to the other.
  */
 const TIMESTAMP_LENGTH = 10;
 
-/**
- * The maximum age of a request. Recorded tokens are stored longer, for 90 days, so that Postrider detects a request
- * that repeats a token with a different body.
- */
+/** Recorded tokens are kept for 90 days, so that a later request with the same token has no effect. */
 const MAX_AGE_MS = 60 * 24 * 3_600_000;
 const MAX_FUTURE_MS = 24 * 3_600_000;
 
@@ -92,10 +88,7 @@ const readEvent = createEventReader({
 interface SignedBody {
   readonly timestamp: string;
   readonly token: string;
-  /**
-   * The signature made with the key of the account and the signature made with the key of the parent account, in lower
-   * case.
-   */
+  /** With the key of the account and with that of the parent account, in lower case. */
   readonly signatures: readonly string[];
   /** The event of a webhook, or the fields of a legacy webhook. */
   readonly content:
@@ -140,8 +133,7 @@ export const MAILGUN: Provider = {
       {
         name: 'recipient not authorized for a sandbox domain or a free account',
         phrases: ['are for test purposes only'],
-        // The phrase is from an error text of the API. The reply code is not documented. The relay still accepts messages
-        // to authorized recipients.
+        // From an error text of the API. The relay still accepts messages to authorized recipients.
         verdict: SENDER_FAULT,
         samples: [
           'content 550 Sandbox subdomains are for test purposes only. Please add your own domain or add the address to authorized recipients in Account Settings.',
@@ -159,10 +151,7 @@ export const MAILGUN: Provider = {
   },
 };
 
-/**
- * Verifies the signature of the timestamp and the token, and checks the age of the timestamp.
- * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks
- */
+/** https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks */
 function authenticateMailgun(request: ProviderRequest, keys: readonly string[], now: number): AuthenticationResult {
   const signedBody = parseSignedBody(request);
   if (signedBody === null)
@@ -193,10 +182,7 @@ function readMailgunEvent(request: ProviderRequest): ReadResult {
   return { ...NO_EVENTS, events: [{ ...event, key: token }] };
 }
 
-/**
- * Returns the signature and the content of the body, which is a form or JSON. Returns null if the body contains no
- * complete signature.
- */
+/** Returns null if the body contains no complete signature. */
 function parseSignedBody({ headers, body }: ProviderRequest): SignedBody | null {
   const contentType = headers['content-type'] ?? '';
   if (isForm(contentType)) {
@@ -231,8 +217,8 @@ function decideFailureMeaning(event: Json, diagnosis: Diagnosis): EventMeaning {
 }
 
 /**
- * Returns the meaning of a permanent failure. Mailgun also reports a permanent failure if the recipient's server blocks
- * the sender, or if the message is too old. Mailgun reports the class of most bounces in `bounce-type`.
+ * Mailgun also reports a permanent failure if the server blocks the sender, or if the message is too old. It reports
+ * the class of most bounces in `bounce-type`.
  */
 function decidePermanentMeaning(event: Json, { status }: Diagnosis): EventMeaning {
   const delivery = readDelivery(event);
@@ -260,9 +246,8 @@ function formatDeliveryStatus(event: Json): string | null {
 }
 
 /**
- * Returns the value of `To`, or null if the value is not a single address without a display name. The event of a
- * rejected message has no member `recipient`. In messages of Postrider, `To` contains one address without a display
- * name.
+ * The event of a rejected message has no member `recipient`. In messages of Postrider, `To` contains one address
+ * without a display name.
  */
 function findBareAddress(event: Json): unknown {
   const to = getMember(getMember(getMember(event, 'message'), 'headers'), 'to');
@@ -311,10 +296,7 @@ const readLegacyEvent = createEventReader({
   hasListReason: () => true,
 });
 
-/**
- * Returns the value of a header field of the message, or undefined. Some events contain the header fields as a JSON
- * array of pairs of name and value.
- */
+/** Some events contain the header fields as a JSON array of pairs of name and value. */
 function findHeader(event: Json, name: string): unknown {
   const headers = toText(event['message-headers']) ?? '';
   const pairs = headers.length > MAX_HEADERS_LENGTH ? [] : toList(parseJson(Buffer.from(headers))).map(toList);
@@ -336,8 +318,8 @@ function isForm(contentType: string): boolean {
 }
 
 /**
- * Reads the fields of a form, also of multipart/form-data (RFC 7578). Files and malformed parts are skipped. The result
- * is empty for a URL-encoded form with more than 1,000 fields.
+ * Also of multipart/form-data (RFC 7578). Files and malformed parts are skipped. Empty for a URL-encoded form with more
+ * than 1,000 fields.
  */
 function readForm(contentType: string, body: Buffer): FormFields {
   if (!contentType.toLowerCase().startsWith(MULTIPART_TYPE)) return parseForm(body) ?? [];

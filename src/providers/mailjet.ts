@@ -8,8 +8,8 @@ import { getMember, type Json, parseJson, toBoolean, toText } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
 /**
- * Errors for which Mailjet suppresses a recipient. The other errors of a blocked message concern the message, the
- * sender or Mailjet itself. https://dev.mailjet.com/email/guides/webhooks/#possible-values-for-errors
+ * Other errors of a blocked message concern the message, the sender or Mailjet itself.
+ * https://dev.mailjet.com/email/guides/webhooks/#possible-values-for-errors
  */
 const LIST_ERRORS: ReadonlySet<string> = new Set([
   ...['user unknown', 'mailbox inactive', 'invalid domain', 'no mail host', 'typofix', 'preblocked'],
@@ -81,19 +81,14 @@ function readError({ error }: Json): string {
   return toText(error)?.toLowerCase() ?? '';
 }
 
-/**
- * Returns the description of the error, or null. `comment` and `smtp_reply` contain the reply of the receiving server.
- */
+/** `comment` and `smtp_reply` contain the reply of the receiving server. */
 function joinErrorTexts(event: Json): string | null {
   const members = [event.error_related_to, event.error, event.comment, event.smtp_reply, event.source];
   const texts = members.map(toText).filter((text) => text !== null);
   return texts.length === 0 ? null : texts.join(': ');
 }
 
-/**
- * Returns `MessageID`, or null if it is a number that exceeds the greatest safe integer of JavaScript and may therefore
- * be rounded. Most values of `MessageID` exceed this integer.
- */
+/** Most values of `MessageID` are numbers above the greatest safe integer of JavaScript, and may be rounded. */
 function readExactMessageId(event: Json): unknown {
   const id = getMember(event, 'MessageID');
   return typeof id === 'number' && !Number.isSafeInteger(id) ? null : id;

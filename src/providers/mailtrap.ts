@@ -26,8 +26,7 @@ import { findRow, type Json, parseJson, toList, toNumber, toObject, toText } fro
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
 /**
- * The meaning of a `bounce`, by the value of `bounce_category`. With these values, Mailtrap does not suppress the
- * recipient. A bounce with any other value is a hard bounce.
+ * With these values of `bounce_category`, Mailtrap does not suppress the recipient. Any other one is a hard bounce.
  * https://docs.mailtrap.io/email-api-smtp/deliverability/bounce-categorization
  */
 const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
@@ -51,9 +50,8 @@ const readMailtrapEvent = createEventReader({
     recipient: ['email'],
     diagnostic: [formatResponse, 'reason'],
   },
-  // Mailtrap retries after a soft bounce, and sends `bounce` when it gives up. A suspension lasts until the sending
-  // limit of the account allows the message. `reject` means that the recipient is on the suppression list of Mailtrap.
-  // https://help.mailtrap.io/article/87-statuses-and-events
+  // Mailtrap sends `bounce` when it gives up. A suspension lasts until the sending limit of the account allows the
+  // message. `reject`: on the suppression list. https://help.mailtrap.io/article/87-statuses-and-events
   meanings: {
     delivery: 'delivered',
     bounce: ({ bounce_category: category }) => findRow(CATEGORY_MEANINGS, toText(category)) ?? 'hard',
@@ -104,10 +102,7 @@ export const MAILTRAP: Provider = {
   },
 };
 
-/**
- * Verifies the signature of the body.
- * https://docs.mailtrap.io/email-api-smtp/advanced/webhooks#webhook-signature-verification
- */
+/** https://docs.mailtrap.io/email-api-smtp/advanced/webhooks#webhook-signature-verification */
 function authenticateBySignature({ headers, body }: ProviderRequest, secrets: readonly string[]): AuthenticationResult {
   const signature = headers['mailtrap-signature'];
   if (signature === undefined) return createRefusal('the request has no Mailtrap-Signature header field');
@@ -123,10 +118,7 @@ function readMailtrapEvents(body: Buffer): ReadResult {
   return readBatch(members, readMailtrapEvent);
 }
 
-/**
- * Returns the events of the body as parsed JSON values, without a check of their members. Returns null if the body is
- * in neither of the two formats of Mailtrap.
- */
+/** Returns null if the body is in neither of the two formats. */
 function listMembers(body: Buffer): readonly unknown[] | null {
   const value = parseJson(body);
   if (value === undefined) {
@@ -140,10 +132,7 @@ function listMembers(body: Buffer): readonly unknown[] | null {
   return object.event === undefined ? null : [object];
 }
 
-/**
- * Parses JSON Lines. Returns null if more than `MAX_BROKEN_LINES` lines are not JSON, because parsing such lines is
- * slow.
- */
+/** Returns null for more than `MAX_BROKEN_LINES` broken lines, because parsing them is slow. */
 function parseLines(body: Buffer): readonly unknown[] | null {
   const members: unknown[] = [];
   let brokenLineCount = 0;
@@ -170,10 +159,7 @@ function isBlank(line: Buffer): boolean {
   return line.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
 }
 
-/**
- * Returns the reply of the receiving server, or null. `response` contains the reply, with or without the reply code.
- * `response_code` contains the reply code.
- */
+/** `response` contains the reply of the receiving server, with or without its code. */
 function formatResponse({ response, response_code: responseCode }: Json): string | null {
   const [text, code] = [toText(response), toNumber(responseCode)];
   return text === null || code === null || text.includes(String(code)) ? text : `${code} ${text}`;

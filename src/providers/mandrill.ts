@@ -33,8 +33,7 @@ const readMandrillEvent = createEventReader({
     // `_id` is the id of the message and not the id of the event.
     reference: ['msg._id', '_id'],
     recipient: ['msg.email'],
-    // The reply to a bounced message is in `diag`. The reply to a deferred or delivered message is in the last element
-    // of `smtp_events`.
+    // Of a bounced message in `diag`, otherwise in the last element of `smtp_events`.
     diagnostic: ['msg.diag', (event) => findLastSession(event)?.diag, 'msg.bounce_description', 'msg.reject.reason'],
     host: [(event) => findLastSession(event)?.destination_ip],
   },
@@ -93,14 +92,13 @@ function findLastSession(event: Json): Json | null {
 }
 
 /**
- * Authenticates the webhooks of Mandrill by the HMAC-SHA1 of the URL and the form fields, in base64.
  * https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/#authenticating-webhook-requests
  */
 const EVENTS_FIELD = 'mandrill_events';
 
 /**
- * The publicly known key with which Mandrill signs the request that tests the URL of a new webhook. The key of the
- * webhook does not exist before this test has succeeded.
+ * Publicly known: it signs an empty list of events, with which Mandrill tests the URL before the key of a new webhook
+ * exists.
  */
 const TEST_KEY = 'test-webhook';
 const MAX_TEST_BYTES = 4_096;
@@ -114,8 +112,7 @@ function authenticateByUrlAndForm(
   if (url === null) return createRefusal('the signature covers the URL of the endpoint; set POSTRIDER_FEEDBACK_URL');
   const signature = headers['x-mandrill-signature'];
   if (signature === undefined) return createRefusal('the request has no X-Mandrill-Signature header field');
-  // The signature covers the decoded fields, so the form is parsed before it is authenticated. A request whose
-  // signature has the wrong length is refused before the form is parsed.
+  // The signature covers the decoded fields, so the form must be parsed first.
   if (signature.trim().length !== SIGNATURE_LENGTH)
     return createRefusal('X-Mandrill-Signature is not an HMAC-SHA1 in base64');
   const fields = parseForm(body);
@@ -133,10 +130,6 @@ function authenticateByUrlAndForm(
       );
 }
 
-/**
- * Returns true if the request is the test of the URL: an empty list of events, signed with the publicly known key
- * `test-webhook`.
- */
 function isEndpointTest(request: ProviderRequest): boolean {
   if (request.body.length > MAX_TEST_BYTES) return false;
   if (authenticateByUrlAndForm(request, [TEST_KEY]).kind === 'refused') return false;

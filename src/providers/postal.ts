@@ -34,9 +34,8 @@ const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Postal holds a message if its recipient is on the suppression list of Postal. In the event about such a message,
- * `details` contains `LIST_PHRASE` and the reason for the list entry. If failures caused the entry, the reason contains
- * one of `FAILURE_PHRASES`.
+ * In `details` of a held message, the reason why the recipient is listed follows. If it was failures, one of these
+ * phrases is in it.
  */
 const LIST_PHRASE = 'is on the suppression list';
 const FAILURE_PHRASES = ['hard fail', 'soft fail', 'bounce'];
@@ -59,8 +58,7 @@ const readEvent = createEventReader({
     MessageBounced: 'soft',
     MessageHeld: (event) => (findListText(event) === null ? 'deferred' : 'provider-suppressed'),
   },
-  // Postal itself adds a recipient to the suppression list only after failures, with a reason such as `too many hard
-  // fails`.
+  // Postal itself lists a recipient only after failures, with a reason such as `too many hard fails`.
   hasListReason: (event) => containsAny(findListText(event), FAILURE_PHRASES),
 });
 
@@ -112,10 +110,7 @@ export const POSTAL: Provider = {
   },
 };
 
-/**
- * Verifies the RSA signature (PKCS#1 v1.5) of the body. Postal 3.2.0 and later versions send `X-Postal-Signature-256`.
- * The SHA-1 signature in `X-Postal-Signature` is accepted only if `X-Postal-Signature-256` is absent.
- */
+/** RSA, PKCS#1 v1.5. Versions before 3.2.0 send only the SHA-1 signature. */
 function authenticateBySignature({ headers, body }: ProviderRequest, keys: readonly PublicKey[]): AuthenticationResult {
   const sha256 = headers['x-postal-signature-256'];
   const signature = sha256 ?? headers['x-postal-signature'];
@@ -131,8 +126,7 @@ function readPostalEvent(body: Json): MemberResult {
   const message = toObject(getMember(payload, 'message')) ?? toObject(getMember(payload, 'original_message')) ?? {};
   const event = readEvent({ body, type: toText(body.event) ?? findPayloadType(payload), payload, message });
   if (typeof event === 'string') return event;
-  // Postal identifies a message only by its Message-ID. A message whose Message-ID contains no message id of Postrider
-  // was sent by another program.
+  // Postal identifies a message only by its Message-ID. Another program sent one without an id of Postrider.
   return event.messageId === null || toText(message.direction) === 'incoming' ? 'ignored' : event;
 }
 
@@ -142,10 +136,6 @@ function findPayloadType(payload: Json): string | null {
   return findRow(EVENTS_BY_STATUS, toText(payload.status)) ?? null;
 }
 
-/**
- * Returns the text after `LIST_PHRASE` in `details`: this text contains the reason for the list entry. Returns null if
- * `LIST_PHRASE` is absent.
- */
 function findListText({ payload }: Json): string | null {
   const details = toText(toObject(payload)?.details) ?? '';
   const phraseIndex = details.indexOf(LIST_PHRASE);

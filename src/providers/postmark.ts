@@ -89,10 +89,7 @@ function decideBounceMeaning({ Type: type }: Json): EventMeaning {
   return findRow(BOUNCE_TYPES, toText(type)) ?? OTHER_BOUNCE;
 }
 
-/**
- * Returns the meaning of a change of the suppression list of Postmark.
- * https://postmarkapp.com/developer/webhooks/subscription-change-webhook
- */
+/** https://postmarkapp.com/developer/webhooks/subscription-change-webhook */
 function decideSubscriptionMeaning({
   SuppressSending: suppressSending,
   SuppressionReason: reason,
@@ -105,8 +102,7 @@ function decideSubscriptionMeaning({
     case 'SpamComplaint':
       return 'complaint';
     case null:
-      // If `SuppressSending` and `SuppressionReason` are missing, the event is ignored, because it may be a
-      // reactivation.
+      // Without both members, it may be a reactivation.
       return isSuppressed === true ? 'unsubscribed' : 'ignored';
     default:
       return 'unsubscribed';

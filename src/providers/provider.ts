@@ -36,53 +36,35 @@ export type RelayParameters = Readonly<Partial<Record<RelayParameter, string>>>;
 /** The properties of a provider's SMTP relay. */
 export interface RelayProfile {
   /**
-   * Patterns of the host names of the relay, in lower case. `*` matches one or more characters of one label. If the
-   * list is empty, only `?provider=` selects the relay.
+   * In lower case. `*` matches one or more characters of one label. Without hosts, only `?provider=` selects the relay.
    */
   readonly hosts: readonly string[];
-  /** The parameters in `RelayParameter` that this relay accepts. */
   readonly parameters: readonly RelayParameter[];
   /**
-   * Returns the header fields that identify the message in the provider's events. Postrider adds the fields before it
-   * signs the message, and only to messages that it sends through this relay.
+   * Identify the message in the provider's events. Added before the message is signed, only on the way to this relay.
    */
   readonly metadata: (messageId: string, parameters: RelayParameters) => readonly HeaderField[];
-  /** The header fields, in lower case, that the provider replaces or removes. Postrider does not sign these fields. */
+  /** In lower case. The provider replaces or removes them, so they are not signed. */
   readonly rewrittenFields: readonly string[];
-  /** True if the relay refuses a message with more than one DKIM-Signature field. One RSA key then signs. */
+  /** It refuses a message with more than one DKIM-Signature field. One RSA key then signs. */
   readonly acceptsOneSignature?: true;
-  /**
-   * True if the provider keeps the envelope sender, so that bounces return to Postrider. Null if this is not
-   * documented.
-   */
+  /** Bounces then return to Postrider. Null if it is not documented. */
   readonly keepsEnvelopeSender: boolean | null;
-  /** The maximum size of a message in bytes, or null if it is not documented. */
+  /** Null if it is not documented. */
   readonly maxMessageBytes: number | null;
-  /** The suggested SPF record of a sending domain, or null if the provider needs no SPF record at that domain. */
+  /** Null if the provider needs none at the sending domain. */
   readonly spf: string | null;
-  /**
-   * The documented maximum number of connections: the default of `?connections=`. Null if no number is documented, or
-   * if it exceeds the default for all relays. That default then applies.
-   */
+  /** The default of `?connections=`. Null if none is documented, or if it exceeds the default for all relays. */
   readonly connections: number | null;
-  /**
-   * The documented maximum number of messages per connection. Null if no number is documented, or if it exceeds the
-   * limit for all relays. That limit then applies.
-   */
+  /** Null if none is documented, or if it exceeds the limit for all relays. */
   readonly messagesPerConnection: number | null;
-  /**
-   * The documented replies of the relay. These rules are applied before the rules for all servers. Empty if no reply is
-   * documented.
-   */
+  /** The documented replies. These rules precede those for all servers. */
   readonly replies: readonly FailureRule[];
-  /**
-   * A function that finds the provider's id of the message in `text`, the reply to the message, and returns null if
-   * `text` contains no id. Null instead of a function if the replies of the relay contain no id.
-   */
+  /** Finds the provider's id of the message in the reply to it. Null if the replies contain none. */
   readonly findReference: ((text: string) => string | null) | null;
 }
 
-/** The profile of a relay about which the provider documents nothing. */
+/** A relay about which the provider documents nothing. */
 export const RELAY_DEFAULTS: Omit<RelayProfile, 'hosts' | 'metadata'> = {
   parameters: [],
   rewrittenFields: [],
@@ -95,51 +77,36 @@ export const RELAY_DEFAULTS: Omit<RelayProfile, 'hosts' | 'metadata'> = {
   findReference: null,
 };
 
-/** The format and the authentication of a provider's events. */
 export interface EventFormat {
-  /** A description of the form of one secret in POSTRIDER_EVENTS_<PROVIDER>, for example `USER:PASSWORD`. */
+  /** Of one secret in POSTRIDER_EVENTS_<PROVIDER>, for example `USER:PASSWORD`. */
   readonly secretForm: string;
-  /** An example of a valid secret. */
   readonly secretExample: string;
-  /**
-   * Returns the function that authenticates requests by the secrets in POSTRIDER_EVENTS_<PROVIDER>. `texts` contains at
-   * least one secret in the form `secretForm`.
-   */
+  /** `texts` contains at least one secret in the form `secretForm`. */
   readonly createAuthenticator: (texts: readonly string[]) => ParsedSecret<Authenticate>;
-  /** True if a request can be authenticated by its header fields, before its body is received. */
+  /** Before the body is received. */
   readonly authenticatesByHeader?: true;
   /**
-   * Returns true for the request with which the provider tests the URL before the secret of the webhook exists. The
-   * response is 200, whether or not a secret is set, and nothing is recorded. Absent if the provider sends no such
-   * request.
+   * True for the request with which the provider tests the URL before the secret of the webhook exists: it is answered
+   * with 200, and nothing is recorded.
    */
   readonly isEndpointTest?: (request: ProviderRequest) => boolean;
   /**
-   * True if the body is parsed before it is authenticated, because it contains the signature or the signature covers
-   * its parsed members. A large body is then parsed and authenticated on a separate thread. Absent if the body is
-   * authenticated before it is parsed.
+   * The body is parsed before it is authenticated: it contains the signature, or its parsed members are signed. A large
+   * body is then authenticated on a thread.
    */
   readonly parsesBodyToAuthenticate?: true;
-  /**
-   * True if the signature covers only the key of an event and not the rest of the event. Absent if the signature covers
-   * the whole event or if the request contains no signature.
-   */
+  /** The signature covers the key of an event and not the rest of it. */
   readonly signsKeyOnly?: true;
-  /** Reads the events of an authenticated request. */
+  /** Of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
-  /**
-   * The HTTP status after which the provider sends the events again: of the response if the store fails or the body is
-   * not received in time. The default is 503.
-   */
+  /** After which the provider sends the events again: if the store fails or the body is late. The default is 503. */
   readonly storeFailureStatus?: 429;
 }
 
 export interface Provider {
   readonly name: ProviderName;
-  /** The display name, for example `Postmark`. */
   readonly title: string;
-  /** Null if the provider has no SMTP relay of its own. */
   readonly relay: RelayProfile | null;
-  /** Null if the endpoint of the events is not `/events/PROVIDER` (Amazon SES: `/ses`). */
+  /** Null for Amazon SES, whose endpoint is `/ses`. */
   readonly events: EventFormat | null;
 }

@@ -1,4 +1,3 @@
-/** Lists all providers, and finds the provider of a relay. */
 import { BREVO } from './brevo.ts';
 import { MAILERSEND } from './mailersend.ts';
 import { MAILGUN } from './mailgun.ts';
@@ -28,20 +27,17 @@ export const PROVIDERS: readonly Provider[] = [
   POSTAL,
 ];
 
-/** Returns the provider with this name, or null. */
 export function findProvider(name: string | null): Provider | null {
   return PROVIDERS.find((provider) => provider.name === name) ?? null;
 }
 
-/** Returns the provider of the relay with this host name, or null. */
+/** By a host name of its relay. */
 export function findProviderByHost(host: string): Provider | null {
   const name = (host.endsWith('.') ? host.slice(0, -1) : host).toLowerCase();
   return PROVIDERS.find(({ relay }) => relay?.hosts.some((pattern) => matchesHost(name, pattern)) === true) ?? null;
 }
 
-/**
- * Returns true if the host name matches the pattern. `*` in the pattern matches one or more characters of one label.
- */
+/** `*` matches one or more characters of one label. */
 function matchesHost(name: string, pattern: string): boolean {
   const [names, patterns] = [name.split('.'), pattern.split('.')];
   return names.length === patterns.length && patterns.every((label, at) => matchesLabel(names[at] ?? '', label));

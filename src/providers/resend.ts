@@ -132,14 +132,13 @@ export const RESEND: Provider = {
 function readResendEvent(body: Json, webhookId: string | null): MemberResult {
   const event = readEvent(body);
   if (typeof event === 'string') return event;
-  // Each message of Postrider has one recipient. An event with several recipients does not name the recipient that it
-  // concerns.
+  // A message of Postrider has one recipient, and the event does not name the one that it concerns.
   if (toList(getMember(getMember(body, 'data'), 'to')).length > 1) return 'ignored';
   // All repetitions of a webhook have the same id. https://resend.com/docs/webhooks/retries-and-replays
   return webhookId === null ? event : { ...event, key: webhookId };
 }
 
-/** Returns the value of the header field `X-Postrider-Id`, or null. Not every event contains the header fields. */
+/** Not every event contains the header fields. */
 function findIdField(event: Json): unknown {
   const fields = toList(getMember(getMember(event, 'data'), 'headers'))
     .map(unwrapSingle)
@@ -151,7 +150,7 @@ function readBounce(event: Json): Json | null {
   return toObject(getMember(getMember(event, 'data'), 'bounce'));
 }
 
-/** Returns the meaning of a bounce. https://resend.com/docs/webhooks/emails/bounced */
+/** https://resend.com/docs/webhooks/emails/bounced */
 function decideBounceMeaning(event: Json): EventMeaning {
   const bounce = readBounce(event);
   if (LIST_SUB_TYPES.includes(toText(bounce?.subType))) return 'provider-suppressed';
@@ -161,17 +160,13 @@ function decideBounceMeaning(event: Json): EventMeaning {
     : (findRow(BOUNCE_TYPES, type) ?? 'by-text');
 }
 
-/**
- * Returns the meaning of a bounce without `bounce.type`. Such a bounce reports its class only by a fixed sentence in
- * `bounce.message`.
- */
+/** A fixed sentence is all that reports the class. */
 function decideUntypedBounceMeaning(message: string): EventMeaning {
   if (message.includes('suppressed sending')) return 'provider-suppressed';
   return message.includes('hard bounce') ? 'hard' : 'by-text';
 }
 
 /**
- * Authenticates the webhooks of Resend by their Svix signature: the HMAC-SHA256 of id, timestamp and body.
  * https://resend.com/docs/webhooks/verify-webhooks-requests,
  * https://docs.svix.com/receiving/verifying-payloads/how-manual
  */
@@ -179,7 +174,7 @@ const SECRET_PREFIX = 'whsec_';
 const MIN_KEY_BYTES = 16;
 const MAX_CLOCK_DIFFERENCE_SECONDS = 300;
 
-/** Parses a signing secret: `whsec_`, followed by the key in base64. Returns the key. */
+/** `whsec_`, followed by the key in base64. */
 function parseWebhookSecret(text: string): ParsedSecret<Buffer> {
   if (!text.startsWith(SECRET_PREFIX))
     return { ok: false, fault: `the secret does not begin with ${SECRET_PREFIX}; copy it from Resend` };
@@ -190,10 +185,6 @@ function parseWebhookSecret(text: string): ParsedSecret<Buffer> {
   return { ok: true, secret: key };
 }
 
-/**
- * Authenticates a request by its signatures and its timestamp. The timestamp may differ from `now` by at most 5
- * minutes.
- */
 function authenticateBySvix(
   { headers, body }: ProviderRequest,
   keys: readonly Buffer[],
@@ -215,8 +206,5 @@ function authenticateBySvix(
   return AUTHENTICATED;
 }
 
-/**
- * The header field that contains the message id. Resend has no field for metadata and returns custom header fields in
- * its events.
- */
+/** Resend has no field for metadata, but returns custom header fields in its events. */
 const ID_FIELD = 'X-Postrider-Id';

@@ -25,14 +25,10 @@ import {
 import { findRow, type Json, parseJson, parseUnixSeconds, toText } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
-/** The header fields of a signed request, in lower case. */
 const SIGNATURE_FIELD = 'x-twilio-email-event-webhook-signature';
 const TIMESTAMP_FIELD = 'x-twilio-email-event-webhook-timestamp';
 
-/**
- * The maximum difference between the timestamp of a request and the clock. SendGrid repeats an event for up to 24 hours
- * until it is accepted. SendGrid does not document whether a repeated request has a new timestamp.
- */
+/** SendGrid repeats an event for up to 24 hours, and does not document whether with a new timestamp. */
 const MAX_CLOCK_DIFFERENCE_MS = 25 * 3_600_000;
 
 /** The meaning of each `type` of a bounce. A message expires after 72 hours of temporary failures. */
@@ -42,10 +38,7 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   expired: 'soft',
 };
 
-/**
- * The values of `reason`, in lower case, of a message that was dropped because its recipient is on a suppression list.
- * `invalid` does not say why.
- */
+/** In lower case, of a dropped message. `invalid` does not say why the recipient is listed. */
 const LIST_REASONS: readonly (string | null)[] = [
   'bounced address',
   'spam reporting address',
@@ -53,7 +46,7 @@ const LIST_REASONS: readonly (string | null)[] = [
   'invalid',
 ];
 
-/** The value of `reason`, in lower case, of a message that was dropped because of its content. */
+/** Its content was refused. */
 const SPAM_CONTENT_REASON = 'spam content';
 
 const readSendgridEvent = createEventReader({
@@ -151,7 +144,7 @@ function parseVerificationKey(text: string): ParsedSecret<PublicKey> {
 }
 
 /**
- * Verifies the signature, which covers the timestamp and the body, and checks the timestamp.
+ * The signature covers the timestamp and the body.
  * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features
  */
 function authenticateSendgrid(
@@ -171,10 +164,7 @@ function authenticateSendgrid(
     : AUTHENTICATED;
 }
 
-/**
- * Returns the meaning of a dropped message. If the reason is not documented, the meaning is `soft`, which suppresses no
- * recipient.
- */
+/** A reason that is not documented suppresses nobody. */
 function decideDropMeaning(event: Json): EventMeaning {
   const reason = readDropReason(event);
   if (LIST_REASONS.includes(reason)) return 'provider-suppressed';

@@ -19,8 +19,7 @@ import { findRow, getMember, type Json, parseJson, toList, toObject, toText, unw
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
 /**
- * The meaning of each `bounce_class` except 25. Class 60 is an automatic reply, class 80 is a subscription, and class
- * 100 is a challenge.
+ * Except 25. 60 is an automatic reply, 80 a subscription, 100 a challenge.
  * https://support.sparkpost.com/docs/deliverability/bounce-classification-codes
  */
 const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
@@ -46,24 +45,21 @@ const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
   '100': 'ignored',
 };
 
-/** Admin Failure: the recipient is on a suppression list, or another policy of SparkPost prevented the attempt. */
+/** The recipient is listed, or another policy of SparkPost prevented the attempt. */
 const ADMIN_FAILURE = '25';
 
-/**
- * The types of a feedback report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write `not_spam`
- * instead of `not-spam`.
- */
+/** Of a report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write `not_spam`. */
 const COMPLAINT_WITHDRAWAL_TYPES: ReadonlySet<string> = new Set(['not-spam', 'not_spam']);
 
-/** The class of messages that SparkPost received for the account. */
+/** Of messages that SparkPost received for the account. */
 const INBOUND_CLASS = 'relay_message';
 
 /**
- * The types of events in which `ip_address` is the address of the receiving server. In events that the recipient
- * causes, such as `open`, `ip_address` is the IP address of the recipient.
+ * In their events `ip_address` is that of the receiving server; in those that the recipient causes, such as `open`, it
+ * is that of the recipient.
  */
 const SERVER_ADDRESS_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band', 'delay', 'delivery']);
-/** The types of events that have a `bounce_class`. */
+/** They have a `bounce_class`. */
 const BOUNCE_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band']);
 
 const readEvent = createEventReader({
@@ -75,8 +71,7 @@ const readEvent = createEventReader({
     reference: ['message_id'],
     // `rcpt_to` is in lower case.
     recipient: ['raw_rcpt_to', 'rcpt_to'],
-    // `raw_reason` is the reply of the receiving server. SparkPost removes variable parts, such as addresses, from
-    // `reason`.
+    // The reply of the receiving server. `reason` lacks variable parts, such as addresses.
     diagnostic: ['raw_reason', 'reason', 'fbtype'],
     host: [({ type, ip_address: address }) => (SERVER_ADDRESS_TYPES.has(toText(type)) ? address : null)],
   },
@@ -146,7 +141,7 @@ function readSparkPostEvents(value: unknown): ReadResult {
   return readBatch(toList(value), readSparkPostEvent);
 }
 
-/** Reads one member of the batch. In a test of the webhook, the member contains an empty `msys`. */
+/** In a test of the webhook, `msys` is empty. */
 function readSparkPostEvent(member: Json): MemberResult {
   const msys = toObject(getMember(member, 'msys'));
   if (msys === null) return 'broken';
@@ -156,10 +151,7 @@ function readSparkPostEvent(member: Json): MemberResult {
   return event === null ? 'broken' : readEvent(event);
 }
 
-/**
- * Returns the meaning of a bounce. Class 25:
- * https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions
- */
+/** https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions */
 function decideBounceMeaning({ bounce_class: value }: Json, diagnosis: Diagnosis): EventMeaning {
   const bounceClass = toText(value);
   if (bounceClass === ADMIN_FAILURE)

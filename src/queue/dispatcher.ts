@@ -13,8 +13,7 @@
  * lease, no attempt starts until that end is recorded. No message is lost: after any failure, the message is recovered
  * when its lease expires.
  */
-import { raisesAlarm } from '../classify/classify.ts';
-import { classifyAttempt } from '../classify/failure.ts';
+import { classifyAttempt, raisesAlarm } from '../classify/classify.ts';
 import type { Publish } from '../model/events.ts';
 import {
   type AcceptResult,

@@ -12,7 +12,7 @@
  * A wake-up is a hint. The poll finds every event and every due delivery, even if a wake-up is missed.
  */
 import type { KeyObject } from 'node:crypto';
-import { classifyEntry } from '../classify/failure.ts';
+import { classifyEntry } from '../classify/classify.ts';
 import type { MonotonicClock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
 import {

@@ -5,14 +5,12 @@ import type { Settings } from '../config/settings.ts';
 import { loadReturnPathKey } from '../domains/setup.ts';
 import type { DomainCache } from '../domains/signing.ts';
 import type { EventRoute } from '../feedback/http-listener.ts';
-import { createFeedbackIntake } from '../feedback/intake.ts';
-import { startPendingReports } from '../feedback/pending-reports.ts';
+import { createFeedbackIntake, startPendingReports } from '../feedback/intake.ts';
 import { bind } from '../http/bind.ts';
 import { createTrustedProxies, FailureCounts, getClientAddress } from '../http/peers.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import type { SignerResult } from '../message/dkim-verification.ts';
 import type { Publish } from '../model/events.ts';
-import type { FeedbackReport } from '../model/feedback.ts';
 import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
 import { getTls } from '../node-http.ts';
 import type { EventProviderName } from '../providers/provider.ts';
@@ -23,33 +21,22 @@ import { setThreadFlags } from '../store/threads.ts';
 import type { EventAuthenticators } from './event-authenticators.ts';
 import { createFailureReporter } from './events.ts';
 
-/**
- * The maximum number of reports in one transaction. On PostgreSQL, the transaction holds the locks of all messages of
- * the batch until it commits.
- */
+/** On PostgreSQL, a transaction holds the locks of all messages of the batch until it commits. */
 const MAX_BATCH_REPORTS = { sqlite: 512, postgres: 64 } as const;
-/**
- * The maximum number of parts that are recorded at the same time. A large request is divided into parts of 64 reports.
- */
 const MAX_CONCURRENT_PARTS = { sqlite: 4, postgres: 2 } as const;
 const CERTIFICATE_CHECK_INTERVAL_MS = 1_000;
 
 export interface FeedbackParts {
-  /** Authenticates the events of providers with the current secrets. */
   readonly authenticators: EventAuthenticators;
   readonly settings: Settings;
   readonly clock: MonotonicClock;
   readonly store: Pick<FeedbackStore, 'recordFeedback' | 'recordPackedFeedback' | 'applyPendingReports'>;
-  /** The sending domains, whose return paths the SMTP listener accepts. */
   readonly domains: Pick<DomainCache, 'isReturnPath'>;
   readonly publish: Publish;
-  /** The maximum number of connections of the listener for provider events. */
   readonly maxConnections: number;
 }
 
-/**
- * The addresses of the listeners, which the service prints when it starts. The address of a disabled listener is null.
- */
+/** Null for a listener that is disabled. */
 export interface FeedbackAddresses {
   readonly smtp: string | null;
   readonly http: string | null;
@@ -61,10 +48,7 @@ export interface Feedback extends AsyncDisposable {
   readonly addresses: FeedbackAddresses;
 }
 
-/**
- * Starts the listeners and the poller. Disposal stops them in reverse order, then the intake, then the loop that
- * applies pending reports. Rejects with a one-line Error.
- */
+/** Rejects with a one-line Error. */
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   const { settings, clock, store, domains, publish, authenticators } = parts;
   await using stack = new AsyncDisposableStack();
@@ -76,8 +60,14 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   });
   const pendingReports = startPendingReports({ clock, store, publish, onError: reportFailure });
   stack.defer(() => pendingReports.close());
-  const record = (report: FeedbackReport) => commits.submit(report);
-  const intake = createFeedbackIntake({ clock, record, publish, onPending: pendingReports.wake });
+  const intake = createFeedbackIntake({
+    clock,
+    store,
+    record: (report) => commits.submit(report),
+    publish,
+    onPending: pendingReports.wake,
+    maxConcurrentParts: MAX_CONCURRENT_PARTS[settings.database.kind],
+  });
   stack.defer(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startEvents() };
   await startSqs();
@@ -88,7 +78,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     const { feedbackListen: listenAddress, tls } = settings;
     const returnPath = loadReturnPathKey(settings);
     if (listenAddress === null || returnPath === null) return null;
-    // The modules are loaded only if the SMTP listener is enabled.
+    // A module is loaded only if its listener is enabled.
     const [{ createSmtpListener }, { createReportReader }] = await Promise.all([
       import('../feedback/smtp-listener.ts'),
       import('../feedback/report-reader.ts'),
@@ -132,7 +122,6 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     return (message) => findSigner(message, { domains, lookUpTxt, now: clock.now() });
   }
 
-  /** Starts the listener for provider events. */
   async function startEvents(): Promise<string | null> {
     const { feedbackHttpListen: listenAddress } = settings;
     if (listenAddress === null) return null;
@@ -155,7 +144,6 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       : [...routes.keys()].map((path) => `${url}${path}`).join(', ');
   }
 
-  /** Creates the route to which SNS posts the events of Amazon SES. */
   async function createSesRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
     const { sesTopics: topics } = settings;
     if (topics.length === 0) return [];
@@ -180,27 +168,18 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     return [['/ses', route]];
   }
 
-  /** Creates the routes for the events of the providers other than Amazon SES. */
   async function createProviderRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
     const { eventSecrets } = settings;
     if (Object.keys(eventSecrets).length === 0) return [];
-    const [{ createProviderRoute }, { createBodyReader }, { createPackedIntake }] = await Promise.all([
+    const [{ createProviderRoute }, { createBodyReader }] = await Promise.all([
       import('../feedback/provider/receiver.ts'),
       import('../feedback/provider/body-reader.ts'),
-      import('../feedback/provider/packed-intake.ts'),
     ]);
     const failures = new FailureCounts();
     const proxies = createTrustedProxies(
       settings.trustedProxies,
       settings.feedbackHttpListen !== null && isUnixSocket(settings.feedbackHttpListen),
     );
-    const { recordParts } = createPackedIntake({
-      store,
-      recordReport: intake.recordReport,
-      publish,
-      onPending: pendingReports.wake,
-      maxConcurrentParts: MAX_CONCURRENT_PARTS[settings.database.kind],
-    });
     return PROVIDERS.flatMap(({ name, relay, events }): (readonly [string, EventRoute])[] => {
       const secrets = name === 'ses' ? undefined : eventSecrets[name];
       if (name === 'ses' || secrets === undefined || events === null) return [];
@@ -218,8 +197,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
         countFailure: (request) => failures.count(getClientAddress(request, proxies), clock.now()) > 0,
         clock,
         bodyReader,
-        recordReport: intake.recordReport,
-        recordParts,
+        intake,
         publish,
         onError: reportFailure,
       });
@@ -227,7 +205,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     });
   }
 
-  /** Creates the routes that answer the URL tests of providers whose secret is not set. */
+  /** The tests of URLs of providers whose secret is not set. */
   async function createTestRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
     const { createTestRoute } = await import('../feedback/provider/receiver.ts');
     return PROVIDERS.flatMap(({ name, events }): (readonly [string, EventRoute])[] => {
@@ -243,7 +221,6 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     return settings.feedbackUrl === null ? null : `${settings.feedbackUrl}${path}`;
   }
 
-  /** Starts the poller that reads provider events of Amazon SES from an SQS queue. */
   async function startSqs(): Promise<void> {
     const { sesQueue: queueUrl, sesTopics: topics, transport } = settings;
     if (queueUrl === null) return;

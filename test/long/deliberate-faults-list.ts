@@ -250,7 +250,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
   {
     name: 'report-of-another-message-applied',
     effect: 'a report that contains the return paths of several messages is applied to one of them',
-    file: 'src/feedback/recipient.ts',
+    file: 'src/feedback/smtp-report.ts',
     find: 'return id !== undefined && foundIds.size === 1 ? id : null;',
     replace: 'return id ?? null;',
     part: ['test/unit/feedback/recipient'],
@@ -274,7 +274,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
   {
     name: 'sns-host-unchecked',
     effect: 'a notification is accepted whose certificate is on another host of Amazon',
-    file: 'src/feedback/ses/sns-message.ts',
+    file: 'src/feedback/ses/sns-receiver.ts',
     find: 'return url.hostname === host && text.startsWith(`https://${host}/`) ? url : null;',
     replace: "return url.hostname.endsWith('.amazonaws.com') && host !== '' ? url : null;",
     part: ['test/unit/feedback/ses/sns'],

@@ -9,7 +9,6 @@ import { systemClock } from '../../src/clock.ts';
 import { createEventListener, type EventRoute } from '../../src/feedback/http-listener.ts';
 import { createFeedbackIntake } from '../../src/feedback/intake.ts';
 import { type BodyReader, createBodyReader } from '../../src/feedback/provider/body-reader.ts';
-import { createPackedIntake } from '../../src/feedback/provider/packed-intake.ts';
 import { createProviderRoute } from '../../src/feedback/provider/receiver.ts';
 import { FailureCounts } from '../../src/http/peers.ts';
 import type { ServerLimits } from '../../src/http/server.ts';
@@ -73,12 +72,7 @@ export async function startReceiver(
     record: (report) => commits.submit(report),
     publish,
     onPending: () => undefined,
-  });
-  const { recordParts } = createPackedIntake({
     store: { recordPackedFeedback: (packed) => store.recordFeedback(unpackReports(packed)) },
-    recordReport: intake.recordReport,
-    publish,
-    onPending: () => undefined,
     maxConcurrentParts: 2,
   });
   const bodyReader = createBodyReader({ clock: systemClock, prepareThread: () => undefined, onError });
@@ -95,8 +89,7 @@ export async function startReceiver(
     countFailure: ({ socket }) => failures.count(socket.remoteAddress ?? '', systemClock.now()) > 0,
     clock: systemClock,
     bodyReader: readBody === undefined ? bodyReader : { read: readBody },
-    recordReport: intake.recordReport,
-    recordParts,
+    intake,
     publish,
     onError,
   });

@@ -1,11 +1,8 @@
-/**
- * The entry point of the threads that read bodies of provider events. body-reader.ts starts each thread with this file.
- * No module imports this file.
- */
+/** The entry point of the threads that read bodies of provider events. body-reader.ts starts each of them. */
 import { parentPort } from 'node:worker_threads';
-import { type PackedReports, packReports } from '../../model/packed-reports.ts';
+import { packReports } from '../../model/packed-reports.ts';
 import { findProvider } from '../../providers/providers.ts';
-import type { ThreadReply } from '../thread-reader.ts';
+import { serveJobs } from '../thread-reader.ts';
 import { type PackedBody, readBody } from './body.ts';
 import type { BodyJob } from './body-reader.ts';
 
@@ -15,9 +12,8 @@ const MAX_PART_REPORTS = 64;
 function readJob({ request, context, secrets }: BodyJob): PackedBody {
   const format = findProvider(context.provider)?.events;
   if (format === null || format === undefined) throw new Error(`${context.provider} has no events`);
-  const { body } = request;
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  const completeRequest = { ...request, body: bytes };
+  const { buffer, byteOffset, byteLength } = request.body;
+  const completeRequest = { ...request, body: Buffer.from(buffer, byteOffset, byteLength) };
   if (secrets !== null) {
     const parsedSecrets = format.createAuthenticator(secrets);
     if (!parsedSecrets.ok) throw new Error(parsedSecrets.fault);
@@ -27,21 +23,11 @@ function readJob({ request, context, secrets }: BodyJob): PackedBody {
   const result = readBody(format, completeRequest, context);
   if (result.kind === 'broken') return result;
   const { reports, ...others } = result;
-  const parts: PackedReports[] = [];
-  for (let at = 0; at < reports.length; at += MAX_PART_REPORTS)
-    parts.push(packReports(reports.slice(at, at + MAX_PART_REPORTS)));
-  return { ...others, parts };
+  const partStarts = Array.from(
+    { length: Math.ceil(reports.length / MAX_PART_REPORTS) },
+    (_, n) => n * MAX_PART_REPORTS,
+  );
+  return { ...others, parts: partStarts.map((at) => packReports(reports.slice(at, at + MAX_PART_REPORTS))) };
 }
 
-if (parentPort !== null) {
-  const port = parentPort;
-  port.on('message', (job: BodyJob) => {
-    try {
-      port.postMessage({ kind: 'read', value: readJob(job) } satisfies ThreadReply<PackedBody>);
-    } catch (error) {
-      const fault = error instanceof Error ? error.message : String(error);
-      port.postMessage({ kind: 'failed', fault } satisfies ThreadReply<PackedBody>);
-    }
-  });
-  port.postMessage({ kind: 'ready' } satisfies ThreadReply<PackedBody>);
-}
+serveJobs(parentPort, readJob);

@@ -1,11 +1,6 @@
 /**
- * Reads bodies of provider events on separate threads (../thread-reader.ts), so that the reading does not delay the
- * acceptance of messages. Bodies larger than `MAX_BATCH_BYTES` are read on a separate thread, so that smaller bodies do
- * not wait for them. Bodies of requests that are not authenticated yet are read on a third thread, so that
- * authenticated requests do not wait for them.
- *
- * Each thread returns the reports of a body in packed parts, which the embedded store unpacks on the thread of the
- * store.
+ * Reads bodies of provider events on threads of their own: one for batches, one for larger bodies, for which smaller ones
+ * must not wait, and one for requests that are not authenticated yet, for which nobody must wait.
  */
 import type { ProviderRequest } from '../../providers/event-reader.ts';
 import { createThreadReader, type ThreadReaderParts, type ThreadResult } from '../thread-reader.ts';
@@ -13,36 +8,24 @@ import type { BodyContext, PackedBody } from './body.ts';
 
 /** The maximum size of a body that the main thread reads itself: about 50 events. */
 export const MAX_INLINE_BYTES = 16_384;
-/**
- * The maximum size of a body on the thread for batches. The size of a batch of 1,000 events is usually 300 KB to 500
- * KB.
- */
+/** A batch of 1,000 events usually has 300 KB to 500 KB. */
 const MAX_BATCH_BYTES = 524_288;
 const MAX_PENDING_BYTES = 32 * 1_048_576;
 const MAX_PENDING_JOBS = { batches: 512, large: 64, unauthenticated: 16 } as const;
-/** The maximum time for reading one body. Reading a body with 20,000 bounces takes two seconds on one core. */
+/** Reading a body with 20,000 bounces takes two seconds on one core. */
 const READ_TIMEOUT_MS = 20_000;
 const MAX_OLD_GENERATION_SIZE_MB = 256;
 
-/**
- * A request whose body a thread reads. `body` is a `Uint8Array` on the thread, because the prototype of a buffer is not
- * copied.
- */
 export interface BodyJob {
+  /** `body` is a `Uint8Array` on the thread, because the prototype of a buffer is not copied. */
   readonly request: Omit<ProviderRequest, 'body'> & { readonly body: Uint8Array };
   readonly context: BodyContext;
-  /**
-   * The secrets with which the thread authenticates the request before it reads the events. Null for an authenticated
-   * request.
-   */
+  /** The secrets with which the thread first authenticates the request. Null for an authenticated request. */
   readonly secrets: readonly string[] | null;
 }
 
 export interface BodyReader {
-  /**
-   * Reads the body of a request. If `secrets` is not null, the thread authenticates the request first. Rejects when the
-   * thread cannot be started or the reader is closed.
-   */
+  /** As `ThreadReader.read`, with the members of `BodyJob`. */
   read(
     request: ProviderRequest,
     context: BodyContext,

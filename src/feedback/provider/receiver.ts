@@ -1,12 +1,7 @@
 /**
- * Receives the events of one managed provider (POSTRIDER_FEEDBACK_HTTP_LISTEN, path `/events/PROVIDER`).
- *
- * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
- * committed all events that match a message. An event that was already received, in the same request or in an earlier
- * request, changes nothing. If the store fails or a body is not read, the status of the response makes the provider
- * send the request again. After ten requests within one minute that are not authenticated, further ones of the peer get
- * 429. A body larger than `MAX_INLINE_BYTES` is read on a separate thread, and its reports are
- * recorded in parts.
+ * Receives the events of one managed provider (path `/events/PROVIDER`). A request is authenticated before its events
+ * are interpreted, and the response is 200 after the store has committed all events that match a message. Otherwise its
+ * status makes the provider send the request again.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.ts';
@@ -18,12 +13,11 @@ import type { ProviderRequest } from '../../providers/event-reader.ts';
 import { isNestedTooDeep, MAX_DEPTH } from '../../providers/json.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
 import { type EventRequests, type EventRoute, type HttpResponse, NOT_FOUND } from '../http-listener.ts';
-import type { RecordResult } from '../intake.ts';
+import type { FeedbackIntake, RecordCounts } from '../intake.ts';
 import { type BodyContext, type PackedBody, readBody } from './body.ts';
 import { type BodyReader, MAX_INLINE_BYTES } from './body-reader.ts';
-import type { PackedIntake, RecordCounts } from './packed-intake.ts';
 
-/** The maximum size of a request body. Providers send up to 1,000 events in one request. */
+/** Providers send up to 1,000 events in one request. */
 const MAX_BODY_BYTES = 10_000_000;
 
 export interface ProviderReceiverParts {
@@ -38,32 +32,28 @@ export interface ProviderReceiverParts {
     | 'storeFailureStatus'
   >;
   readonly authenticate: Authenticate;
-  /** Returns the current secrets in the form in which the operator set them. */
+  /** In the form in which the operator set them. */
   readonly getSecrets: () => readonly string[];
-  /** The public URL of the endpoint, or null if POSTRIDER_FEEDBACK_URL is not set. */
+  /** Null if POSTRIDER_FEEDBACK_URL is not set. */
   readonly url: string | null;
-  /** True if an event can identify its message by the provider's id of the message. */
   readonly usesReferences: boolean;
-  /** Counts a request that is not authenticated. Returns true if its peer has sent too many of them. */
+  /** Returns true if the peer has sent too many requests that are not authenticated. */
   readonly countFailure: (request: IncomingMessage) => boolean;
   readonly clock: Clock;
   /** Reads the bodies larger than `MAX_INLINE_BYTES`. */
   readonly bodyReader: Pick<BodyReader, 'read'>;
-  readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
-  readonly recordParts: PackedIntake['recordParts'];
+  readonly intake: Pick<FeedbackIntake, 'recordReport' | 'recordParts'>;
   readonly publish: PublishOf<'report.refused' | 'report.unrelated'>;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** The reason for a refusal. The label of the metric is the name of the provider, a hyphen and the reason. */
+/** The label of the metric is the name of the provider, a hyphen and the reason. */
 type Refusal = 'unauthenticated' | 'broken' | 'too-large' | 'busy' | 'unread' | 'store';
 
 const TEST_RESPONSE: HttpResponse = { status: 200, message: 'the test of the URL has succeeded' };
 const NO_BODY = Buffer.alloc(0);
-/** The maximum size of the body of a request that tests the URL. */
 const MAX_TEST_BYTES = 4_096;
 
-/** Creates the receiver for the path `/events/PROVIDER`. */
 export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   const { provider, format, authenticate, url, clock, publish, onError } = parts;
   const { authenticatesByHeader = false, storeFailureStatus = 503 } = format;
@@ -80,7 +70,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       if (refusal !== null) return refusal;
       requests.markAuthenticated(request);
     }
-    // The size limit and the signature apply to the bytes of the body as they were sent, so an encoded body is refused.
+    // Size limit and signature apply to the bytes as they were sent.
     if (hasContentEncoding(request))
       return refuse('broken', 415, 'the request has a Content-Encoding; send the body without an encoding');
     const bytes = await requests.readBody(request, MAX_BODY_BYTES, authenticatesByHeader ? provider : null);
@@ -138,15 +128,13 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return createResponse(await recordReports([...body.reports, ...body.keyReports]), body);
   }
 
-  /** Reads the body on a thread. If `secrets` is not null, the thread authenticates the request first. */
   async function readBodyOnThread(
     request: ProviderRequest,
     incoming: IncomingMessage,
     markAuthenticated: () => void,
     secrets: readonly string[] | null,
   ): Promise<HttpResponse> {
-    // A read rejects if its thread cannot be started. In this case the body was not read, and the provider must send it
-    // again.
+    // Its thread cannot be started.
     const context = createContext();
     const result = await parts.bodyReader.read(request, context, secrets).catch((error: unknown) => {
       onError(`${provider} events`, error);
@@ -156,7 +144,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'busy':
         return refuse('busy', storeFailureStatus, 'the body cannot be read now; send the events again');
       case 'too-expensive':
-        // Reading a body can exceed the limits on a busy machine and succeed later.
+        // It can succeed later, on a less busy machine.
         return refuse(
           'unread',
           storeFailureStatus,
@@ -181,7 +169,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
           'reading the body failed because of a defect in Postrider; send the events again',
         );
       case 'reports': {
-        const counts = await parts.recordParts(body.parts, { source: provider, at });
+        const counts = await parts.intake.recordParts(body.parts, { source: provider, at });
         const keyCounts = await recordReports(body.keyReports);
         return createResponse({ ...counts, failures: [...counts.failures, ...keyCounts.failures] }, body);
       }
@@ -192,13 +180,13 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return { provider, now: clock.now(), usesReferences: parts.usesReferences };
   }
 
-  /** Records the reports. A report without events is not counted, because it only records the key of a request. */
+  /** A report without events only records the key of a request. */
   async function recordReports(reports: readonly FeedbackReport[]): Promise<RecordCounts> {
     const failures: unknown[] = [];
     const counts = { recordedCount: 0, unmatchedCount: 0 };
     const record = async (report: FeedbackReport): Promise<void> => {
       try {
-        const result = await parts.recordReport(report);
+        const result = await parts.intake.recordReport(report);
         if (report.events.length > 0) counts[result === 'unmatched' ? 'unmatchedCount' : 'recordedCount'] += 1;
       } catch (error) {
         failures.push(error);
@@ -228,8 +216,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'HEAD':
         return createGetResponse(provider);
       case 'POST':
-        // An exception means a defect in Postrider. The status makes the provider send the events again, as after a
-        // failure of the store.
+        // As after a failure of the store.
         return receive(request, requests).catch((error: unknown) => {
           onError(`${provider} events`, error);
           return refuse('unread', storeFailureStatus, 'an internal error occurred; send the events again');
@@ -240,9 +227,6 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   };
 }
 
-/**
- * The dependencies of a receiver that accepts only the test of the URL, because the secret of the provider is not set.
- */
 export interface TestRouteParts {
   readonly provider: EventProviderName;
   readonly isEndpointTest: NonNullable<EventFormat['isEndpointTest']>;
@@ -250,8 +234,8 @@ export interface TestRouteParts {
 }
 
 /**
- * Creates the receiver for `/events/PROVIDER` that is used while the secret of the provider is not set. The response to
- * GET, to HEAD and to the test of the URL is 200. The response to every other request is 404. Nothing is recorded.
+ * The receiver while the secret of the provider is not set: it answers GET, HEAD and the test of the URL with 200,
+ * everything else with 404.
  */
 export function createTestRoute({ provider, isEndpointTest, url }: TestRouteParts): EventRoute {
   return async (request, requests) => {
@@ -264,7 +248,6 @@ export function createTestRoute({ provider, isEndpointTest, url }: TestRoutePart
   };
 }
 
-/** The number of members of a request, by result. */
 interface MemberResults {
   readonly recordedCount: number;
   readonly unmatchedCount: number;
@@ -272,7 +255,7 @@ interface MemberResults {
   readonly broken: number;
 }
 
-/** Returns the text of the response to a request that was read completely, for example `1 event recorded`. */
+/** Returns for example `1 event recorded, 2 events ignored`. */
 function describeResult({ recordedCount, unmatchedCount, ignored, broken }: MemberResults): string {
   const parts = [
     [recordedCount, 'recorded'],
@@ -286,7 +269,7 @@ function describeResult({ recordedCount, unmatchedCount, ignored, broken }: Memb
   return countTexts.length === 0 ? 'the request contains no event' : countTexts.join(', ');
 }
 
-/** Returns the response to GET and HEAD. Some providers request the URL when an operator registers it. */
+/** Some providers request the URL when an operator registers it. */
 function createGetResponse(provider: EventProviderName): HttpResponse {
   return { status: 200, message: `the endpoint for events of ${provider}` };
 }

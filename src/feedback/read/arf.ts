@@ -1,25 +1,20 @@
 /** Reads feedback reports (RFC 5965), with which mailbox providers forward the complaints of their users. */
 import type { FeedbackEvent } from '../../model/feedback.ts';
-import { type Entity, listLeafParts } from './entity.ts';
+import { type Entity, type Field, findFieldValue, listLeafParts, readFieldGroups, readFields } from './entity.ts';
 import { createEvidence, parseFieldAddress, stripType } from './evidence.ts';
-import { type Field, findFieldValue, readFieldGroups, readFields } from './fields.ts';
 
 const MAX_RECIPIENTS = 100;
 const MAX_TYPE_LENGTH = 40;
-/** Maximum number of characters that are read from a text part. */
 const MAX_TEXT_LENGTH = 8_192;
 
-/** The media type of the machine-readable part, and the media types with which gateways replace it. */
+/** The registered type, and those with which gateways replace it. */
 const REPORT_TYPES: readonly string[] = [
   'message/feedback-report',
   'text/feedback-report',
   'application/feedback-report',
 ];
 
-/**
- * Returns one complaint for each recipient, or one complaint without a recipient if the report names no recipient.
- * Returns an empty list if the message is not a report.
- */
+/** Returns one complaint for each recipient, or one without a recipient if the report names none. */
 export function readArfEvents(message: Entity): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
     const fields = findReportFields(part);
@@ -38,10 +33,7 @@ export function readArfEvents(message: Entity): readonly FeedbackEvent[] {
   return readOutlookComplaints(message);
 }
 
-/**
- * Returns the fields of a report part, or of a text that begins with the three required fields of section 3.1. Returns
- * no fields for other parts.
- */
+/** Of a report part, or of a text that begins with the three required fields of section 3.1. */
 function findReportFields(part: Entity): readonly Field[] {
   if (REPORT_TYPES.includes(part.type)) return readFieldGroups(part.decodeText()).flat();
   if (part.type !== 'text/plain') return [];
@@ -52,8 +44,8 @@ function findReportFields(part: Entity): readonly Field[] {
 }
 
 /**
- * Reads a complaint in the format of Outlook.com ("JMRP", https://sendersupport.olc.protection.outlook.com/snds/): the
- * original message without a report. An extra header field of the original message names the recipient.
+ * Outlook.com ("JMRP", https://sendersupport.olc.protection.outlook.com/snds/) sends the original message with an extra
+ * header field that names the recipient.
  */
 function readOutlookComplaints(message: Entity): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
@@ -68,14 +60,11 @@ function readOutlookComplaints(message: Entity): readonly FeedbackEvent[] {
   return [];
 }
 
-/**
- * Parses the token of Feedback-Type (RFC 5965 section 3.5) and converts it to lower case. Comments and text after a
- * space are ignored.
- */
+/** The token of Feedback-Type (RFC 5965 section 3.5), without comments and text after a space. */
 function parseFeedbackType(value: string | null): string | null {
   const token = value?.trim().toLowerCase().split(' ')[0]?.split('(')[0]?.split(';')[0] ?? '';
   if (token === '' || token.length > MAX_TYPE_LENGTH) return null;
-  // Some reporters write `not_spam` and `opt_out` instead of `not-spam` and `opt-out`.
+  // Some write `not_spam` and `opt_out`.
   return isToken(token) ? token.replaceAll('_', '-') : null;
 }
 
@@ -84,7 +73,7 @@ function isToken(text: string): boolean {
   return true;
 }
 
-/** RFC 5965 section 3.2 defines one `Original-Rcpt-To` field per recipient. Some reporters use other fields. */
+/** RFC 5965 section 3.2 defines the first field. Some reporters use others. */
 const RECIPIENT_FIELD_NAMES: readonly string[] = [
   'original-rcpt-to',
   'original-recipient',
@@ -102,7 +91,6 @@ function readRecipients(fields: readonly Field[]): readonly (string | null)[] {
   return [null];
 }
 
-/** Returns the name of the reporting program and the source address as the diagnostic. */
 function buildDiagnostic(fields: readonly Field[]): string | null {
   const userAgent = findFieldValue(fields, 'user-agent');
   const sourceAddress = findFieldValue(fields, 'source-ip');
@@ -112,9 +100,7 @@ function buildDiagnostic(fields: readonly Field[]): string | null {
   return diagnosticParts.length === 0 ? null : diagnosticParts.join(', ');
 }
 
-/**
- * Returns the value of the optional field Reporting-MTA (RFC 5965 section 3.2), or the domain of the report's author.
- */
+/** The optional field Reporting-MTA (RFC 5965 section 3.2), or the domain of the author. */
 function readReportingHost(fields: readonly Field[], message: Entity): string | null {
   const reportingMta = findFieldValue(fields, 'reporting-mta');
   if (reportingMta !== null) return stripType(reportingMta);

@@ -2,8 +2,7 @@
 
 import { containsPhrase } from '../../classify/text.ts';
 import { decodeHeaderValue } from './decode.ts';
-import { type Entity, isDeliveryStatus, listLeafParts } from './entity.ts';
-import { findFieldValue } from './fields.ts';
+import { type Entity, findFieldValue, isDeliveryStatus, listLeafParts } from './entity.ts';
 import {
   AUTO_REPLY_FIELDS,
   AUTO_REPLY_PRECEDENCE,
@@ -13,11 +12,11 @@ import {
   FAILURE_PHRASES,
   REPLY_PREFIXES,
   SERVER_SENDERS,
-} from './kind-phrases.ts';
+} from './phrases.ts';
 
 export type AuthorKind = 'server' | 'machine' | 'person';
 
-/** Returns true if the message answers another one: by its subject, or by a field that names the other message. */
+/** By its subject, or by a field that names the other message. */
 export function isReply({ fields }: Entity, subject: string): boolean {
   return (
     REPLY_PREFIXES.some((prefix) => subject.startsWith(prefix)) ||
@@ -27,13 +26,12 @@ export function isReply({ fields }: Entity, subject: string): boolean {
 }
 
 /**
- * Determines the author from the header fields and the normalized subject. An answer repeats the subject of the message
- * that it answers, so its subject and the name of its sender prove nothing: the fields decide. The default is `person`.
+ * An answer repeats the subject that it answers, so its subject and the name of its sender prove nothing: the fields
+ * decide.
  */
 export function detectAuthor(message: Entity, subject: string): AuthorKind {
   const parts = listLeafParts(message);
-  // RFC 8098: in a disposition notification, the mail client of the recipient reports that the message was displayed or
-  // deleted.
+  // RFC 8098: the mail client of the recipient reports that the message was displayed or deleted.
   if (parts.some(({ type }) => type === 'message/disposition-notification')) return 'machine';
   if (hasField(message, AUTO_REPLY_FIELDS)) return 'machine';
   if (parts.some(isDeliveryStatus) || isFailureReport(message)) return 'server';
@@ -58,7 +56,7 @@ function isFailureReport(message: Entity): boolean {
   );
 }
 
-/** Returns true if the author is the mailbox of a mail server. Some servers send bounces without an author. */
+/** Some servers send bounces without an author. */
 function isFromDaemon({ fields }: Entity): boolean {
   const from = decodeHeaderValue(findFieldValue(fields, 'from') ?? '').toLowerCase();
   const address = from.slice(from.lastIndexOf('<') + 1).trim();
@@ -66,8 +64,8 @@ function isFromDaemon({ fields }: Entity): boolean {
 }
 
 /**
- * RFC 3834 section 5. Microsoft writes `auto-generated` into automatic replies, and asks for no answer to them. Mail
- * servers use both values in bounces too.
+ * RFC 3834 section 5. Microsoft writes `auto-generated` into automatic replies. Mail servers use both values in bounces
+ * too.
  */
 function isAutomatic(message: Entity): boolean {
   const autoSubmitted = findFieldValue(message.fields, 'auto-submitted')?.toLowerCase() ?? '';
@@ -82,7 +80,7 @@ function hasField({ fields }: Entity, names: readonly string[]): boolean {
   return names.some((name) => findFieldValue(fields, name) !== null);
 }
 
-/** Returns true for `Automatic reply: …`: what follows the colon is the subject of another message. */
+/** `Automatic reply: …`: what follows the colon is the subject of another message. */
 function beginsLikeAutoReply(subject: string): boolean {
   const colonIndex = subject.replaceAll('：', ':').indexOf(':');
   return colonIndex > 0 && containsPhrase(subject.slice(0, colonIndex + 1), AUTO_REPLY_SUBJECTS);

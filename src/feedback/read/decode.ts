@@ -1,7 +1,6 @@
 /**
- * Decodes transfer encodings (RFC 2045 section 6), charsets and encoded words (RFC 2047) of untrusted messages. Each
- * function makes one pass, has bounded output and never throws. Content whose declared charset is wrong is decoded with
- * the charset that its octets indicate.
+ * Decodes transfer encodings (RFC 2045 section 6), charsets and encoded words (RFC 2047) of untrusted messages, in one
+ * pass and with bounded output. Never throws.
  */
 
 const EQUALS = 0x3d;
@@ -11,10 +10,9 @@ const SPACE = 0x20;
 const TAB = 0x09;
 const ESCAPE = 0x1b;
 
-/** Maximum number of characters of one header value. */
 const MAX_VALUE_LENGTH = 16_384;
 
-/** Decodes `body`, which has one character per octet. If `encoding` is unknown, returns the octets unchanged. */
+/** `body` has one character per octet. An unknown encoding is none. */
 export function decodeTransfer(body: string, encoding: string): Uint8Array {
   switch (readFirstWord(encoding)) {
     case 'base64':
@@ -26,7 +24,7 @@ export function decodeTransfer(body: string, encoding: string): Uint8Array {
   }
 }
 
-/** Returns the first word in lower case, such as `base64` for `Base64 (comment)`. */
+/** `base64` for `Base64 (comment)`. */
 function readFirstWord(value: string): string {
   const trimmedText = value.trim().toLowerCase();
   let wordEnd = 0;
@@ -34,9 +32,7 @@ function readFirstWord(value: string): string {
   return trimmedText.slice(0, wordEnd);
 }
 
-/**
- * Decodes quoted-printable (RFC 2045 section 6.7). If `isEncodedWord` is true, `_` is a space (RFC 2047 section 4.2).
- */
+/** RFC 2045 section 6.7. In an encoded word, `_` is a space (RFC 2047 section 4.2). */
 function decodeQuotedPrintable(body: string, isEncodedWord: boolean): Uint8Array {
   const octets = new Uint8Array(body.length);
   let length = 0;
@@ -61,24 +57,19 @@ function decodeQuotedPrintable(body: string, isEncodedWord: boolean): Uint8Array
 }
 
 /**
- * Returns the index after the soft line break (RFC 2045 section 6.7 rule 5) whose `=` precedes `startIndex`. White
- * space before the line break is allowed (rule 3). The end of the body counts as a line break. Returns -1 if neither a
- * line break nor the end of the body follows.
+ * Returns the index after the soft line break (RFC 2045 section 6.7 rule 5) whose `=` precedes `startIndex`, or -1 if
+ * none follows. White space may precede it (rule 3), and the end of the body counts as one.
  */
 function findSoftBreakEnd(body: string, startIndex: number): number {
   let index = startIndex;
-  // Encoded lines have at most 76 characters. At most 80 characters of white space are skipped, so that the time is
-  // linear even for a text that consists of equals signs and spaces.
+  // At most 80 characters of white space are skipped, so that the time is linear for equals signs and spaces.
   while (index < startIndex + 80 && (body.charCodeAt(index) === SPACE || body.charCodeAt(index) === TAB)) index += 1;
   if (body.charCodeAt(index) === CR) index += 1;
   if (body.charCodeAt(index) === LF) return index + 1;
   return index >= body.length ? body.length : -1;
 }
 
-/**
- * Returns the value of a hexadecimal digit. For other characters, returns a negative number that makes the value of the
- * whole octet negative.
- */
+/** Other characters make the value of the whole octet negative. */
 function parseHexDigit(charCode: number): number {
   if (charCode >= 0x30 && charCode <= 0x39) return charCode - 0x30;
   const lowerCaseCode = charCode | 0x20;
@@ -86,15 +77,14 @@ function parseHexDigit(charCode: number): number {
 }
 
 /**
- * Decodes octets to text. Tries UTF-8, then the declared charset, then Windows-1252. UTF-8 is first because text in
- * another charset is almost never valid UTF-8, while Chinese charsets accept nearly all octets.
+ * Tries UTF-8, then the declared charset, then Windows-1252. Text in another charset is almost never valid UTF-8, while
+ * Chinese charsets accept nearly all octets.
  */
 export function decodeCharset(octets: Uint8Array, charset: string): string {
   const charsetLabel = charset.trim().toLowerCase();
   const isUtf16 = charsetLabel.startsWith('utf-16');
   if (!isUtf16 && !hasHighOctets(octets)) {
-    // ISO-2022-JP (RFC 1468) is often not declared. Text in this charset contains escape sequences and no octet above
-    // 0x7f.
+    // ISO-2022-JP (RFC 1468), which has escape sequences and no octet above 0x7f, is often not declared.
     const japaneseText = octets.includes(ESCAPE) ? decodeStrictly(octets, 'iso-2022-jp') : null;
     return japaneseText ?? Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength).toString('latin1');
   }
@@ -118,18 +108,14 @@ function hasHighOctets(octets: Uint8Array): boolean {
   return false;
 }
 
-/** Decodes a header value, which has one character per octet. Decodes octets above 0x7f and encoded words. */
+/** `value` has one character per octet. */
 export function decodeHeaderValue(value: string): string {
   return decodeEncodedWords(decodeCharset(Buffer.from(value, 'latin1'), ''));
 }
 
-/** Decodes the encoded words of a text. */
 export function decodeEncodedWords(value: string): string {
   let decodedText = '';
-  /**
-   * Adjacent words with the same charset are decoded together, because some senders split a character between two
-   * words.
-   */
+  /** Some senders split a character between two words with the same charset, so adjacent ones are decoded together. */
   let charset = '';
   let octets: Uint8Array[] = [];
   const flushOctets = (): void => {
@@ -158,12 +144,12 @@ export function decodeEncodedWords(value: string): string {
   return decodedText;
 }
 
-/** Parses `=?charset?B?…?=` or `=?charset?Q?…?=`. Returns null for any other text. */
+/** Parses `=?charset?B?…?=` or `=?charset?Q?…?=`. */
 function parseEncodedWord(token: string): { readonly charset: string; readonly octets: Uint8Array } | null {
   if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
   const [charset, encoding, text, excessPart] = token.slice(2, -2).split('?');
   if (charset === undefined || text === undefined || excessPart !== undefined) return null;
-  // RFC 2231 section 5: an asterisk and a language can follow the charset.
+  // RFC 2231 section 5: a language can follow.
   const charsetName = (charset.split('*')[0] ?? '').toLowerCase();
   switch (encoding?.toLowerCase()) {
     case 'b':

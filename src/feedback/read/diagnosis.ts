@@ -6,19 +6,17 @@ import { isGenericCode, type Judgement, judge } from '../../classify/judge.ts';
 import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
 import type { Failure, FailureCategory, FailureClass } from '../../model/failure.ts';
 import type { FailureScope } from '../../model/failure-rule.ts';
-import { type FoundCode, findEnhancedStatus, findReplyCode } from './codes.ts';
 
-/** What a diagnostic says about a failure. */
 export interface Diagnosis {
-  /** False if the server says that a later attempt may succeed. */
+  /** False if a later attempt may succeed. */
   readonly permanent: boolean;
-  /** False if the text contains no known cause and no specific code. If false, the class is `soft`. */
+  /** False if the text contains no known cause and no specific code; the class is then `soft`. */
   readonly isKnown: boolean;
   readonly failure: Failure;
   readonly scope: FailureScope;
 }
 
-/** Diagnoses a text. `status` is the status code of the report, or null. */
+/** `status` is that of the report, or null. */
 export type Diagnose = (text: string, status: string | null) => Diagnosis;
 
 /** Returns a function that diagnoses each text of one report once, so that the cost is linear in its length. */
@@ -90,7 +88,6 @@ const FAULTLESS_CATEGORIES: readonly string[] = parsePhrases(
   'policy, reputation, content, size, mailbox-full, auth, throttled, greylisted',
 );
 
-/** Returns true if the text of a failure reports a cause that is no fault of the address. */
 export function isFaultless({ failure, isKnown }: Diagnosis): boolean {
   return isKnown && failure.class !== 'hard' && FAULTLESS_CATEGORIES.includes(failure.category);
 }
@@ -102,10 +99,7 @@ export function decideProviderFailure(failureClass: FailureClass, diagnosis: Dia
     : withFailureClass(failureClass, diagnosis.failure);
 }
 
-/**
- * Words with which a provider says that the address is on its own suppression list: Postmark, Amazon SES, SparkPost and
- * Resend.
- */
+/** How a provider says that the address is on its own suppression list: Postmark, Amazon SES, SparkPost and Resend. */
 const PROVIDER_LIST_PHRASES: readonly string[] = parsePhrases(
   'marked as inactive, suppression list, address was suppressed, address suppressed, suppressed sending',
 );
@@ -114,10 +108,132 @@ export function namesProviderList(text: string): boolean {
   return containsPhrase(normalizeText(text.slice(0, MAX_TEXT_LENGTH)), PROVIDER_LIST_PHRASES);
 }
 
-/**
- * Converts the failure of an attempt after which the server tries again: a `hard` failure becomes `soft`, because a
- * temporary failure does not prove that the mailbox is missing.
- */
+/** A temporary failure does not prove that the mailbox is missing. */
 export function toTemporaryFailure(failure: Failure): Failure {
   return failure.class === 'hard' ? withFailureClass('soft', failure) : failure;
+}
+
+/** The text beyond concerns another server or another message. */
+const MAX_LENGTH = 8_000;
+const DOT = 0x2e;
+const HYPHEN = 0x2d;
+
+/** Parses the status code (RFC 3463 section 2) at the beginning of `value`, without leading zeros. */
+export function parseEnhancedStatus(value: string): string | null {
+  const text = value.trimStart();
+  return parseStatusAt(text, text.startsWith('#') ? 1 : 0)?.status ?? null;
+}
+
+/** Returns the first status code of class 4 or 5. Digits in an address, a version or a longer number are none. */
+export function findEnhancedStatus(text: string): string | null {
+  const searchEnd = Math.min(text.length, MAX_LENGTH);
+  for (let index = 0; index < searchEnd; index += 1) {
+    const charCode = text.charCodeAt(index);
+    if (charCode !== 0x34 && charCode !== 0x35) continue;
+    const precedingCharCode = index === 0 ? 0x20 : text.charCodeAt(index - 1);
+    if (
+      isAlphanumeric(precedingCharCode) ||
+      precedingCharCode === DOT ||
+      (precedingCharCode === HYPHEN && !isDigit(text.charCodeAt(index - 2)))
+    )
+      continue;
+    const parsedStatus = parseStatusAt(text, index);
+    if (parsedStatus !== null) return parsedStatus.status;
+  }
+  return null;
+}
+
+function parseStatusAt(text: string, startIndex: number): { readonly status: string } | null {
+  const classDigit = text.charAt(startIndex);
+  if ((classDigit !== '2' && classDigit !== '4' && classDigit !== '5') || text.charCodeAt(startIndex + 1) !== DOT)
+    return null;
+  const subjectDigits = readDigits(text, startIndex + 2);
+  if (subjectDigits === '' || text.charCodeAt(startIndex + 2 + subjectDigits.length) !== DOT) return null;
+  const detailStart = startIndex + 3 + subjectDigits.length;
+  const detailDigits = readDigits(text, detailStart);
+  const followingCharCode = text.charCodeAt(detailStart + detailDigits.length);
+  // Four numbers are an IP address.
+  if (
+    detailDigits === '' ||
+    isDigit(followingCharCode) ||
+    (followingCharCode === DOT && isDigit(text.charCodeAt(detailStart + detailDigits.length + 1)))
+  )
+    return null;
+  return { status: `${classDigit}.${Number(subjectDigits)}.${Number(detailDigits)}` };
+}
+
+function readDigits(text: string, startIndex: number): string {
+  let digitsEnd = startIndex;
+  while (digitsEnd < startIndex + 3 && isDigit(text.charCodeAt(digitsEnd))) digitsEnd += 1;
+  return text.slice(startIndex, digitsEnd);
+}
+
+interface FoundCode {
+  readonly code: number;
+  /** Of the first digit in the text. */
+  readonly index: number;
+}
+
+/**
+ * Returns the first reply code of class 4 or 5 (RFC 5321 section 4.2). It follows a punctuation mark or a word such as
+ * `error`, or begins the text, and no unit such as `MB` follows it.
+ */
+export function findReplyCode(text: string): FoundCode | null {
+  const searchEnd = Math.min(text.length, MAX_LENGTH);
+  for (let index = 0; index < searchEnd; index += 1) {
+    const charCode = text.charCodeAt(index);
+    if ((charCode !== 0x34 && charCode !== 0x35) || (index > 0 && !isCodeStart(text, index))) continue;
+    const secondDigit = text.charCodeAt(index + 1);
+    if (secondDigit < 0x30 || secondDigit > 0x37 || !isDigit(text.charCodeAt(index + 2)) || !isCodeEnd(text, index + 3))
+      continue;
+    const code = Number(text.slice(index, index + 3));
+    if (code <= 459 || (code >= 500 && code <= 559) || code === 571) return { code, index };
+  }
+  return null;
+}
+
+function isCodeStart(text: string, index: number): boolean {
+  const precedingCharacter = text.charAt(index - 1);
+  if (':;("\'[#=>|\n'.includes(precedingCharacter)) return true;
+  if (precedingCharacter !== ' ' && precedingCharacter !== '\t') return false;
+  const precedingText = text
+    .slice(Math.max(0, index - 24), index)
+    .trimEnd()
+    .toLowerCase();
+  const lastCharacter = precedingText.charAt(precedingText.length - 1);
+  return (
+    precedingText === '' ||
+    ':;>(|-.,<#\n'.includes(lastCharacter) ||
+    WORDS_BEFORE_CODE.some((word) => precedingText.endsWith(word))
+  );
+}
+
+const WORDS_BEFORE_CODE: readonly string[] = parsePhrases(`
+  said, error, code, reply, response, smtp, with, returned, was, status, replied, answer, failed, dsn, 550, 554, 553
+  reason, command, end of data, is, by, err, antwort, fehler, erreur
+`);
+
+function isCodeEnd(text: string, index: number): boolean {
+  const nextCharacter = text.charAt(index);
+  if (nextCharacter === '' || '\n\r])"\'<'.includes(nextCharacter)) return true;
+  if (':,;.'.includes(nextCharacter)) return !isDigit(text.charCodeAt(index + 1));
+  if (!' -\t'.includes(nextCharacter)) return false;
+  const word = text
+    .slice(index + 1, index + 14)
+    .toLowerCase()
+    .trimStart();
+  return !UNITS_AFTER_NUMBER.some((unit) => word.startsWith(unit));
+}
+
+const UNITS_AFTER_NUMBER: readonly string[] = [
+  'k ',
+  ...parsePhrases('byte, kb, mb, hour, day, minutes, seconds, lines, attempts, times, messages, recipients'),
+];
+
+function isDigit(charCode: number): boolean {
+  return charCode >= 0x30 && charCode <= 0x39;
+}
+
+function isAlphanumeric(charCode: number): boolean {
+  return isDigit(charCode) || (charCode >= 0x41 && charCode <= 0x5a) || (charCode >= 0x61 && charCode <= 0x7a);
 }

@@ -1,38 +1,38 @@
 /**
- * Reads delivery status notifications (RFC 3464), including common deviations: other media types, groups without a
- * separator, fields with comments, unknown actions. If the diagnostic is missing or matches no rule, the free text of
- * the notification determines the result.
+ * Reads delivery status notifications (RFC 3464) with common deviations: other media types, groups without a separator,
+ * fields with comments, unknown actions. Where the diagnostic says nothing, the free text counts.
  */
 import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
-import { findEnhancedStatus, parseEnhancedStatus } from './codes.ts';
 import { decodeEncodedWords } from './decode.ts';
-import { type Diagnose, type Diagnosis, toTemporaryFailure } from './diagnosis.ts';
-import { type Entity, isDeliveryStatus, listLeafParts } from './entity.ts';
+import {
+  type Diagnose,
+  type Diagnosis,
+  findEnhancedStatus,
+  parseEnhancedStatus,
+  toTemporaryFailure,
+} from './diagnosis.ts';
+import { type Entity, type Field, findFieldValue, isDeliveryStatus, listLeafParts, readFieldGroups } from './entity.ts';
 import { createEvidence, parseFieldAddress, stripType } from './evidence.ts';
-import { type Field, findFieldValue, readFieldGroups } from './fields.ts';
 import type { FreeText } from './free-text.ts';
-import { DELAY_PHRASES } from './kind-phrases.ts';
+import { DELAY_PHRASES } from './phrases.ts';
 
-/** Maximum number of events of one report, for all groups and parts together. */
+/** Of one report, for all groups and parts together. */
 export const MAX_EVENTS = 100;
 
-/** The content of a report outside its fields. */
+/** What the fields of a report do not contain. */
 export interface ReportContext {
   readonly freeText: FreeText;
-  /** Failed recipients that the header or the free text of the notification names. */
+  /** That the header or the free text names. */
   readonly recipients: readonly string[];
   readonly diagnose: Diagnose;
 }
 
-/** Fields that occur once per recipient. A second occurrence begins the fields of the next recipient. */
+/** A second occurrence begins the fields of the next recipient. */
 const SINGLE_FIELD_NAMES: readonly string[] = ['final-recipient', 'action', 'status'];
 const RECIPIENT_FIELD_NAMES: readonly string[] = [...SINGLE_FIELD_NAMES, 'original-recipient'];
 
-/**
- * Returns one event for each recipient of the first machine-readable part, or an empty list if the message has no such
- * part. The number of events is bounded.
- */
+/** Returns one event for each recipient of the first machine-readable part. */
 export function readDsnEvents(message: Entity, context: ReportContext): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
@@ -42,11 +42,7 @@ export function readDsnEvents(message: Entity, context: ReportContext): readonly
   return [];
 }
 
-/**
- * Reads at most `limit` events from the fields of a report. Returns an empty list if no field concerns a recipient. The
- * number of events must be limited, because a group without a recipient produces one event for each recipient that the
- * header names.
- */
+/** A group without a recipient produces one event for each recipient that the header names, hence `limit`. */
 export function readStatusEvents(
   text: string,
   context: ReportContext,
@@ -61,7 +57,6 @@ export function readStatusEvents(
   return events;
 }
 
-/** Returns the name of the server that created the report, or null. */
 export function findReportingHost(message: Entity): string | null {
   for (const part of listLeafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
@@ -78,10 +73,7 @@ interface FieldGroups {
   readonly recipientGroups: readonly (readonly Field[])[];
 }
 
-/**
- * Separates message fields from recipient groups. RFC 3464 section 2.1 requires a blank line between groups, but some
- * servers omit it.
- */
+/** RFC 3464 section 2.1 requires a blank line between groups, but some servers omit it. */
 function separateGroups(groups: readonly (readonly Field[])[]): FieldGroups {
   const messageFields: Field[] = [];
   const recipientGroups: Field[][] = [];
@@ -104,10 +96,10 @@ function separateGroups(groups: readonly (readonly Field[])[]): FieldGroups {
   return { messageFields, recipientGroups: joinSplitGroups(recipientGroups) };
 }
 
-/** Joins each group without a recipient to the preceding group if the preceding group has a recipient and no action. */
+/** A group without a recipient continues one that has a recipient and no action. */
 function joinSplitGroups(groups: readonly Field[][]): readonly (readonly Field[])[] {
   const joinedGroups: Field[][] = [];
-  /** True if the last group of `joinedGroups` has a recipient and no action. */
+  /** True if the last group can be continued. */
   let isOpen = false;
   for (const group of groups) {
     const lastGroup = joinedGroups.at(-1);
@@ -171,10 +163,7 @@ function createEvent(
   }
 }
 
-/**
- * Reads the recipient and its alias. RFC 3464 section 2.3: the original recipient is the address that the sender
- * specified, and the final recipient is the address after forwarding.
- */
+/** RFC 3464 section 2.3: the original recipient is the address of the sender, the final one that after forwarding. */
 function readRecipients(fields: readonly Field[]): {
   readonly recipient: string | null;
   readonly alias: string | null;
@@ -182,7 +171,7 @@ function readRecipients(fields: readonly Field[]): {
   const finalRecipient = readAddress(fields, 'final-recipient') ?? readAddress(fields, 'x-actual-recipient');
   const originalRecipient = readAddress(fields, 'original-recipient') ?? readAddress(fields, 'x-original-recipient');
   if (originalRecipient === null) return { recipient: finalRecipient, alias: null };
-  // If the undecoded original recipient is equal to the final recipient, the original recipient is not xtext-encoded.
+  // Then the original recipient is not xtext-encoded.
   const undecodedRecipient = parseFieldAddress(findFieldValue(fields, 'original-recipient') ?? '', true);
   if (
     finalRecipient !== null &&
@@ -204,10 +193,7 @@ function isSameAddress(leftAddress: string, rightAddress: string): boolean {
 
 type Action = 'failed' | 'delayed' | 'delivered';
 
-/**
- * Determines the action (RFC 3464 section 2.3.3). If the Action field is missing or its value is unknown, the status
- * and the free text determine the action.
- */
+/** RFC 3464 section 2.3.3. If the field is missing or unknown, status and free text determine the action. */
 function determineAction(
   value: string,
   status: string | null,
@@ -223,10 +209,7 @@ function determineAction(
   return isDelayed || (status?.startsWith('4.') === true && action === '') ? 'delayed' : 'failed';
 }
 
-/**
- * Fields that contain the diagnostic of the refusing server, in order of preference. Exchange and X.400 gateways use
- * their own fields.
- */
+/** In order of preference. Exchange and X.400 gateways use their own fields. */
 const DIAGNOSTIC_FIELD_NAMES: readonly string[] = parsePhrases(`
   diagnostic-code, x-supplementary-info, x400-supplementary-info, x-notes-diagnostic, x-smtp-diagnostic
   x-mailer-diagnostic, x-error, x-reason, reason
@@ -240,7 +223,7 @@ function readDiagnostic(fields: readonly Field[]): string | null {
   return null;
 }
 
-/** Joins all diagnostics with the comments of the status and action fields. */
+/** With the comments of the fields for status and action. */
 function joinDiagnostics(fields: readonly Field[]): string {
   const diagnosticTexts = DIAGNOSTIC_FIELD_NAMES.flatMap((name) => findFieldValue(fields, name) ?? []).map((value) =>
     stripType(decodeEncodedWords(value)),
@@ -255,10 +238,6 @@ function joinDiagnostics(fields: readonly Field[]): string {
     .join(' ');
 }
 
-/**
- * Diagnoses a failure by its diagnostics and its status. If neither contains a known cause, the free text determines
- * the result.
- */
 function diagnoseFields(
   diagnostics: string,
   status: string | null,

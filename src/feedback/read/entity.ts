@@ -1,35 +1,32 @@
 /**
- * Parses an untrusted message into its MIME entities (RFC 2045, RFC 2046). The parser makes one pass over the lines
- * with a table of open boundaries, so that the cost does not depend on the depth of nesting. Depth, number of parts and
- * header size are bounded. The parser never throws and accepts invalid messages. An embedded message is one leaf.
+ * Parses an untrusted message into its MIME entities (RFC 2045, RFC 2046) in one pass over the lines with a table of
+ * open boundaries, so that the cost does not depend on the depth of nesting. Never throws. An embedded message is one
+ * leaf.
  */
 import { decodeCharset, decodeTransfer } from './decode.ts';
-import { type Field, findFieldValue, readFields } from './fields.ts';
 
-/** Maximum depth of nesting. Multiparts at a greater depth are leaves. Reports have at most five levels. */
+/** Multiparts at a greater depth are leaves. Reports have at most five levels. */
 const MAX_DEPTH = 40;
 const MAX_PARTS = 400;
 const MAX_HEADER_LENGTH = 131_072;
-/**
- * Maximum length of a boundary. RFC 2046 section 5.1.1 allows 70 characters, but some senders write longer boundaries.
- */
+/** RFC 2046 section 5.1.1 allows 70 characters, but some senders write longer ones. */
 const MAX_BOUNDARY_LENGTH = 250;
-/** Maximum number of parameters of one Content-Type, including repeated parameters. */
+/** Of one Content-Type, with repeated ones. */
 const MAX_PARAMETERS = 64;
-/** Default maximum number of characters that are decoded from a leaf. The content of a report is within this length. */
+/** Decoded from a leaf by default. The content of a report is within it. */
 const MAX_TEXT_LENGTH = 262_144;
 
 export interface Entity {
   readonly fields: readonly Field[];
-  /** The media type in lower case, such as `message/delivery-status`. */
+  /** In lower case. */
   readonly type: string;
-  /** Parameters of Content-Type, by lower-case name. */
+  /** By lower-case name. */
   readonly parameters: ReadonlyMap<string, string>;
-  /** The parts of a multipart whose boundary occurs in the text. Empty for a leaf. */
+  /** Of a multipart whose boundary occurs in the text. */
   readonly parts: readonly Entity[];
-  /** Returns the decoded octets of a leaf, up to the maximum length, as one character per octet. */
+  /** Of a leaf, one character per octet. */
   readonly decodeOctets: () => string;
-  /** Returns the content of a leaf as text with LF line ends. */
+  /** Of a leaf, with LF line ends. */
   readonly decodeText: () => string;
 }
 
@@ -42,12 +39,12 @@ interface OpenEntity {
   readonly bodyStart: number;
 }
 
-/** Parses a whole message. Lines may end with LF or CRLF. At most `maxOctets` octets of each leaf are decoded. */
+/** Lines may end with LF or CRLF. */
 export function readEntity(raw: Uint8Array, maxOctets: number = MAX_TEXT_LENGTH): Entity {
   return parseEntity(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1'), maxOctets);
 }
 
-/** Media types of the machine-readable part. RFC 6533 section 3 defines the second type. */
+/** RFC 6533 section 3 defines the second one. */
 const REPORT_TYPES: readonly string[] = [
   'message/delivery-status',
   'message/global-delivery-status',
@@ -56,20 +53,18 @@ const REPORT_TYPES: readonly string[] = [
   'message/x-delivery-status',
 ];
 
-/** Returns true for the machine-readable part of a delivery status notification. */
 export function isDeliveryStatus({ type }: Entity): boolean {
   return REPORT_TYPES.includes(type);
 }
 
-/** Returns all leaves of an entity in order. */
 export function listLeafParts(entity: Entity): readonly Entity[] {
   return entity.parts.length === 0 ? [entity] : entity.parts.flatMap(listLeafParts);
 }
 
 function parseEntity(text: string, maxOctets: number): Entity {
-  /** The open entities, from the outermost to the innermost. The innermost entity is being parsed. */
+  /** From the outermost to the innermost, which is being parsed. */
   const stack: OpenEntity[] = [];
-  /** Maps each delimiter to the depth of its multipart. */
+  /** By delimiter, the depth of its multipart. */
   const delimiters = new Map<string, number>();
   let partCount = 0;
 
@@ -110,7 +105,7 @@ function parseEntity(text: string, maxOctets: number): Entity {
     if (foundDelimiter === null || root === undefined) continue;
     closeEntitiesDeeperThan(foundDelimiter.depth + 1, delimiterStart);
     if (foundDelimiter.isLast) {
-      // The text up to the next delimiter of the enclosing multipart is ignored (RFC 2046 section 5.1.1).
+      // RFC 2046 section 5.1.1: the text up to the next delimiter is ignored.
       closeMultipart(stack, delimiters);
     } else if (partCount < MAX_PARTS) {
       index = openEntity(index, stack.at(-1)?.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain');
@@ -120,10 +115,7 @@ function parseEntity(text: string, maxOctets: number): Entity {
   return root === undefined ? EMPTY_ENTITY : closeEntity(root, text, text.length, maxOctets);
 }
 
-/**
- * Called after the close delimiter of the innermost multipart: removes the delimiter of the multipart from
- * `delimiters`, so that later occurrences are ignored. Keeps the delimiter of the outermost multipart.
- */
+/** Later occurrences of the delimiter are ignored, except that of the outermost multipart. */
 function closeMultipart(stack: readonly OpenEntity[], delimiters: Map<string, number>): void {
   const boundary = stack.at(-1)?.boundary;
   if (boundary !== undefined && boundary !== null && stack.length > 1) delimiters.delete(`--${boundary}`);
@@ -145,7 +137,7 @@ function closeEntity(
   maxOctets: number,
 ): Entity {
   if (parts.length > 0) return { fields, type, parameters, parts, decodeOctets: () => '', decodeText: () => '' };
-  // A multipart whose boundary does not occur is read as text.
+  // Its boundary does not occur.
   const effectiveType = type.startsWith('multipart/') ? 'text/plain' : type;
   let octets: Uint8Array | null = null;
   let decodedText: string | null = null;
@@ -170,7 +162,7 @@ function closeEntity(
   };
 }
 
-/** Returns the index after the `From …` line of mailbox files and the leading blank lines that some gateways add. */
+/** After the `From …` line of mailbox files and the blank lines that some gateways add. */
 function findMessageStart(text: string): number {
   let index = 0;
   while (text.charAt(index) === '\n' || text.charAt(index) === '\r') index += 1;
@@ -179,10 +171,7 @@ function findMessageStart(text: string): number {
     : index;
 }
 
-/**
- * Returns the header that begins at `startIndex` and ends at a blank line, at the end of the text, or at a delimiter of
- * an enclosing entity.
- */
+/** Ends at a blank line, at the end of the text, or at a delimiter of an enclosing entity. */
 function splitHeader(
   text: string,
   startIndex: number,
@@ -201,10 +190,7 @@ function splitHeader(
   return { header: text.slice(startIndex, Math.min(bodyStart, startIndex + MAX_HEADER_LENGTH)), bodyStart };
 }
 
-/**
- * Returns the depth of the multipart to which a delimiter line belongs, and whether the line closes the multipart.
- * Returns null for any other line.
- */
+/** Returns the depth of its multipart, and whether the line closes it. Null for another line. */
 function parseDelimiter(
   text: string,
   startIndex: number,
@@ -219,7 +205,6 @@ function parseDelimiter(
   return closedDepth === undefined ? null : { depth: closedDepth, isLast: true };
 }
 
-/** Returns the index of the LF that ends the line, or the length of the text. */
 function findLineEnd(text: string, startIndex: number): number {
   const end = text.indexOf('\n', startIndex);
   return end < 0 ? text.length : end;
@@ -230,7 +215,7 @@ interface ContentType {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-/** Parses Content-Type (RFC 2045 section 5.1) and joins continued values (RFC 2231 section 3). */
+/** RFC 2045 section 5.1, with continued values (RFC 2231 section 3). */
 function readContentType(value: string): ContentType {
   const parameters = new Map<string, string>();
   let index = 0;
@@ -241,7 +226,7 @@ function readContentType(value: string): ContentType {
     const equalsIndex = value.indexOf('=', index);
     if (equalsIndex < 0) break;
     const precedingText = value.slice(index, equalsIndex);
-    // Some senders separate parameters with white space instead of a semicolon.
+    // Some senders write white space instead of a semicolon.
     const name = precedingText
       .slice(precedingText.slice(0, -1).lastIndexOf(' ') + 1)
       .trim()
@@ -256,7 +241,7 @@ function readContentType(value: string): ContentType {
   return { type: type.includes('/') ? type : 'text/plain', parameters };
 }
 
-/** Parses a token or quoted string (RFC 2045 section 5.1). `end` is the index of the next parameter. */
+/** A token or quoted string (RFC 2045 section 5.1). `end` is the index of the next parameter. */
 function readParameter(value: string, start: number): { readonly text: string; readonly end: number } {
   let index = start;
   while (value.charAt(index) === ' ' || value.charAt(index) === '\t') index += 1;
@@ -273,14 +258,108 @@ function readParameter(value: string, start: number): { readonly text: string; r
   return { text, end: skipSemicolon(value, index + 1) };
 }
 
-/**
- * Returns the index after the next semicolon. If no semicolon follows, or an equals sign precedes the semicolon,
- * returns the smaller of `startIndex` and the length of `value`.
- */
+/** After the next semicolon, unless an equals sign precedes it. */
 function skipSemicolon(value: string, startIndex: number): number {
   const semicolonIndex = value.indexOf(';', startIndex);
   const equalsIndex = value.indexOf('=', startIndex);
   if (semicolonIndex < 0 || (equalsIndex >= 0 && equalsIndex < semicolonIndex))
     return Math.min(startIndex, value.length);
   return semicolonIndex + 1;
+}
+
+/** Header fields of a message, a MIME part or the groups of a delivery status notification. */
+
+const MAX_FIELDS = 1_000;
+const MAX_VALUE_LENGTH = 16_384;
+/** RFC 5322 section 2.2 defines none. The longest registered name has fewer than 40 characters. */
+const MAX_NAME_LENGTH = 80;
+
+export interface Field {
+  /** In lower case. */
+  readonly name: string;
+  /** Without surrounding white space. Each fold (RFC 5322 section 2.2.3) becomes one space. */
+  readonly value: string;
+}
+
+/** Up to the first blank line. */
+export function readFields(text: string): readonly Field[] {
+  return readGroups(text, true)[0] ?? [];
+}
+
+/** Separated by blank lines (RFC 3464 section 2.1). */
+export function readFieldGroups(text: string): readonly (readonly Field[])[] {
+  return readGroups(text, false);
+}
+
+/** Returns the first value that is not empty. */
+export function findFieldValue(fields: readonly Field[], name: string): string | null {
+  for (const field of fields) if (field.name === name && field.value !== '') return field.value;
+  return null;
+}
+
+function readGroups(text: string, stopsAfterFirstGroup: boolean): readonly (readonly Field[])[] {
+  const groups: Field[][] = [];
+  let group: Field[] = [];
+  let fieldCount = 0;
+  let name = '';
+  let valueParts: string[] = [];
+  let valueLength = 0;
+  const endField = (): void => {
+    if (name !== '') group.push({ name, value: valueParts.join(' ').trim() });
+    name = '';
+  };
+  const endGroup = (): void => {
+    endField();
+    if (group.length > 0) groups.push(group);
+    group = [];
+  };
+  let lineStart = 0;
+  while (lineStart < text.length && fieldCount < MAX_FIELDS) {
+    const lineEnd = text.indexOf('\n', lineStart);
+    const line = text.slice(lineStart, lineEnd < 0 ? text.length : lineEnd);
+    lineStart = lineEnd < 0 ? text.length : lineEnd + 1;
+    if (isBlank(line)) {
+      endGroup();
+      if (stopsAfterFirstGroup && groups.length > 0) break;
+    } else if (line.startsWith(' ') || line.startsWith('\t')) {
+      if (valueLength < MAX_VALUE_LENGTH) valueParts.push(line.slice(0, MAX_VALUE_LENGTH - valueLength).trim());
+      valueLength += line.length;
+    } else {
+      endField();
+      const colonIndex = findColon(line);
+      if (colonIndex < 0) continue;
+      fieldCount += 1;
+      name = line.slice(0, colonIndex).trimEnd().toLowerCase();
+      valueParts = [line.slice(colonIndex + 1, colonIndex + 1 + MAX_VALUE_LENGTH).trim()];
+      valueLength = line.length;
+    }
+  }
+  endGroup();
+  return groups;
+}
+
+/** Returns -1 when the line is not a field: names are printable ASCII without spaces. */
+function findColon(line: string): number {
+  for (let i = 0; i < line.length && i <= MAX_NAME_LENGTH; i += 1) {
+    const charCode = line.charCodeAt(i);
+    if (charCode === 0x3a) return i === 0 ? -1 : i;
+    // Obsolete (RFC 5322 section 4.5.8), but some servers still write it.
+    if (charCode === 0x20 || charCode === 0x09)
+      return line
+        .slice(i, i + MAX_NAME_LENGTH)
+        .trimStart()
+        .startsWith(':')
+        ? line.indexOf(':', i)
+        : -1;
+    if (charCode < 0x21 || charCode > 0x7e) return -1;
+  }
+  return -1;
+}
+
+function isBlank(line: string): boolean {
+  for (let i = 0; i < line.length; i += 1) {
+    const charCode = line.charCodeAt(i);
+    if (charCode !== 0x20 && charCode !== 0x09 && charCode !== 0x0d) return false;
+  }
+  return true;
 }

@@ -1,29 +1,17 @@
-/**
- * Prepares the evidence of a report for storage and display. Each value is one line of bounded length without control
- * characters.
- */
+/** The evidence of a report for storage and display: lines of bounded length without control characters. */
 import { parseAddress } from '../../model/address.ts';
 import type { Evidence } from '../../model/feedback.ts';
 
 const MAX_DIAGNOSTIC_LENGTH = 1_000;
 const MAX_HOST_LENGTH = 255;
-/**
- * Matches values that `toOneLine` need not change: words of printable ASCII with one space between them. Most values
- * match.
- */
+/** What `toOneLine` need not change: most values. */
 const PLAIN_LINE = /^[!-~]+(?: [!-~]+)*$/;
-/**
- * Maximum number of characters that are scanned for one line. The limit bounds the cost of a text that consists of
- * white space.
- */
+/** Bounds the cost of a text that consists of white space. */
 const MAX_SCANNED_LENGTH = 16_384;
-/** Maximum length of an address (RFC 5321 section 4.5.3.1): local part, at sign, domain. */
+/** Local part, at sign, domain (RFC 5321 section 4.5.3.1). */
 const MAX_ADDRESS_LENGTH = 320;
 
-/**
- * Converts a text to one line of at most `maxLength` characters. Each sequence of control characters and white space
- * becomes one space. Returns null if the line is empty.
- */
+/** Each sequence of control characters and white space becomes one space. Returns null if the line is empty. */
 export function toOneLine(text: string, maxLength: number = MAX_DIAGNOSTIC_LENGTH): string | null {
   if (text.length <= maxLength && PLAIN_LINE.test(text)) return text;
   let line = '';
@@ -40,13 +28,12 @@ export function toOneLine(text: string, maxLength: number = MAX_DIAGNOSTIC_LENGT
   return line === '' ? null : line;
 }
 
-/** Returns true for white space, control characters, line separators and bidirectional formatting characters. */
+/** White space, control characters, line separators and bidirectional formatting. */
 function isSeparator(code: number): boolean {
   if (code <= 0x20 || (code >= 0x7f && code <= 0xa0)) return true;
   return (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || (code >= 0xd800 && code <= 0xdfff);
 }
 
-/** Creates evidence from untrusted text. The length of each value is bounded. */
 export function createEvidence(
   status: string | null,
   diagnostic: string | null,
@@ -59,10 +46,7 @@ export function createEvidence(
   };
 }
 
-/**
- * Removes the type from a value such as `dns; mx.example.com` (RFC 3464 section 2.1.2). A semicolon within a sentence
- * does not end a type.
- */
+/** `dns; mx.example.com` (RFC 3464 section 2.1.2). A semicolon within a sentence ends no type. */
 export function stripType(value: string): string {
   const semicolonIndex = value.indexOf(';');
   if (semicolonIndex < 0) return value.trim();
@@ -72,11 +56,7 @@ export function stripType(value: string): string {
     : value.trim();
 }
 
-/**
- * Parses the address of a field such as `rfc822; <a@b.example>` (RFC 3464 section 2.3.1). Returns null if the field
- * contains no address. `isUndecoded` disables the decoding of `+2B` and `+3D` (RFC 3461 section 4), for addresses that
- * are not xtext-encoded.
- */
+/** Parses `rfc822; <a@b.example>` (RFC 3464 section 2.3.1). `isUndecoded`: the address is not xtext-encoded. */
 export function parseFieldAddress(value: string, isUndecoded: boolean = false): string | null {
   const addressText = stripType(value);
   const openIndex = addressText.lastIndexOf('<');
@@ -94,12 +74,12 @@ export function parseFieldAddress(value: string, isUndecoded: boolean = false): 
   return address.length <= MAX_ADDRESS_LENGTH && parseAddress(address) !== null ? address : null;
 }
 
-/** Decodes `+2B` and `+3D` (RFC 3461 section 4). Other sequences are not changed. */
+/** RFC 3461 section 4. */
 function decodeXtext(address: string): string {
   return address.includes('+') ? address.replaceAll('+2B', '+').replaceAll('+3D', '=') : address;
 }
 
-/** Decodes escaped non-ASCII characters such as `\x{43E}` (RFC 6533 section 3). */
+/** Escaped characters such as `\x{43E}` (RFC 6533 section 3). */
 function decodeUnicode(address: string): string {
   if (!address.includes('\\x{')) return address;
   return address.replace(/\\x\{([0-9A-Fa-f]{2,6})\}/g, (sequence, digits: string) => {

@@ -1,64 +1,54 @@
 /**
- * Reads free-text bounce messages: the text before the returned message, the failed recipients that the text names, and
- * the cause for each recipient. The phrases are in separate data files. The result is empty if the message is not a
- * bounce.
+ * Reads free-text bounces: the text before the returned message, the recipients that it names, and the cause for each.
  */
 import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { AuthorKind } from './author.ts';
-import { findEnhancedStatus, findReplyCode } from './codes.ts';
-import { type Diagnose, type Diagnosis, toTemporaryFailure } from './diagnosis.ts';
+import { type Diagnose, type Diagnosis, findEnhancedStatus, findReplyCode, toTemporaryFailure } from './diagnosis.ts';
 import { createEvidence } from './evidence.ts';
 import {
   DELAY_PHRASES,
   FAILURE_PHRASES,
   FINAL_FAILURE_PHRASES,
   QUOTED_HEADER_PREFIXES,
+  RETURNED_MESSAGE_FIELDS,
+  RETURNED_MESSAGE_HEADINGS,
   UNREAL_FAILURE_PHRASES,
-} from './kind-phrases.ts';
-import { RETURNED_MESSAGE_FIELDS, RETURNED_MESSAGE_HEADINGS } from './layout-phrases.ts';
+} from './phrases.ts';
 import { type FoundAddress, findAddresses } from './report-addresses.ts';
 
 const MAX_RECIPIENTS = 100;
-/** Maximum number of characters of the text before the returned message. */
+/** Of the text before the returned message. */
 const MAX_LENGTH = 32_768;
-/** Maximum number of characters that are classified for one recipient, and for all recipients. */
+/** That are classified for one recipient, and for all. */
 const MAX_SECTION_LENGTH = 2_000;
 const MAX_TEXT_LENGTH = 6_000;
-/** Maximum length of a heading of the returned message. */
 const MAX_HEADING_LENGTH = 120;
 
-/**
- * A failed recipient that the text names. If the text also names the address before forwarding, `recipient` is the
- * address before forwarding, and `alias` is the address after forwarding. Otherwise, `alias` is null.
- */
+/** `recipient` is the address before forwarding if the text names it; `alias` is then the one after forwarding. */
 export interface FreeTextRecipient {
   readonly recipient: string;
   readonly alias: string | null;
 }
 
-/** A parsed free text with its failed recipients and the cause for each recipient. */
 export interface FreeText {
   readonly text: string;
   readonly recipients: readonly FreeTextRecipient[];
-  /**
-   * Diagnoses the failure of this recipient. If the text about the recipient contains no known cause, diagnoses the
-   * text that concerns all recipients.
-   */
+  /** Of this recipient, or of the text for all recipients if the one about this recipient has no known cause. */
   readonly diagnose: (recipient: string | null, status: string | null) => Diagnosis;
-  /** Returns the text about this recipient, or the beginning of the whole text if no text is about the recipient. */
+  /** About this recipient, or the beginning of the whole text. */
   readonly getSection: (recipient: string | null) => string;
 }
 
-/** Addresses in the headers of the bounce and of the returned message, in lower case. */
+/** In the headers of the bounce and of the returned message, in lower case. */
 export interface KnownAddresses {
-  /** Addresses that cannot be failed recipients, such as the sender of the bounce. */
+  /** Such as the sender of the bounce. */
   readonly notRecipients: ReadonlySet<string>;
-  /** Recipients in the header of the returned message. */
+  /** In the returned message. */
   readonly recipients: ReadonlySet<string>;
 }
 
-/** Parses the text of a bounce. Failures are diagnosed on demand. */
+/** Failures are diagnosed on demand. */
 export function readFreeText(text: string, knownAddresses: KnownAddresses, diagnose: Diagnose): FreeText {
   const body = removeHeaderLines(removeReturnedMessage(text.slice(0, 4 * MAX_LENGTH)).slice(0, MAX_LENGTH));
   const foundAddresses = findAddresses(body).filter(
@@ -81,8 +71,7 @@ export function readFreeText(text: string, knownAddresses: KnownAddresses, diagn
       const section = findSection(recipient);
       const sectionResult = diagnose(section?.reason ?? section?.text ?? '', status);
       if (sectionResult.isKnown) return sectionResult;
-      // Text about one recipient does not concern the other recipients. Text before the first recipient concerns all
-      // recipients.
+      // Text about one recipient concerns no other; text before the first concerns all.
       return diagnose(sections.size > 1 ? leadingText : excerpt, status);
     },
     getSection: (recipient) => {
@@ -93,10 +82,7 @@ export function readFreeText(text: string, knownAddresses: KnownAddresses, diagn
   };
 }
 
-/**
- * Selects the failed recipients: the addresses that the text names as recipients, else the recipients of the returned
- * message, else the only address in the text.
- */
+/** What the text names as recipients, else the recipients of the returned message, else the only address. */
 function selectRecipients(
   foundAddresses: readonly FoundAddress[],
   recipients: ReadonlySet<string>,
@@ -110,22 +96,21 @@ function selectRecipients(
 
 export interface FreeTextReport {
   readonly freeText: FreeText;
-  /** The subject, normalized by `normalizeText`. */
+  /** By `normalizeText`. */
   readonly subject: string;
   readonly author: AuthorKind;
-  /** True if the message is a reply from a person. */
+  /** From a person. */
   readonly isReply: boolean;
-  /** Failed recipients in a header field of the bounce. */
+  /** In a header field of the bounce. */
   readonly failedRecipients: readonly string[];
   readonly reportingHost: string | null;
 }
 
-/** Returns the events of the text, or an empty list if the message is not a bounce. */
+/** Returns an empty list if the message is not a bounce. */
 export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEvent[] {
   const { freeText, subject, author, isReply, failedRecipients, reportingHost } = report;
   const text = normalizeText(freeText.text);
-  // A message that contains a failure phrase and a reply or status code is from a server, even if its sender name is
-  // unusual, unless a person sent it as a reply.
+  // With a failure phrase and a code, it is from a server even if its sender name is unusual.
   const reportsFailureCode =
     !isReply &&
     containsPhrase(text, FAILURE_PHRASES) &&
@@ -135,7 +120,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
     (containsPhrase(subject, DELAY_PHRASES) || containsPhrase(text, DELAY_PHRASES)) &&
     !reportsFinalFailure(subject) &&
     !reportsFinalFailure(text);
-  // A message from a server with a known cause is a bounce, even without a failure phrase.
+  // From a server, a known cause is enough.
   const isBounce =
     isDelay ||
     containsPhrase(subject, FAILURE_PHRASES) ||
@@ -157,7 +142,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
   });
 }
 
-/** Returns true if a sentence of the normalized text states a final failure, and not only denies or expects one. */
+/** A sentence can also deny a final failure or expect one. */
 function reportsFinalFailure(text: string): boolean {
   if (!containsPhrase(text, FINAL_FAILURE_PHRASES)) return false;
   return text
@@ -169,7 +154,7 @@ function reportsFinalFailure(text: string): boolean {
 
 const SENTENCE_END = /[.!?;] |[。！？]/;
 
-/** The short words among the phrases, such as `if`, match only as whole words. */
+/** Short words such as `if` match only as whole words. */
 function containsWord(text: string, phrases: readonly string[]): boolean {
   const words = ` ${text} `;
   return phrases.some((phrase) => words.includes(SHORT_WORD.test(phrase) ? ` ${phrase} ` : phrase));
@@ -177,7 +162,6 @@ function containsWord(text: string, phrases: readonly string[]): boolean {
 
 const SHORT_WORD = /^[a-z]{1,6}$/;
 
-/** Returns true if the reply or status code in the text is permanent. */
 function hasPermanentCode(text: string): boolean {
   const reply = findReplyCode(text);
   if (reply !== null) return reply.code >= 500 && findEnhancedStatus(text)?.startsWith('4.') !== true;
@@ -189,13 +173,11 @@ interface Section {
   readonly startIndex: number;
   originalAddress: string | null;
   text: string;
-  /**
-   * The reason that follows a list of addresses, if this address is in the list and its own text contains no reason.
-   */
+  /** What follows a list of addresses, if this address is in it and its own text contains no reason. */
   reason: string | null;
 }
 
-/** Collects the text for each address: from the line of the address up to the line of the next address. */
+/** From the line of the address up to the line of the next. */
 function findSections(body: string, foundAddresses: readonly FoundAddress[]): ReadonlyMap<string, Section> {
   const sections = new Map<string, Section>();
   let lastSection: Section | null = null;
@@ -231,7 +213,7 @@ function findSections(body: string, foundAddresses: readonly FoundAddress[]): Re
   return sections;
 }
 
-/** Assigns the reason after a list of addresses to every address of the list. */
+/** The reason after a list of addresses is that of each of them. */
 function shareReasons(sections: readonly Section[]): void {
   let reason: string | null = null;
   for (const section of [...sections].reverse()) {
@@ -240,7 +222,6 @@ function shareReasons(sections: readonly Section[]): void {
   }
 }
 
-/** Returns true if the text contains only addresses. */
 function hasOnlyAddresses(text: string): boolean {
   const normalizedText = normalizeText(text);
   for (let i = 0; i < normalizedText.length; i += 1) {
@@ -251,7 +232,7 @@ function hasOnlyAddresses(text: string): boolean {
   return true;
 }
 
-/** Removes quoted header lines and their continuation lines. */
+/** With their continuation lines. */
 function removeHeaderLines(text: string): string {
   let isHeaderLine = false;
   const lines = text.split('\n').filter((line) => {
@@ -265,10 +246,7 @@ function removeHeaderLines(text: string): string {
   return lines.join('\n');
 }
 
-/**
- * Removes the text from the beginning of the returned message to the end. A returned message begins with a heading or
- * with a header.
- */
+/** It begins with a heading or with a header. */
 function removeReturnedMessage(text: string): string {
   let index = 0;
   let hasText = false;
@@ -286,10 +264,7 @@ function removeReturnedMessage(text: string): string {
   return text;
 }
 
-/**
- * Returns true for `--- Original message follows ---` and `Copy of the message:`, but not for a sentence about a
- * message.
- */
+/** `--- Original message follows ---` and `Copy of the message:`, but no sentence about a message. */
 function isHeading(line: string): boolean {
   const hasMark = HEADING_MARKS.some((mark) => line.startsWith(mark));
   const lineWithoutMarks = removeMarks(line);
@@ -309,7 +284,7 @@ function includesAny(line: string, phrases: readonly string[]): boolean {
   return phrases.some((phrase) => line.includes(phrase));
 }
 
-/** Removes the introduction of a heading, such as `This is a` in `This is a copy of …`. */
+/** `This is a` in `This is a copy of …`. */
 function removeIntroduction(line: string): string {
   const foundIntroduction = HEADING_INTRODUCTIONS.find((introduction) => line.startsWith(introduction));
   return foundIntroduction === undefined ? line : line.slice(foundIntroduction.length);
@@ -325,7 +300,7 @@ const HEADING_INTRODUCTIONS: readonly string[] = [
   'your ',
 ];
 const HEADING_MARKS: readonly string[] = ['--', '==', '**', '__', '>>', '##', '++', '~~', '|--', '|==', '- -', '<<'];
-/** Phrases of headings that begin with one of `HEADING_MARKS` and introduce the report, not the returned message. */
+/** Of headings with marks that introduce the report, not the returned message. */
 const REPORT_HEADINGS: readonly string[] = parsePhrases(`
   transcript, message log, message from, not delivered, failed, session, error
 `);

@@ -1,7 +1,7 @@
 /**
- * Reads the feedback events from a received message: a feedback report (RFC 5965), a delivery status notification (RFC
- * 3464), an automatic reply (RFC 3834), a free-text bounce, or an unknown message. A person's answer has no events. The
- * function is pure and never throws. The cost is linear in the size of the message, and the number of events is bounded.
+ * Reads a received message: a feedback report (RFC 5965), a delivery status notification (RFC 3464), an automatic reply
+ * (RFC 3834), a free-text bounce, or an unknown message. A person's answer has no events. Never throws; the cost is
+ * linear in the size of the message.
  */
 
 import { normalizeText } from '../../classify/text.ts';
@@ -12,27 +12,24 @@ import { type AuthorKind, detectAuthor, isReply } from './author.ts';
 import { decodeHeaderValue } from './decode.ts';
 import { createDiagnose, type Diagnose } from './diagnosis.ts';
 import { findReportingHost, MAX_EVENTS, type ReportContext, readDsnEvents, readStatusEvents } from './dsn.ts';
-import { type Entity, isDeliveryStatus, listLeafParts, readEntity } from './entity.ts';
+import { type Entity, findFieldValue, isDeliveryStatus, listLeafParts, readEntity, readFields } from './entity.ts';
 import { createEvidence } from './evidence.ts';
-import { findFieldValue, readFields } from './fields.ts';
 import { type FreeText, type KnownAddresses, readFreeText, readFreeTextEvents } from './free-text.ts';
 import { findAddresses } from './report-addresses.ts';
 
-/** Maximum number of octets of a message that are read. The content of a report precedes the returned message. */
+/** The content of a report precedes the returned message. */
 const MAX_BYTES = 10 * 1_048_576;
-/** Maximum number of characters of the free text. */
 const MAX_TEXT_LENGTH = 131_072;
-/** Maximum depth of embedded messages. Gateways can wrap a bounce in another message more than once. */
+/** Gateways can wrap a bounce more than once. */
 const MAX_WRAPPING_DEPTH = 3;
-/** A shorter subject is not removed from the text of a report, where it can be a part of other words. */
+/** A shorter subject can be a part of other words. */
 const MIN_SUBJECT_LENGTH = 8;
-/** Maximum number of characters of the text that a gateway adds to a forwarded bounce. */
+/** What a gateway adds to a forwarded bounce. */
 const MAX_WRAPPER_TEXT_LENGTH = 200;
 
 /**
- * Returns the events of a raw message: one event for each recipient, and at most 100 events. The first Return-Path field
- * of the message, if it has one, is the sender of its envelope. `classifier` must not be used for another message. After
- * the call, `diagnose.cost` returns the cost of the classification.
+ * Returns at most 100 events, one for each recipient. The first Return-Path field, if there is one, is the sender of
+ * the envelope.
  */
 export function readFeedbackEvents(raw: Uint8Array, diagnose: Diagnose = createDiagnose()): readonly FeedbackEvent[] {
   const events = readMessage(readEntity(raw.subarray(0, MAX_BYTES)), 0, diagnose);
@@ -42,7 +39,7 @@ export function readFeedbackEvents(raw: Uint8Array, diagnose: Diagnose = createD
 function readMessage(message: Entity, depth: number, diagnose: Diagnose): readonly FeedbackEvent[] {
   const complaintEvents = readArfEvents(message);
   if (complaintEvents.length > 0) return complaintEvents;
-  // A gateway can forward the bounce as the first part and append its own text.
+  // A gateway can append its own text.
   const firstLeaf = listLeafParts(message)[0];
   const leadingMessage =
     depth < MAX_WRAPPING_DEPTH && message !== firstLeaf && firstLeaf?.type === 'message/rfc822' ? firstLeaf : null;
@@ -85,26 +82,26 @@ function readMessage(message: Entity, depth: number, diagnose: Diagnose): readon
     depth < MAX_WRAPPING_DEPTH && freeText.text.trim().length < MAX_WRAPPER_TEXT_LENGTH
       ? findOnlyMessage(message)
       : null;
-  // `leadingMessage` has already been read.
+  // `leadingMessage` was read above.
   const wrappedEvents =
     wrappedMessage === null || wrappedMessage === leadingMessage ? [] : readEmbedded(wrappedMessage, depth, diagnose);
   if (wrappedEvents.length > 0) return wrappedEvents;
   return [{ kind: 'unknown', reason: describeUnknownMessage(author, freeText) }];
 }
 
-/** Reads an embedded message. The result is empty if the message is not a bounce or complaint. */
+/** The result is empty if it is no bounce or complaint. */
 function readEmbedded(part: Entity, depth: number, diagnose: Diagnose): readonly FeedbackEvent[] {
   const events = readMessage(readEntity(Buffer.from(part.decodeOctets(), 'latin1')), depth + 1, diagnose);
   return events.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : events;
 }
 
-/** Returns the free text before the returned message. HTML is used only if there is no plain text. */
+/** HTML counts only if there is no plain text. */
 function readText(message: Entity): string {
   let plainText = '';
   let html = '';
   let hasText = false;
   for (const part of listLeafParts(message)) {
-    // Text after the returned message was added by a mailing list or a virus scanner.
+    // What follows was added by a mailing list or a virus scanner.
     if (isReturnedMessage(part) && (hasText || html !== '')) break;
     if (plainText.length >= MAX_TEXT_LENGTH) break;
     if (part.type === 'text/html') html = html === '' ? part.decodeText().slice(0, MAX_TEXT_LENGTH) : html;
@@ -126,7 +123,7 @@ function isReturnedMessage({ type }: Entity): boolean {
   );
 }
 
-/** Removes the subject of the returned message, which the text may quote: it says nothing about the failure. */
+/** The text may quote the subject, which says nothing about the failure. */
 function removeReportedSubject(text: string, message: Entity): string {
   const returnedMessage = listLeafParts(message).find(isReturnedMessage);
   if (returnedMessage === undefined) return text;
@@ -135,7 +132,6 @@ function removeReportedSubject(text: string, message: Entity): string {
   return subject.length < MIN_SUBJECT_LENGTH ? text : text.replaceAll(subject, '');
 }
 
-/** Collects the addresses in the headers of the message and of the returned message. */
 function collectKnownAddresses(message: Entity): KnownAddresses {
   const ownAddresses = ['from', 'to', 'sender', 'reply-to', 'return-path', 'errors-to'].flatMap((name) =>
     readHeaderAddresses(message, name),
@@ -160,7 +156,6 @@ function parseAddresses(value: string | null): readonly string[] {
   return value === null ? [] : findAddresses(decodeHeaderValue(value)).map(({ address }) => address.toLowerCase());
 }
 
-/** Returns true if a text part contains the fields Final-Recipient and Action. */
 function hasStatusFields(part: Entity): boolean {
   if (isReturnedMessage(part) || isDeliveryStatus(part)) return false;
   const text = part.decodeText().toLowerCase();
@@ -176,7 +171,6 @@ function readTextFieldEvents(message: Entity, context: ReportContext): readonly 
   return events;
 }
 
-/** Returns the embedded message if the message contains exactly one, else null. */
 function findOnlyMessage(message: Entity): Entity | null {
   const embeddedMessages = listLeafParts(message).filter(
     ({ type }) => type === 'message/rfc822' || type === 'message/global',
@@ -191,7 +185,7 @@ function describeUnknownMessage(author: AuthorKind, freeText: FreeText): string 
     : 'the message is not a delivery status notification, a feedback report, a known bounce text or an automatic reply';
 }
 
-/** Removes duplicate events, because some servers repeat a recipient for every attempt. */
+/** Some servers repeat a recipient for every attempt. */
 function removeDuplicates(events: readonly FeedbackEvent[]): readonly FeedbackEvent[] {
   const seenKeys = new Set<string>();
   return events.filter((event) => {

@@ -12,7 +12,7 @@ import {
   QUOTED_TO_PREFIXES,
   RECIPIENT_PREFIXES,
   SENDER_PREFIXES,
-} from './layout-phrases.ts';
+} from './phrases.ts';
 
 const MAX_FOUND_ADDRESSES = 1_000;
 /**

@@ -1,54 +1,57 @@
 /**
  * Reads provider events of Amazon SES in both formats: notifications of an identity (`notificationType`) and events of
- * a configuration set (`eventType`). The functions are pure, and never throw for any JSON.
+ * a configuration set (`eventType`). No JSON makes it throw.
  */
-
+import { createHash } from 'node:crypto';
 import type { Failure } from '../../model/failure.ts';
-import { type Evidence, type FeedbackEvent, MESSAGE_ID_TAG } from '../../model/feedback.ts';
+import {
+  type Evidence,
+  type FeedbackEvent,
+  type FeedbackReport,
+  type FeedbackSource,
+  MESSAGE_ID_TAG,
+} from '../../model/feedback.ts';
 import { isMessageId } from '../../model/submission.ts';
 import { type Json, toObject, toText } from '../../providers/json.ts';
-import { parseEnhancedStatus } from '../read/codes.ts';
+import type { RecordResult } from '../intake.ts';
 import {
   createDiagnose,
   type Diagnose,
   decideProviderFailure,
+  parseEnhancedStatus,
   toTemporaryFailure,
   withFailureClass,
 } from '../read/diagnosis.ts';
 import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
 
-export type SesEvent =
-  /**
-   * An event about a message. `reference` is the provider's id of the message. `key` identifies the event and is equal
-   * for all copies of the event.
-   */
+type SesEvent =
+  /** `reference` is the provider's id of the message. `key` is equal for all copies of the event. */
   | {
       readonly kind: 'feedback';
       readonly reference: string;
-      /** The id of the message if the event contains the tag of Postrider. Otherwise null. */
+      /** From the tag of Postrider, or null. */
       readonly messageId: string | null;
       /**
-       * True if the event contains tags, but not the tag of Postrider. Another program sent the message, unless this
-       * installation has stored the provider's id of the message.
+       * True if the event contains tags, but not that of Postrider. Another program sent the message, unless this
+       * installation has stored the provider's id of it.
        */
       readonly mayBeOtherProgram: boolean;
       readonly key: string;
       readonly events: readonly FeedbackEvent[];
     }
-  /** The event does not change a message. Examples are a send, an open, a click, and the test event of a topic. */
+  /** A send, an open, a click, or the test event of a topic. */
   | { readonly kind: 'ignored' }
   | { readonly kind: 'unknown'; readonly reason: string };
 
 const MAX_RECIPIENTS = 100;
 const MAX_ID_LENGTH = 200;
-/** Types of events that are ignored. The last type is the test notification of a topic. */
+/** The last type is the test notification of a topic. */
 const IGNORED_TYPES: readonly string[] = ['Send', 'Open', 'Click', 'Subscription', 'AmazonSnsSubscriptionSucceeded'];
-/** The plain text that Amazon publishes when a topic becomes the event destination of a configuration set. */
+/** What Amazon publishes when a topic becomes the event destination of a configuration set. */
 const TOPIC_VALIDATED = 'Successfully validated SNS topic for Amazon SES';
-/** Sub-types of permanent bounces and of complaints for addresses on a suppression list of the provider. */
+/** Of permanent bounces and of complaints for addresses on a suppression list of the provider. */
 const SUPPRESSED_SUB_TYPES: readonly string[] = ['Suppressed', 'OnAccountSuppressionList'];
 
-/** Reads one event from the text of an SNS message or an SQS message. */
 export function readSesEvent(text: string): SesEvent {
   if (text.startsWith(TOPIC_VALIDATED)) return { kind: 'ignored' };
   const event = toObject(parseJson(text));
@@ -71,9 +74,8 @@ export function readSesEvent(text: string): SesEvent {
 }
 
 /**
- * Reads the tag of Postrider. An event of a configuration set contains all tags of its message. Returns `other` if the
- * tag of Postrider is absent, because another program with the same account probably sent the message. Returns null for
- * notifications of identities, which contain no tags.
+ * An event of a configuration set contains all tags of its message. `other`: another program with the same account
+ * probably sent it. Null: a notification of an identity, which contains no tags.
  */
 function readTag(tags: unknown): string | 'other' | null {
   const tagMembers = toObject(tags);
@@ -109,7 +111,7 @@ function readBounce(bounce: Json): readonly FeedbackEvent[] {
   const [type, subType] = [toText(bounce.bounceType) ?? '', toText(bounce.bounceSubType) ?? ''];
   const recipients = toObjects(bounce.bouncedRecipients);
   if (type === 'Transient' && subType === 'General' && recipients.length > 0 && recipients.every(lacksStatus)) {
-    // The bounce contains no delivery status. The provider uses the sub-type `General` for out-of-office replies too.
+    // The provider uses the sub-type `General` for out-of-office replies too.
     return [{ kind: 'auto-reply', evidence: readEvidence({}, bounce, `${type} ${subType}`) }];
   }
   const diagnose = createDiagnose();
@@ -130,10 +132,7 @@ function lacksStatus({ action, status, diagnosticCode }: Json): boolean {
   return toText(action) === null && toText(status) === null && toText(diagnosticCode) === null;
 }
 
-/**
- * The failure of a transient bounce by its sub-type. The diagnostic determines the category of a bounce whose sub-type
- * is not in this table.
- */
+/** By the sub-type. The diagnostic determines the category of others. */
 const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
   MailboxFull: { class: 'soft', category: 'mailbox-full' },
   MessageTooLarge: { class: 'block', category: 'size' },
@@ -142,9 +141,8 @@ const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
 };
 
 /**
- * Classifies a bounce. A bounce of a known type is final, because Amazon SES sends the event after its last attempt. A
- * transient or undetermined bounce suppresses no recipient. The sub-type and the server's diagnostic determine the
- * result for a permanent bounce.
+ * A bounce of a known type is final, because Amazon SES sends the event after its last attempt. A transient or
+ * undetermined bounce suppresses nobody.
  */
 function classifyBounce(
   type: string,
@@ -161,8 +159,8 @@ function classifyBounce(
       failure: knownFailure ?? withFailureClass('soft', diagnosis.failure),
     };
   }
-  // The sub-type `NoEmail` means that the address does not exist, unless the diagnostic or the status reports another
-  // cause. Without both, the sub-type `General` means the same.
+  // `NoEmail` means that the address does not exist, unless the diagnostic or the status reports another cause. Without
+  // both, `General` means the same.
   const isMailboxMissing =
     diagnostic === null && status === null
       ? subType === 'General' || subType === 'NoEmail'
@@ -195,7 +193,7 @@ function readDelivery(delivery: Json): readonly FeedbackEvent[] {
 }
 
 /**
- * The failure of a delay by its type. The diagnostic determines the failure of a delay whose type is not in this table.
+ * By the type. The diagnostic determines the failure of others.
  * https://docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html#event-publishing-retrieving-sns-contents-delivery-delay-object
  */
 const DELAY_FAILURES: Readonly<Record<string, Failure>> = {
@@ -223,13 +221,10 @@ function readDelay(delay: Json): readonly FeedbackEvent[] {
   });
 }
 
-/** The provider refuses a message because of a virus, or because it cannot render the template. */
+/** Because of a virus, or because the template cannot be rendered. */
 const REJECTION_FAILURE: Failure = { class: 'block', category: 'content' };
 
-/**
- * Creates the event of a message that the provider accepted and then refused. The failure concerns the message, never
- * the mailbox.
- */
+/** The failure concerns the message, never the mailbox. */
 function createRejection(reason: string): FeedbackEvent {
   const evidence = { status: null, diagnostic: toOneLine(reason), reportingHost: null };
   return {
@@ -255,9 +250,8 @@ function readEvidence(recipient: Json, report: Json, fallback: string): Evidence
 }
 
 /**
- * Returns a text that identifies the event among the events of its message: the provider's feedback id, or the time and
- * the recipients. If a notification of an identity and an event of a configuration set report the same bounce or
- * complaint, their texts are equal.
+ * The provider's feedback id, or the time and the recipients: equal for a notification of an identity and an event of a
+ * configuration set about the same bounce or complaint.
  */
 function computeEventIdentity(type: string, event: Json): string {
   const detail = toObject(event[DETAIL_MEMBERS[type] ?? '']) ?? {};
@@ -311,7 +305,80 @@ function readStatus(recipient: Json): string | null {
   return parseEnhancedStatus(toText(recipient.status) ?? '');
 }
 
-/** Returns true for printable ASCII of bounded length. */
 function isProviderId(text: string): boolean {
   return text.length <= MAX_ID_LENGTH && [...text].every((character) => character > ' ' && character <= '~');
+}
+
+const MAX_STORED_BYTES = 65_536;
+
+/** Returns null if the event is ignored. */
+function createSesReport(
+  text: string,
+  { source, now, isFinal }: { readonly source: FeedbackSource; readonly now: number; readonly isFinal: boolean },
+): FeedbackReport | null {
+  const event = readSesEvent(text);
+  switch (event.kind) {
+    case 'ignored':
+      return null;
+    case 'feedback': {
+      const { reference, messageId, mayBeOtherProgram, key, events } = event;
+      const summary = `Amazon SES about ${reference}`;
+      // The tag identifies the message even if the provider's reply with the message id was lost.
+      const messageRef = messageId === null ? { reference } : { id: messageId };
+      const report: FeedbackReport = {
+        messageRef,
+        events,
+        source,
+        digest: computeDigest(key),
+        at: now,
+        summary,
+        raw: truncateForStorage(text),
+        isFinal,
+      };
+      return mayBeOtherProgram ? { ...report, mayBeOtherProgram: true } : report;
+    }
+    case 'unknown':
+      return createUnknownReport(text, event.reason, { source, now });
+  }
+}
+
+/** For the operator. `reason` is one line. */
+export function createUnknownReport(
+  text: string,
+  reason: string,
+  { source, now }: { readonly source: FeedbackSource; readonly now: number },
+): FeedbackReport {
+  return {
+    messageRef: null,
+    events: [{ kind: 'unknown', reason }],
+    source,
+    digest: computeDigest(text),
+    at: now,
+    summary: 'not an event of Amazon SES',
+    raw: truncateForStorage(text),
+    isFinal: true,
+  };
+}
+
+/**
+ * After an outage of the store, the event can arrive before the outcome of the message. An event that cannot be applied
+ * after the wait of the intake is stored for the operator if it is final. Rejects if the store fails.
+ */
+export async function recordSesEvent(
+  text: string,
+  { source, now, isFinal }: { readonly source: FeedbackSource; readonly now: number; readonly isFinal: boolean },
+  recordReport: (report: FeedbackReport) => Promise<RecordResult>,
+): Promise<RecordResult> {
+  const report = createSesReport(text, { source, now, isFinal: false });
+  if (report === null) return 'recorded';
+  const result = await recordReport(report);
+  return result === 'not-yet' && isFinal ? recordReport({ ...report, isFinal }) : result;
+}
+
+function computeDigest(key: string): string {
+  return createHash('sha256').update(`ses\n${key}`).digest('hex');
+}
+
+function truncateForStorage(text: string): Uint8Array {
+  return Buffer.from(text).subarray(0, MAX_STORED_BYTES);
 }

@@ -1,11 +1,7 @@
 /**
  * Fetches and validates the signing certificates of SNS. A certificate is trusted if its chain ends at a root
- * certificate of this machine (RFC 5280 section 6: signatures, validity, authority to issue) and its name is the name
- * of SNS.
- *
- * If a certificate cannot be fetched because of a network failure or a response with the status 429 or 5xx, the result
- * is `unavailable`, not `refused`, so that SNS sends the event again. Only trusted certificates are cached, so that
- * requests with forged URLs cannot evict them. Fetches are bounded in size, time and concurrency.
+ * certificate of this machine (RFC 5280 section 6) and its name is that of SNS. Only trusted ones are cached, so that
+ * requests with forged URLs cannot evict them.
  */
 import { X509Certificate } from 'node:crypto';
 
@@ -14,11 +10,11 @@ const FETCH_TIMEOUT_MS = 10_000;
 const MAX_CONCURRENT_FETCHES = 8;
 const MAX_CHAIN_LENGTH = 5;
 const MAX_CACHED_CERTIFICATES = 20;
-/** TTL of cached certificates. A certificate that was removed from its URL is trusted for at most this time. */
+/** A certificate that was removed from its URL is trusted for at most this time. */
 const CACHE_TTL_MS = 24 * 3_600_000;
 /**
- * A certificate can contain the URL of its issuer's certificate. Only URLs below this domain are fetched. The signature
- * determines whether the issuer is trusted.
+ * A certificate contains the URL of its issuer's certificate. Only URLs below this domain are fetched; the signature
+ * proves the issuer.
  */
 const ISSUER_HOST = '.amazontrust.com';
 const ISSUER_URL_PREFIX = 'CA Issuers - URI:';
@@ -26,20 +22,20 @@ const TOO_MANY_REQUESTS = 429;
 
 export interface SnsCertificatesParts {
   readonly fetch: typeof fetch;
-  /** Returns the trusted root certificates (PEM). */
+  /** In PEM. */
   readonly getRoots: () => readonly string[];
   readonly now: () => number;
 }
 
 export type SnsCertificateResult =
   | { readonly kind: 'trusted'; readonly certificate: X509Certificate }
-  /** The certificate is not a valid certificate of SNS. `reason` is one line of text. */
+  /** It is not a valid certificate of SNS. `reason` is one line. */
   | { readonly kind: 'refused'; readonly reason: string }
-  /** The certificate cannot be fetched now. The message may be from SNS. */
+  /** It cannot be fetched now. The message may be from SNS, which must send it again. */
   | { readonly kind: 'unavailable'; readonly reason: string };
 
 export interface SnsCertificates {
-  /** Returns the certificate at a URL of SNS. Fetches the certificate if it is not cached. Never rejects. */
+  /** Never rejects. */
   getCertificate(url: URL): Promise<SnsCertificateResult>;
 }
 
@@ -51,7 +47,6 @@ interface CachedCertificate {
   readonly certificate: X509Certificate;
 }
 
-/** Creates the source of certificates with an empty cache. */
 export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCertificatesParts): SnsCertificates {
   const cache = new Map<string, CachedCertificate>();
   const pendingLoads = new Map<string, Promise<SnsCertificateResult>>();
@@ -72,7 +67,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
     if (downloadResult.kind !== 'fetched') return downloadResult;
     const [leaf, ...includedCertificates] = parseCertificates(downloadResult.octets);
     if (leaf === undefined) return createRefusedResult('the file contains no certificate');
-    // The certificates of SNS contain the global name of SNS. A regional name is valid too.
+    // A regional name is valid too.
     const hasSnsName = ['sns.amazonaws.com', url.hostname].some(
       (name) => leaf.checkHost(name, NO_WILDCARDS) !== undefined,
     );
@@ -81,10 +76,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
       : createRefusedResult('the certificate does not contain the name of SNS');
   }
 
-  /**
-   * Verifies the chain of issuers up to a root certificate. Each issuer must be a certificate authority and must have
-   * signed the preceding certificate of the chain.
-   */
+  /** Each issuer must be a certificate authority and must have signed the preceding certificate. */
   async function verifyChain(
     leaf: X509Certificate,
     downloadedIssuers: readonly X509Certificate[],
@@ -113,7 +105,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
     return checkedAt >= certificate.validFromDate.getTime() && checkedAt <= certificate.validToDate.getTime();
   }
 
-  /** Fetches the issuer's certificate from the URL that `certificate` contains (RFC 5280 section 4.2.2.1). */
+  /** RFC 5280 section 4.2.2.1. */
   async function fetchIssuer(certificate: X509Certificate): Promise<X509Certificate | UntrustedResult> {
     const issuerLine = certificate.infoAccess?.split('\n').find((text) => text.startsWith(ISSUER_URL_PREFIX));
     const url = URL.parse(issuerLine?.slice(ISSUER_URL_PREFIX.length).trim() ?? '');
@@ -206,9 +198,7 @@ function isIssuerOf(issuer: X509Certificate, certificate: X509Certificate): bool
 const CERTIFICATE_BEGIN = '-----BEGIN CERTIFICATE-----';
 const CERTIFICATE_END = '-----END CERTIFICATE-----';
 
-/**
- * Reads all certificates of a PEM file, or the only certificate of a DER file. Throws when a certificate is malformed.
- */
+/** Reads a PEM file, or the only certificate of a DER file. Throws when one is malformed. */
 function parseCertificates(octets: Buffer): readonly X509Certificate[] {
   const text = octets.toString('latin1');
   if (!text.includes(CERTIFICATE_BEGIN)) return [new X509Certificate(octets)];

@@ -1,12 +1,8 @@
 /**
- * Receives provider events of Amazon SES that SNS sends over HTTP (POSTRIDER_FEEDBACK_HTTP_LISTEN, path `/ses`).
- *
- * A message has an effect only if it is recent, has a valid signature of SNS, and belongs to a topic in
- * POSTRIDER_SES_TOPICS. Only subscriptions to these topics are confirmed. The response is 200 after the store has
- * committed. SNS retries after a 5xx and after a timeout, and never after a 4xx. The response to a message that may be
- * from SNS and cannot be recorded now is therefore a 5xx.
+ * Receives provider events of Amazon SES that SNS sends over HTTP (path `/ses`). A message has an effect only if it is
+ * recent, has a valid signature of SNS, and belongs to a topic in POSTRIDER_SES_TOPICS. SNS retries after a 5xx and a
+ * timeout, and never after a 4xx: what may be from SNS and cannot be recorded now gets a 5xx.
  */
-
 import { type KeyObject, verify } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.ts';
@@ -16,28 +12,24 @@ import { BROKEN_HTTP_REASON } from '../../model/node.ts';
 import { isNestedTooDeep, MAX_DEPTH } from '../../providers/json.ts';
 import type { EventRequests, EventRoute, HttpResponse } from '../http-listener.ts';
 import type { RecordResult } from '../intake.ts';
-import { recordSesEvent } from './report.ts';
+import { recordSesEvent } from './events.ts';
 import type { SnsCertificates } from './sns-certificates.ts';
-import { parseSnsMessage, type SnsMessage } from './sns-message.ts';
 
 /** The size limit of SNS. */
 const MAX_BODY_BYTES = 262_144;
 const CONFIRM_TIMEOUT_MS = 10_000;
-/**
- * Maximum age of a message. SNS retries for up to one hour, plus the delay of the last attempt. An older message is
- * treated as a replay.
- */
+/** SNS retries for up to one hour, plus the delay of the last attempt. An older message is a replay. */
 const MAX_AGE_MS = 75 * 60_000;
 const MAX_CLOCK_AHEAD_MS = 5 * 60_000;
 /**
- * Age from which a message that cannot be applied yet is stored for the operator. With the default delivery policy, SNS
- * retries three times at intervals of 20 s, and the content of the last retry must not be lost.
+ * From this age, a message that cannot be applied yet is stored for the operator: by default SNS retries three times at
+ * intervals of 20 s, and the content of the last retry must not be lost.
  */
 const LAST_RETRY_AGE_MS = 45_000;
 const MAX_SEEN_IDS = 10_000;
 const MIN_LOG_INTERVAL_MS = 60_000;
 
-/** The reason for a refusal, which is also the label of a metric. */
+/** Also the label of a metric. */
 export type SnsRefusal =
   | 'sns-broken'
   | 'sns-forged'
@@ -51,7 +43,7 @@ export type SnsRefusal =
   | 'sns-confirmation'
   | 'store';
 
-export interface SnsReceiverParts {
+interface SnsReceiverParts {
   readonly clock: Clock;
   readonly topics: readonly string[];
   readonly certificates: SnsCertificates;
@@ -65,7 +57,6 @@ type ReceiverResponse = HttpResponse & { readonly refusal?: SnsRefusal };
 
 const RECORDED_RESPONSE: ReceiverResponse = { status: 200, message: 'recorded' };
 
-/** Creates the receiver for the path `/ses`. */
 export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
   const { clock, topics, certificates, recordReport, publish, onError } = parts;
   const publishRefusal = (reason: SnsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
@@ -73,7 +64,7 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
   const seenIds = new Map<string, number>();
   let loggedAt = Number.NEGATIVE_INFINITY;
 
-  /** Resolves to null if the client disconnects before the body is complete. */
+  /** Resolves to null if the client disconnects. */
   async function receive(request: IncomingMessage, requests: EventRequests): Promise<ReceiverResponse | null> {
     if (request.method !== 'POST') return { status: 405, message: 'the method must be POST' };
     const body = await requests.readBody(request, MAX_BODY_BYTES, null);
@@ -107,7 +98,7 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
   }
 
   async function checkAndApplyMessage(message: SnsMessage, markAuthenticated: () => void): Promise<ReceiverResponse> {
-    // The topic is checked before a certificate is fetched.
+    // Before a certificate is fetched.
     if (!topics.includes(message.topicArn)) {
       return { status: 403, message: 'the topic is not in POSTRIDER_SES_TOPICS', refusal: 'sns-topic' };
     }
@@ -124,10 +115,7 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
     return answer;
   }
 
-  /**
-   * Checks the signature. Returns the response to a message whose signature is not confirmed, or null if the signature
-   * is valid.
-   */
+  /** Returns null if the signature is valid. */
   async function checkSignature(message: SnsMessage): Promise<ReceiverResponse | null> {
     const certificateResult = await certificates.getCertificate(message.signingCertUrl);
     switch (certificateResult.kind) {
@@ -213,4 +201,108 @@ function findSignatureFault(
   if (publicKey.asymmetricKeyType !== 'rsa') return 'the certificate has no RSA key';
   const digest = signatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256';
   return verify(digest, signed, publicKey, signature) ? null : 'the signature is invalid';
+}
+
+/** "Verifying the signatures of Amazon SNS messages" in the SNS Developer Guide. */
+
+interface SnsMessage {
+  readonly type: 'Notification' | 'SubscriptionConfirmation' | 'UnsubscribeConfirmation';
+  readonly messageId: string;
+  readonly topicArn: string;
+  readonly message: string;
+  /** In milliseconds since the epoch. */
+  readonly at: number;
+  readonly signatureVersion: '1' | '2';
+  readonly signature: Buffer;
+  readonly signingCertUrl: URL;
+  /** Confirms a subscription. Null for other messages. */
+  readonly subscribeUrl: URL | null;
+  readonly signedContent: Buffer;
+}
+
+type ParsedSnsMessage =
+  | { readonly ok: true; readonly message: SnsMessage }
+  /** `forged`: the content proves that SNS did not send the message. */
+  | { readonly ok: false; readonly fault: 'forged' | 'broken'; readonly reason: string };
+
+const SIGNED_FIELDS = {
+  Notification: ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'],
+  SubscriptionConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
+  UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
+} as const;
+
+/** Checks neither the signature nor the topic or the time. */
+function parseSnsMessage(body: string): ParsedSnsMessage {
+  let json: unknown;
+  try {
+    json = JSON.parse(body);
+  } catch {
+    return createBrokenResult('the body is not JSON');
+  }
+  if (typeof json !== 'object' || json === null || Array.isArray(json))
+    return createBrokenResult('the body is not a JSON object');
+  const fields = json as Readonly<Record<string, unknown>>;
+  const readText = (name: string): string | null => (typeof fields[name] === 'string' ? fields[name] : null);
+  const type = readText('Type');
+  if (type === null || !Object.hasOwn(SIGNED_FIELDS, type)) return createBrokenResult('the Type is not a type of SNS');
+  const messageType = type as keyof typeof SIGNED_FIELDS;
+  const requiredFields = SIGNED_FIELDS[messageType].filter((name) => name !== 'Subject');
+  const missingField = [...requiredFields, 'Signature', 'SignatureVersion', 'SigningCertURL'].find(
+    (name) => readText(name) === null,
+  );
+  if (missingField !== undefined) return createBrokenResult(`the field ${missingField} is missing`);
+  const readTextOrEmpty = (name: string) => readText(name) ?? '';
+  const version = readTextOrEmpty('SignatureVersion');
+  if (version !== '1' && version !== '2')
+    return createForgedResult(`signature version ${version.slice(0, 10)} is not supported`);
+  const at = Date.parse(readTextOrEmpty('Timestamp'));
+  if (Number.isNaN(at)) return createBrokenResult('the Timestamp is not a date');
+  const topicArn = readTextOrEmpty('TopicArn');
+  const region = topicArn.split(':')[3] ?? '';
+  const signingCertUrl = parseSnsUrl(readTextOrEmpty('SigningCertURL'), region);
+  if (signingCertUrl === null || !signingCertUrl.pathname.endsWith('.pem') || signingCertUrl.search !== '') {
+    return createForgedResult('SigningCertURL is not a URL of SNS in the region of the topic');
+  }
+  const isConfirmation = messageType === 'SubscriptionConfirmation';
+  const subscribeUrl = isConfirmation ? parseSnsUrl(readTextOrEmpty('SubscribeURL'), region) : null;
+  if (isConfirmation && subscribeUrl === null)
+    return createForgedResult('SubscribeURL is not a URL of SNS in the region of the topic');
+  const signedContent = SIGNED_FIELDS[messageType]
+    .flatMap((name) => (readText(name) === null ? [] : [`${name}\n${readTextOrEmpty(name)}\n`]))
+    .join('');
+  return {
+    ok: true,
+    message: {
+      type: messageType,
+      messageId: readTextOrEmpty('MessageId'),
+      topicArn,
+      message: readTextOrEmpty('Message'),
+      at,
+      signatureVersion: version,
+      signature: Buffer.from(readTextOrEmpty('Signature'), 'base64'),
+      signingCertUrl,
+      subscribeUrl,
+      signedContent: Buffer.from(signedContent, 'utf8'),
+    },
+  };
+}
+
+/** Parses an https URL of SNS in this region, without user, password, port or fragment. */
+export function parseSnsUrl(text: string, region: string): URL | null {
+  const url = URL.parse(text);
+  if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')
+    return null;
+  if (region === '' || url.hash !== '') return null;
+  const domainSuffix = region.startsWith('cn-') ? 'amazonaws.com.cn' : 'amazonaws.com';
+  // The text is compared too, because the URL parser normalizes some characters.
+  const host = `sns.${region}.${domainSuffix}`;
+  return url.hostname === host && text.startsWith(`https://${host}/`) ? url : null;
+}
+
+function createBrokenResult(reason: string): ParsedSnsMessage {
+  return { ok: false, fault: 'broken', reason };
+}
+
+function createForgedResult(reason: string): ParsedSnsMessage {
+  return { ok: false, fault: 'forged', reason };
 }

@@ -1,8 +1,6 @@
 /**
  * Receives provider events of Amazon SES from an SQS queue (POSTRIDER_SES_QUEUE), for a service without an open port. A
- * message is deleted only after the store has committed. Until then the queue can deliver it again, so messages can
- * arrive more than once and in any order. A message that is not an event is stored for the operator. After a failure or
- * a timeout the poller retries with exponential backoff and jitter.
+ * message is deleted only after the store has committed, so it can arrive more than once and in any order.
  */
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';
@@ -10,27 +8,21 @@ import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
 import type { RecordResult } from '../intake.ts';
 import { toOneLine } from '../read/evidence.ts';
-import { createUnknownReport, recordSesEvent } from './report.ts';
+import { createUnknownReport, recordSesEvent } from './events.ts';
 
-/** Wait time of a receive request, and maximum number of messages per request. Both are the maximums of SQS. */
+/** The maximums of SQS. */
 const WAIT_S = 20;
 const MAX_BATCH_SIZE = 10;
-/**
- * Number of concurrent receive requests. With several requests, the network latency limits the throughput of a busy
- * queue less than with one request.
- */
+/** Concurrent requests, so that the network latency limits a busy queue less. */
 const RECEIVER_COUNT = 4;
-/** The time after which the queue delivers an event again if the outcome of the email message is not recorded yet. */
+/** Until the outcome of the email message is recorded. */
 const RETRY_VISIBILITY_S = 30;
 const MAX_TOPIC_LENGTH = 300;
-/** Age from which an event that cannot be applied yet is stored for the operator. */
+/** From this age, an event that cannot be applied yet is stored for the operator. */
 const MAX_QUEUE_AGE_MS = 3_600_000;
 const MIN_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
-/**
- * Time after which a request without a response is aborted, because the connection may be lost. For a receive request,
- * this time is added to the wait time.
- */
+/** The connection may be lost. For a receive request, this is added to the wait time. */
 const RESPONSE_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -38,12 +30,12 @@ type SqsRefusal = 'sqs-topic' | 'not-settled' | 'store';
 
 export interface SqsPollerParts {
   readonly queueUrl: string;
-  /** The region of the queue if its URL contains no region. */
+  /** If the URL of the queue contains none. */
   readonly region: string;
   readonly clock: Clock;
-  /** Returns a random number in [0, 1). */
+  /** In [0, 1). */
   readonly random: () => number;
-  /** The accepted topics of messages that SNS sends to the queue. If the list is empty, every topic is accepted. */
+  /** Of messages that SNS sends to the queue. If empty, every topic is accepted. */
   readonly topics: readonly string[];
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
@@ -51,9 +43,9 @@ export interface SqsPollerParts {
 }
 
 export interface SqsPoller {
-  /** Starts the receivers. Rejects if the queue URL is not a URL. */
+  /** Rejects if the queue URL is not a URL. */
   start(): Promise<void>;
-  /** Aborts waiting receive requests, and resolves after all received messages have been processed. */
+  /** Resolves after all received messages have been processed. */
   close(): Promise<void>;
 }
 
@@ -64,7 +56,6 @@ interface StoreFailure {
 
 type MessageResult = { readonly kind: 'delete' } | { readonly kind: 'retry' } | StoreFailure;
 
-/** Creates the poller of one queue. */
 export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
   const { queueUrl: QueueUrl, clock, topics, recordReport, publish, onError } = parts;
   const publishRefusal = (reason: SqsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
@@ -103,10 +94,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
     }
   }
 
-  /**
-   * Processes a batch: deletes recorded messages, and delays messages that must be received again. Resolves to
-   * null, or to a failure of the store. After a failure, the receiver must back off.
-   */
+  /** Resolves to null, or to a failure of the store, after which the receiver must back off. */
   async function processBatch(sqs: SQSClient, messages: readonly Message[]): Promise<StoreFailure | null> {
     const results = await Promise.all(messages.map((message) => processMessage(message)));
     const { DeleteMessageBatchCommand, ChangeMessageVisibilityBatchCommand } = await import('@aws-sdk/client-sqs');
@@ -117,7 +105,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
           : [],
       );
     const deleteEntries = listEntries('delete');
-    // After a failed deletion the queue delivers the message again, and the store ignores the duplicate.
+    // Otherwise the queue delivers the message again, and the store ignores it.
     if (deleteEntries.length > 0) {
       const deleteCommand = new DeleteMessageBatchCommand({ QueueUrl, Entries: deleteEntries });
       await runWithTimeout(RESPONSE_TIMEOUT_MS, null, (abortSignal) => sqs.send(deleteCommand, { abortSignal }));
@@ -130,7 +118,6 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
     return results.find((result) => result.kind === 'store-failed') ?? null;
   }
 
-  /** Runs one request. Aborts the request after `timeoutMs`, or when `stopSignal` aborts. */
   async function runWithTimeout<T>(
     timeoutMs: number,
     stopSignal: AbortSignal | null,
@@ -158,8 +145,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
     try {
       if (topic !== null && topics.length > 0 && !topics.includes(topic)) {
         publishRefusal('sqs-topic');
-        // The message is stored for the operator. Otherwise a wrong topic in the settings would cause the loss of all
-        // events.
+        // Otherwise a wrong topic in the settings would lose all events.
         const reason = `the topic is ${toOneLine(topic, MAX_TOPIC_LENGTH) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
         await recordReport(createUnknownReport(Body, reason, { source: 'sqs', now }));
         return { kind: 'delete' };
@@ -215,9 +201,8 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
 }
 
 /**
- * Returns the region in the host name of a queue. Supported forms are `sqs.eu-west-1.amazonaws.com`, with or without
- * the name of a VPC endpoint before it, and the legacy form `eu-west-1.queue.amazonaws.com`. Returns null for a host
- * name without a region, such as `localhost`.
+ * Reads `sqs.eu-west-1.amazonaws.com`, with or without the name of a VPC endpoint before it, and the legacy form
+ * `eu-west-1.queue.amazonaws.com`. Returns null for a host name without a region, such as `localhost`.
  */
 export function findQueueRegion(host: string): string | null {
   const labels = host.split('.');
@@ -227,8 +212,8 @@ export function findQueueRegion(host: string): string | null {
 }
 
 /**
- * Removes the envelope of SNS. With raw message delivery, there is no envelope. No signature is checked, because the
- * policy of the queue determines who may send to the queue.
+ * With raw message delivery, there is no envelope. The policy of the queue determines who may send to it, so no
+ * signature is checked.
  */
 function unwrapEnvelope(body: string): { readonly text: string; readonly topic: string | null } {
   try {
@@ -238,7 +223,7 @@ function unwrapEnvelope(body: string): { readonly text: string; readonly topic: 
       if (typeof text === 'string' && typeof topic === 'string') return { text, topic };
     }
   } catch {
-    // The body is not JSON. `readSesEvent` reports this fault.
+    // `readSesEvent` reports this fault.
   }
   return { text: body, topic: null };
 }

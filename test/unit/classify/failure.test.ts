@@ -1,8 +1,7 @@
 /** Tests the class and the category of failed attempts. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { classify } from '../../../src/classify/classify.ts';
-import { classifyOutcome } from '../../../src/classify/failure.ts';
+import { classify, classifyOutcome } from '../../../src/classify/classify.ts';
 import { RULES } from '../../../src/classify/rules.ts';
 import type { Outcome, Reason } from '../../../src/model/outcome.ts';
 import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';

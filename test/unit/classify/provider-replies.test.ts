@@ -3,8 +3,7 @@
  * it is a sample. The rules of a relay apply only to this relay.
  */
 import { expect, test } from 'vitest';
-import { classify } from '../../../src/classify/classify.ts';
-import { classifyOutcome } from '../../../src/classify/failure.ts';
+import { classify, classifyOutcome } from '../../../src/classify/classify.ts';
 import { judge } from '../../../src/classify/judge.ts';
 import type { Reply, Stage } from '../../../src/model/outcome.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';

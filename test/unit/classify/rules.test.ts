@@ -1,11 +1,10 @@
 /** Tests the table of rules: every sample matches its rule, and is judged the same wherever it comes from. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { classify } from '../../../src/classify/classify.ts';
-import { classifyOutcome } from '../../../src/classify/failure.ts';
+import { classify, classifyOutcome } from '../../../src/classify/classify.ts';
 import { judge } from '../../../src/classify/judge.ts';
 import { RULES } from '../../../src/classify/rules.ts';
-import { createEventReports } from '../../../src/feedback/provider/report.ts';
+import { createEventReports } from '../../../src/feedback/provider/body.ts';
 import { diagnose } from '../../../src/feedback/read/diagnosis.ts';
 import { readFeedbackEvents } from '../../../src/feedback/read/read-feedback-events.ts';
 import { readSesEvent } from '../../../src/feedback/ses/events.ts';
@@ -58,7 +57,10 @@ function report(text: string): Readonly<Record<string, readonly FeedbackEvent[]>
     dsn: readFeedbackEvents(Buffer.from(notification)),
     ses: sesEvent.kind === 'feedback' ? sesEvent.events : [],
     ...Object.fromEntries(
-      EVENT_PROVIDERS.map((name) => [name, createEventReports(name, [event], options).flatMap(({ events }) => events)]),
+      EVENT_PROVIDERS.map((name) => [
+        name,
+        createEventReports([event], { provider: name, ...options }).flatMap(({ events }) => events),
+      ]),
     ),
   };
 }

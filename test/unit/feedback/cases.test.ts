@@ -2,9 +2,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { classify } from '../../../src/classify/classify.ts';
-import { classifyOutcome } from '../../../src/classify/failure.ts';
-import { createEventReports } from '../../../src/feedback/provider/report.ts';
+import { classify, classifyOutcome } from '../../../src/classify/classify.ts';
+import { createEventReports } from '../../../src/feedback/provider/body.ts';
 import { readFeedbackEvents } from '../../../src/feedback/read/read-feedback-events.ts';
 import { readSesEvent } from '../../../src/feedback/ses/events.ts';
 import { decideFeedbackChange, type FeedbackEvent } from '../../../src/model/feedback.ts';
@@ -100,8 +99,8 @@ function readProviderEvents(name: string, text: string): readonly FeedbackEvent[
   const headers = { 'content-type': contentType };
   const result = provider.events.read({ method: 'POST', headers, body: Buffer.from(body), url: null });
   if (result.kind === 'broken') throw new Error(result.reason);
-  const options = { now: 0, usesReferences: false, signsKeyOnly: false };
-  return createEventReports(provider.name, result.events, options).flatMap(({ events }) => events);
+  const options = { provider: provider.name, now: 0, usesReferences: false, signsKeyOnly: false };
+  return createEventReports(result.events, options).flatMap(({ events }) => events);
 }
 
 function createBody(name: string, provider: string, content: Readonly<Record<string, string>>) {
@@ -158,7 +157,12 @@ test.each(FAULTLESS_DIAGNOSTICS)('a hard bounce, a drop or a rejection with "%s"
   const members = { type: 't', key: 'k', messageId: 'm', reference: null, recipient: TO, hasListReason: false };
   for (const meaning of ['hard', 'provider-suppressed'] as const) {
     const event = { ...members, meaning, diagnosis };
-    const [report] = createEventReports('mailjet', [event], { now: 0, usesReferences: false, signsKeyOnly: false });
+    const [report] = createEventReports([event], {
+      provider: 'mailjet',
+      now: 0,
+      usesReferences: false,
+      signsKeyOnly: false,
+    });
     expect(decideFeedbackChange(MESSAGE, report?.events ?? [], true)).toMatchObject({ to: 'bounced', suppress: null });
   }
 });

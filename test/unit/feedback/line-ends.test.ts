@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createLineEndCheck } from '../../../src/feedback/line-ends.ts';
+import { createLineEndCheck } from '../../../src/feedback/smtp-listener.ts';
 
 const areAccepted = (chunks: readonly string[]) => {
   const lineEnds = createLineEndCheck();

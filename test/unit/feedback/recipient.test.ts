@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { classifyRecipient, findReportedMessageId, MAX_RETURN_PATH_AGE_DAYS } from '../../../src/feedback/recipient.ts';
+import {
+  classifyRecipient,
+  findReportedMessageId,
+  MAX_RETURN_PATH_AGE_DAYS,
+} from '../../../src/feedback/smtp-report.ts';
 import { createReturnPathToken } from '../../../src/message/return-path.ts';
 
 const DAY_MS = 86_400_000;

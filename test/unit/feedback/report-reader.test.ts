@@ -41,7 +41,7 @@ test('a report whose parsing exceeds the timeout is refused as too expensive, an
     })
     .toBe(true);
   expect(await hostileRead).toEqual({ kind: 'too-expensive' });
-  expect(await waitingRead).toMatchObject({ kind: 'read', events: [{ kind: 'bounce', recipient: 'a@b.example' }] });
+  expect(await waitingRead).toMatchObject({ kind: 'read', value: [{ kind: 'bounce', recipient: 'a@b.example' }] });
   expect(faults).toEqual([]);
 });
 
@@ -92,7 +92,7 @@ test('a report is refused if its thread cannot be started, and the next one is r
   onTestFinished(() => reader.close());
   await expect(reader.read(BOUNCE)).rejects.toThrow('no thread');
   isBroken = false;
-  expect(await reader.read(BOUNCE)).toMatchObject({ kind: 'read', events: [{ kind: 'bounce' }] });
+  expect(await reader.read(BOUNCE)).toMatchObject({ kind: 'read', value: [{ kind: 'bounce' }] });
 });
 
 test('the default thread reads a report', async () => {
@@ -100,6 +100,6 @@ test('the default thread reads a report', async () => {
   onTestFinished(() => reader.close());
   expect(await reader.read(BOUNCE)).toMatchObject({
     kind: 'read',
-    events: [{ kind: 'bounce', failure: { class: 'hard' } }],
+    value: [{ kind: 'bounce', failure: { class: 'hard' } }],
   });
 });

@@ -45,7 +45,7 @@ interface Rig {
 
 /** Stands for the thread that reads reports, in tests about other parts. */
 const UNREAD_REPORTS: Pick<ReportReader, 'read'> = {
-  read: async () => ({ kind: 'read', events: [{ kind: 'unknown', reason: 'x' }] }),
+  read: async () => ({ kind: 'read', value: [{ kind: 'unknown', reason: 'x' }] }),
 };
 
 async function startRig(
@@ -83,6 +83,8 @@ async function startRig(
     },
     publish: () => undefined,
     onPending: () => undefined,
+    store: { recordPackedFeedback: () => Promise.resolve([]) },
+    maxConcurrentParts: 1,
   });
   const onError = (operation: string, error: unknown) => faults.push(`${operation}: ${String(error)}`);
   const reader = createReportReader({

@@ -1,6 +1,6 @@
 import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
-import { classifyEntry } from '../../../src/classify/failure.ts';
+import { classifyEntry } from '../../../src/classify/classify.ts';
 import type { HistoryEntry } from '../../../src/model/message.ts';
 import {
   formatWebhookId,

@@ -43,8 +43,10 @@ async function startEndpoints(names: readonly EventProviderName[], limits: Parti
           return { kind: 'busy' };
         },
       },
-      recordReport: async () => 'recorded',
-      recordParts: async () => ({ recordedCount: 0, unmatchedCount: 0, failures: [] }),
+      intake: {
+        recordReport: async () => 'recorded',
+        recordParts: async () => ({ recordedCount: 0, unmatchedCount: 0, failures: [] }),
+      },
       publish: () => undefined,
       onError: () => undefined,
     });

@@ -3,7 +3,8 @@
  * record.
  */
 import { expect, test } from 'vitest';
-import { createPackedIntake } from '../../../../src/feedback/provider/packed-intake.ts';
+import { systemClock } from '../../../../src/clock.ts';
+import { createFeedbackIntake } from '../../../../src/feedback/intake.ts';
 import type { ServiceEvent } from '../../../../src/model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../../../../src/model/feedback.ts';
 import { packReports, unpackReports } from '../../../../src/model/packed-reports.ts';
@@ -23,7 +24,7 @@ const createPart = (...digests: readonly string[]) => packReports(digests.map(cr
 test('at most `maxConcurrentParts` parts are recorded at the same time, in their order', async () => {
   const startedParts: string[] = [];
   const commits: PromiseWithResolvers<readonly FeedbackResult[]>[] = [];
-  const { recordParts } = createPackedIntake({
+  const { recordParts } = createFeedbackIntake({
     store: {
       recordPackedFeedback(part) {
         startedParts.push(...unpackReports(part).map(({ digest }) => digest));
@@ -32,7 +33,8 @@ test('at most `maxConcurrentParts` parts are recorded at the same time, in their
         return commit.promise;
       },
     },
-    recordReport: () => Promise.reject(new Error('no report is recorded separately')),
+    clock: systemClock,
+    record: () => Promise.reject(new Error('no report is recorded separately')),
     publish: () => undefined,
     onPending: () => undefined,
     maxConcurrentParts: 2,
@@ -60,17 +62,18 @@ test('if a part cannot be recorded, its reports are recorded one by one, and onl
   const events: ServiceEvent[] = [];
   const fullDiskError = new StoreError('the disk is full');
   let pendingReportCount = 0;
-  const { recordParts } = createPackedIntake({
+  const { recordParts } = createFeedbackIntake({
     store: {
       recordPackedFeedback: (part) =>
         part.text.includes('"bad"')
           ? Promise.reject(fullDiskError)
           : Promise.resolve([{ kind: 'pending' }, { kind: 'unrelated' }, { kind: 'repeated' }]),
     },
-    recordReport: ({ digest }) =>
+    clock: systemClock,
+    record: ({ digest }) =>
       digest === 'bad'
         ? Promise.reject(fullDiskError)
-        : Promise.resolve(digest === 'foreign' ? 'unmatched' : 'recorded'),
+        : Promise.resolve({ kind: digest === 'foreign' ? 'unrelated' : 'pending' }),
     publish: (event) => void events.push(event),
     onPending: () => {
       pendingReportCount += 1;
@@ -79,7 +82,7 @@ test('if a part cannot be recorded, its reports are recorded one by one, and onl
   });
   const parts = [createPart('good', 'bad', 'foreign'), createPart('1', '2', '3')];
   expect(await recordParts(parts, ORIGIN)).toEqual({ recordedCount: 3, unmatchedCount: 2, failures: [fullDiskError] });
-  expect(pendingReportCount).toBe(1);
+  expect(pendingReportCount).toBe(2);
   expect(events).toEqual([
     { type: 'report.unrelated', at: ORIGIN.at, source: 'sparkpost' },
     { type: 'report.repeated', at: ORIGIN.at },

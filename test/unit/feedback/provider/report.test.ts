@@ -1,6 +1,6 @@
 /** Tests the digests of the reports of provider events. */
 import { expect, test } from 'vitest';
-import { createEventReports } from '../../../../src/feedback/provider/report.ts';
+import { createEventReports } from '../../../../src/feedback/provider/body.ts';
 import type { ProviderEvent } from '../../../../src/providers/event-reader.ts';
 
 const IDS = ['01990000-0000-7000-8000-000000000001', '01990000-0000-7000-8000-000000000002'] as const;
@@ -10,7 +10,9 @@ const createEvent = (messageId: string | null, key: string): ProviderEvent => ({
   diagnosis: { status: null, diagnostic: null, host: null },
 });
 const computeDigests = (signsKeyOnly: boolean, ...events: readonly ProviderEvent[]) =>
-  createEventReports('sparkpost', events, { now: 0, usesReferences: false, signsKeyOnly }).map(({ digest }) => digest);
+  createEventReports(events, { provider: 'sparkpost', now: 0, usesReferences: false, signsKeyOnly }).map(
+    ({ digest }) => digest,
+  );
 
 test('the digest of an event begins with the id of its message, and differs from that of every other event', () => {
   const events = [createEvent(IDS[0], 'a'), createEvent(IDS[0], 'b'), createEvent(IDS[1], 'a'), createEvent(null, 'a')];

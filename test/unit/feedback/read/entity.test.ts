@@ -2,8 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
 import { describe, expect, test } from 'vitest';
-import { listLeafParts, readEntity } from '../../../../src/feedback/read/entity.ts';
-import { findFieldValue } from '../../../../src/feedback/read/fields.ts';
+import { findFieldValue, listLeafParts, readEntity } from '../../../../src/feedback/read/entity.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../corpus/bounces/shapes');
 

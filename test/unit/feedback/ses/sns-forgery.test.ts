@@ -3,8 +3,7 @@
  * URL of SNS.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
-import { parseSnsUrl } from '../../../../src/feedback/ses/sns-message.ts';
-import type { SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
+import { parseSnsUrl, type SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
 import { createSesEvent, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
 import {
   type Authorities,

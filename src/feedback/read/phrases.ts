@@ -1,10 +1,6 @@
-/**
- * Phrases that determine the kind of a received message: a delivery failure, a delay, an automatic reply, a message of
- * a mail server. Phrases are in lower case and match at the beginning of a word (phrases.ts).
- */
+/** Phrases that determine the kind and the layout of a received message, in lower case. */
 import { parsePhrases } from '../../classify/text.ts';
 
-/** Phrases that report a delivery failure. */
 export const FAILURE_PHRASES: readonly string[] = parsePhrases(`
   undeliver, unzustellbar, non-deliver, nondeliver, non deliver, not deliverable, delivery failure, delivery failed
   delivery error, delivery has failed, delivery problem, delivery aborted, delivery impossible
@@ -53,7 +49,7 @@ export const FAILURE_PHRASES: readonly string[] = parsePhrases(`
   gagal terkirim, tidak terkirim
 `);
 
-/** Phrases that report a delay: the server still retries. */
+/** The server still retries. */
 export const DELAY_PHRASES: readonly string[] = parsePhrases(`
   not yet been delivered, not been delivered yet, not yet delivered, has been delayed, have been delayed, is delayed
   was delayed, message delayed, delayed mail, delivery notification (delay, notification (delay), delivery delay
@@ -79,7 +75,7 @@ export const DELAY_PHRASES: readonly string[] = parsePhrases(`
   再送を試み, 延迟, 延遲, 仍在尝试, 지연
 `);
 
-/** Phrases that report a final failure. These phrases take precedence over phrases that report a delay. */
+/** They take precedence over a delay. */
 export const FINAL_FAILURE_PHRASES: readonly string[] = parsePhrases(`
   permanent error, permanent fatal, permanent failure, permanent delivery failure, permanently, given up, gave up
   giving up, not going to try again, will not be retried, will not be delivered, no further attempts
@@ -87,10 +83,7 @@ export const FINAL_FAILURE_PHRASES: readonly string[] = parsePhrases(`
   definitiv, permanente, окончательн, 永続的, 恒久的, 最終的
 `);
 
-/**
- * Phrases of a sentence that denies a final failure or speaks of one that may come: `This is not a permanent failure`,
- * `If it cannot be delivered permanently`.
- */
+/** Of a sentence that denies a final failure or speaks of one that may come. */
 export const UNREAL_FAILURE_PHRASES: readonly string[] = parsePhrases(`
   if, unless, until, in case, should it, should the, whether, not a permanent, not a final, not permanent, not yet permanent
   no permanent, not been permanently, isn't permanent, isn't a permanent, not mean, wenn, falls, sofern, sobald, sollte, bis
@@ -100,7 +93,6 @@ export const UNREAL_FAILURE_PHRASES: readonly string[] = parsePhrases(`
   se non, не окончательн, если, ではありません, ではない, でない, 場合, もし
 `);
 
-/** Phrases in subjects of automatic replies. */
 export const AUTO_REPLY_SUBJECTS: readonly string[] = parsePhrases(`
   out of office, out of the office, out-of-office, out of town, ooo:, autoreply, auto-reply, auto reply
   auto response, autoresponse, auto-response, auto-responder, auto responder, autorespond, automatic reply
@@ -129,7 +121,7 @@ export const AUTO_REPLY_SUBJECTS: readonly string[] = parsePhrases(`
   開封済み, 읽음:
 `);
 
-/** Phrases that identify a mail server in the name or the address of the field From. */
+/** In the name or the address of the field From. */
 export const SERVER_SENDERS: readonly string[] = parsePhrases(`
   mailer-daemon, mailer_daemon, mailerdaemon, mailer daemon, postmaster, post_master, mail-daemon, maildaemon, mdaemon, mailadm
   mailsystem, mail-system, mail system, mail delivery, maildelivery, mail.delivery, mail-delivery, bounce
@@ -140,27 +132,26 @@ export const SERVER_SENDERS: readonly string[] = parsePhrases(`
   complaints@email-abuse.amazonses, email-bounces.amazonses
 `);
 
-/** Beginnings of the addresses of mail servers in the field From. */
+/** Beginnings of the address in the field From. */
 export const DAEMON_MAILBOXES: readonly string[] = parsePhrases(`
   mailer-daemon, mailer_daemon, mailerdaemon, postmaster, post_master, mail-daemon, maildaemon, mdaemon, mailsystem, mail-system
   maildelivery, mail.delivery, mail-delivery, microsoftexchange, smtpadmin
 `);
 
-/** Beginnings of the subjects of answers, which repeat the subject of the answered message. */
+/** Answers repeat the subject of the answered message. */
 export const REPLY_PREFIXES: readonly string[] = parsePhrases(`
   re:, re :, aw:, antw:, antwort:, sv:, vs:, odp:, rép:, rép :, rif:, res:, ynt:, ответ:, 回复:, 回复：, 答复:, 答复：, 回覆:, 回覆：, 返信:, 답장:
 `);
 
-/** Header fields that only automatic replies have. */
+/** Only automatic replies have them. */
 export const AUTO_REPLY_FIELDS: readonly string[] = parsePhrases(`
   x-autoreply, x-autorespond, x-autoresponder, x-auto-response, x-mail-autoreply, x-autoreply-from, x-vacation
   x-ezoutofoffice
 `);
 
-/** Values of the field Precedence in automatic replies. */
 export const AUTO_REPLY_PRECEDENCE: readonly string[] = parsePhrases('auto_reply, auto-reply, autoreply');
 
-/** Beginnings of quoted header lines. These lines describe the message, not the failure. */
+/** They describe the message, not the failure. */
 export const QUOTED_HEADER_PREFIXES: readonly string[] = parsePhrases(`
   received:, return-path:, message-id:, message id:, references:, in-reply-to:, from:, sender:, reply-to:, errors-to:
   cc:, bcc:, delivered-to:, subject:, date:, sent:, sent by:, mime-version:, content-, list-, precedence:, thread-
@@ -168,4 +159,72 @@ export const QUOTED_HEADER_PREFIXES: readonly string[] = parsePhrases(`
   received-from-mta:, reporting-mta:, original-envelope-id:, last-attempt-date:, betreff:, datum:, von:, gesendet:
   objet:, asunto:, assunto:, oggetto:, onderwerp:, ämne:, emne:, temat:, тема:, от:, дата:, 件名:, 件名：, 主题:
   主题：, 主旨:, 主旨：, 제목:, mail from:, >>> mail from:
+`);
+
+/** Never the failed recipient: support contacts and programs. */
+export const CONTACT_LOCAL_PARTS: readonly string[] = parsePhrases(`
+  postmaster, abuse, mailer-daemon, mailerdaemon, hostmaster, webmaster, support, helpdesk, help, mdaemon, no-reply
+  noreply, do-not-reply, donotreply, microsoftexchange, listserv, majordomo, antispam, unblock, delist, removeme
+  mail-daemon, servicedesk, service-desk, itsupport
+`);
+
+/** Directly before a failed recipient. */
+export const RECIPIENT_PREFIXES: readonly string[] = [
+  'was addressed,',
+  ...parsePhrases(`
+  dda:smtp=, was addressed, error-for:, rcpt to:, recipient:, recipients:, recipient(s):, recipient, intended recipient:, failed recipient:
+  failed recipient(s):, failed address:, failed addresses:, addressed to, addressed to ', was addressed, address:, addresses:
+  address(es):, undeliverable to, undelivered to, unknown user:, unknown user, user unknown:, userid:, user id:
+  mailbox is full:, delivery to, delivered to, delivered to:, deliver to, deliver to:, deliver message to
+  deliver message to:, deliver your message to, deliver mail to, deliver mail to:, delivery failed to
+  your message to, your mail to, your email to, your e-mail to, message to, message to:, mail to, e-mail to, email to
+  sent to, sent to:, reach, attempts:, to:, final-recipient:, original-recipient:, rfc822;, failed:, account:
+  mailbox, mailbox:, local mailbox, empfänger:, empfänger, an:, an, adresse:, destinataire:, destinataire
+  destinatario:, destinatario, destinatário:, à, para:, para, a, aan, aan:, til, till, do, kome, адрес:, адресу
+  получатель:, кому:, 宛先:, 宛先：, 宛先, 收件人:, 收件人：, 收件人, 收信人：, 受取人:, 수신자:, 받는 사람:, 受信者:
+`),
+];
+
+/** Directly before the original address of a forwarded message. */
+export const ORIGINAL_RECIPIENT_PREFIXES: readonly string[] = parsePhrases(`
+  expanded from:, expanded from, generated from, originally addressed to, original address:, original recipient:,
+  forwarded from, aliased from, alias of, resent from
+`);
+
+/** In the header of the returned message. */
+export const QUOTED_TO_PREFIXES: readonly string[] = parsePhrases(
+  'to:, an:, à:, para:, a:, aan:, til:, till:, do:, komu:, кому:, 宛先:, 收件人:',
+);
+
+/** Directly before the address of the sender. */
+export const SENDER_PREFIXES: readonly string[] = parsePhrases(`
+  mail from:, mail from, from:, sender:, reply-to:, return-path:, from, envelope-from, envelope-sender, von:, de:
+  da:, od:, от:, 差出人:, 发件人:, 发件人：, 寄件者:, 보낸 사람:, cc:, afzender:, expéditeur:, remitente:
+`);
+
+export const CONTACT_PHRASES: readonly string[] = parsePhrases(`
+  contact, questions, forward this, forward the, problems, assistance, for help, for more information, please send
+  please write, please email, please e-mail, reply to, report this, mailto:, kontakt, wenden sie, contactez, contacte
+  message-id, message id, references:, in-reply-to, delisted, unblocked, be removed, instead, new address
+  administrator
+`);
+
+/** Alone on a line or between dashes. */
+export const RETURNED_MESSAGE_HEADINGS: readonly string[] = parsePhrases(`
+  copy of the message, copy of your message, copy of the original, copy of your, original message, original mail
+  original email, original e-mail, returned message, returned mail, message header follows, message headers follow
+  headers of the original, header of the original, header and top, text of your message, text of the original
+  message text follows, undeliverable message, undelivered message, unsent message, message follows, original headers
+  message headers, message header, message contents, start of message, forwarded message, the source mail
+  returned content, mail message follows, your message follows, lines of your message, first part of the message
+  first part of your message, lines of your original, text follows, headers follow, header follows
+  ursprüngliche nachricht, originalnachricht, kopie ihrer nachricht, kopie der nachricht, message d'origine
+  message original, copie de votre message, mensaje original, copia de su mensaje, mensagem original
+  messaggio originale, oorspronkelijke bericht, oorspronkelijk bericht, исходное сообщение, исходное письмо
+  копия письма, копия вашего письма, 原始邮件, 原郵件, 元のメッセージ, 送信されたメッセージ, 원본 메시지
+`);
+
+/** Begin a returned message without a heading. */
+export const RETURNED_MESSAGE_FIELDS: readonly string[] = parsePhrases(`
+  received: from, received: by, received: (, return-path:, dkim-signature:
 `);
