@@ -1,6 +1,6 @@
 /**
  * Counts the messages of the history by mailbox provider, recipient domain, account and sending domain, like
- * observability/deliverability.ts, but with the time of each event in place of the current time. The demo has few
+ * statistics/deliverability.ts, but with the time of each event in place of the current time. The demo has few
  * domains and accounts, so each row contains all of them.
  */
 import {

@@ -1,5 +1,5 @@
 /**
- * Counts the traffic of the history per minute and per hour, like observability/traffic.ts, but with the time of each
+ * Counts the traffic of the history per minute and per hour, like statistics/traffic.ts, but with the time of each
  * event in place of the current time.
  */
 

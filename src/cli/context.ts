@@ -216,14 +216,15 @@ async function writeFigures(
   { clock, store, onError }: CommandFiguresParts,
 ): Promise<void> {
   // The modules are loaded only by a command that changes messages, because most commands change no message.
-  const [{ createEvents }, traffic, deliverability] = await Promise.all([
+  const [{ createEvents }, { createCountHandlers }, { startTrafficCounter }, deliverability] = await Promise.all([
     import('../observability/events.ts'),
-    import('../observability/traffic.ts'),
-    import('../observability/deliverability.ts'),
+    import('../statistics/counts.ts'),
+    import('../statistics/traffic.ts'),
+    import('../statistics/deliverability.ts'),
   ]);
   // The node name is unique, because the rows of a node replace the earlier rows of the same node.
   const parts = { node: `command-${randomUUID()}`, clock, onWriteError: onError };
-  const trafficCounter = traffic.startTrafficCounter({ ...parts, writeRows: store.writeTraffic });
+  const trafficCounter = startTrafficCounter({ ...parts, writeRows: store.writeTraffic });
   const providers = await readMailboxProviders(publishedEvents, store);
   const deliverabilityCounter = deliverability.startDeliverabilityCounter({
     ...parts,
@@ -231,8 +232,7 @@ async function writeFigures(
     findMailboxProvider: (domain) => providers.get(domain) ?? 'unknown',
   });
   const { publish, subscribe, endStartup } = createEvents(clock);
-  subscribe(traffic.createTrafficHandlers(trafficCounter));
-  subscribe(deliverability.createDeliverabilityHandlers(deliverabilityCounter));
+  subscribe(createCountHandlers([trafficCounter, deliverabilityCounter]));
   endStartup();
   for (const event of publishedEvents) publish(event);
   await trafficCounter.stop();

@@ -191,3 +191,5 @@ export type EventOf<Type extends EventType> = Extract<ServiceEvent, { readonly t
 /** Calls every subscriber and never throws. A subscriber must be quick. */
 export type PublishOf<Type extends EventType> = (event: EventOf<Type>) => void;
 export type Publish = PublishOf<EventType>;
+/** The handlers of a subscriber, by event type. */
+export type Handlers = { readonly [Type in EventType]?: ((event: EventOf<Type>) => void) | null };

@@ -6,24 +6,7 @@
  * `node.operation_failed`. A subscriber that is added during the start also receives the earlier events. An event
  * without a subscriber costs one map lookup.
  */
-import type { EventOf, EventType, Publish, ServiceEvent } from '../model/events.ts';
-import { isSimulated } from '../model/outcome.ts';
-
-/** The handlers of a subscriber, by event type. */
-export type Handlers = { readonly [Type in EventType]?: ((event: EventOf<Type>) => void) | null };
-
-/** Returns the handlers without the events about messages to the mailbox simulator, which count in no figure. */
-export function ignoreSimulated(handlers: Handlers): Handlers {
-  const filter = (handler: Handler | null | undefined) =>
-    handler === null || handler === undefined
-      ? null
-      : (event: ServiceEvent) => {
-          if (!('to' in event) || event.to === null || !isSimulated(event.to)) handler(event);
-        };
-  return Object.fromEntries(
-    Object.entries(handlers).map(([type, handler]) => [type, filter(handler as Handler | null | undefined)]),
-  );
-}
+import type { EventType, Handlers, Publish, ServiceEvent } from '../model/events.ts';
 
 export interface Events {
   readonly publish: Publish;

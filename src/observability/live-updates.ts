@@ -7,10 +7,11 @@
  */
 
 import type { Clock } from '../clock.ts';
+import type { Handlers } from '../model/events.ts';
 import type { ChangeFeedPosition } from '../model/overview.ts';
 import type { Topic } from '../model/topic.ts';
 import type { AccessStore, OverviewStore } from '../store/contract.ts';
-import type { Events, Handlers } from './events.ts';
+import type { Events } from './events.ts';
 
 const MIN_PUBLISH_INTERVAL_MS = 500;
 const POLL_INTERVAL_MS = 1_500;

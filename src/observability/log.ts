@@ -9,12 +9,11 @@
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
-import type { EventOf } from '../model/events.ts';
+import type { EventOf, Handlers } from '../model/events.ts';
 import type { SettledEventType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import { formatWebhookId } from '../model/webhook.ts';
 import { escapeJson, maskSecrets } from '../printing/escape.ts';
-import type { Handlers } from './events.ts';
 import {
   LOG_EVENTS,
   type LogEventName,

@@ -1,11 +1,8 @@
 /**
- * Creates the metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists the metrics.
- *
- * Guarantees: the series of requests, attempts and states are created in advance, so that their increments look up no
- * labels. The values from the store are read only during a scrape, at most once per second. If the store does not
- * answer, the scrape omits only these values.
+ * The metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists the metrics. The values
+ * from the store are read only during a scrape, at most once per second. If the store does not answer, the scrape omits
+ * only these values.
  */
-
 import { createRequire } from 'node:module';
 import { ALARMING_REASONS } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
@@ -13,74 +10,35 @@ import {
   BREAKER_STATES,
   type BreakerState,
   DROP_REASONS,
-  type DropReason,
   type EventOf,
+  type EventType,
+  type Handlers,
   HTTP_LISTENERS,
-  type HttpListenerName,
 } from '../model/events.ts';
-import { FAILURE_CATEGORIES, FAILURE_CLASSES, type Failure } from '../model/failure.ts';
-import { STATES, type State } from '../model/message.ts';
+import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
+import { STATES } from '../model/message.ts';
 import { SIGNING_ALARM } from '../model/node.ts';
-import type { Outcome } from '../model/outcome.ts';
 import type { QueueStatistics } from '../model/overview.ts';
 import { formatWebhookId, type WebhookStatistics } from '../model/webhook.ts';
-import { type Handlers, ignoreSimulated } from './events.ts';
+import { ignoreSimulated, type Series } from '../statistics/counts.ts';
 
 const require = createRequire(import.meta.url);
 
-export interface Metrics {
-  /**
-   * Counts a message that was accepted with a 201. `tookMs` is the time from the start of the API key check to the
-   * response.
-   */
-  countAccepted(tookMs: number): void;
-  /** Counts a request that was answered with an error. `reason` is a code of docs/errors.md. */
-  countRefused(reason: string): void;
-  /** Counts a request that repeated an idempotency key. */
-  countReplayed(): void;
-  /** Counts the unknown members in the body of a request that was answered with a 201. */
-  countIgnoredFields(fieldCount: number): void;
-  countAttempt(outcome: Outcome['kind'], tookMs: number): void;
-  /** Counts a message that entered a state. */
-  countStateEntry(state: State): void;
-  /** Counts a bounced message by its failure. */
-  countBounce(failure: Failure): void;
-  /** Records the time from acceptance to the confirmation of the delivery by the provider. */
-  recordConfirmation(tookMs: number): void;
-  /** Counts a deferred message: the attempt failed, and a later attempt is due. */
-  countDeferred(): void;
-  countAlarm(reason: AlarmReason): void;
-  /** Records the number of messages and the duration of one commit of the store. */
-  recordCommit(kind: 'accept' | 'settle', size: number, tookMs: number): void;
-  /** Counts a received feedback report by its result. */
-  countReport(result: ReportResult, count?: number): void;
-  /** Counts a refused feedback report by reason. */
-  countRefusedReport(reason: string, count?: number): void;
-  setBreakerState(state: BreakerState): void;
-  /**
-   * Counts a connection that a listener closed because of a limit, or because the client did not read the responses.
-   */
-  countDroppedConnection(listener: HttpListenerName, reason: DropReason): void;
-  /** Counts the result of an attempt to deliver a notification to operators. */
-  countNotification(target: string, result: 'delivered' | 'retried' | 'failed'): void;
-  /** Counts an attempt to send a webhook. */
-  countWebhookAttempt(webhookId: number, isSuccess: boolean): void;
-  /**
-   * Resolves to the complete exposition. Concurrent scrapes share one exposition, so many scrapes cost as much as one
-   * scrape.
-   */
-  scrape(): Promise<Exposition>;
-}
-
-export interface Exposition {
-  readonly contentType: string;
-  readonly text: string;
-}
+/** The alarms: refusals that concern the whole service, and other conditions that an operator must correct. */
+const ALARMS = [
+  ...ALARMING_REASONS,
+  SIGNING_ALARM,
+  'domain-failing',
+  'domain-blocked',
+  'return-path-failing',
+  'account-locked',
+  'database-files',
+  'webhook-disabled',
+] as const;
 
 /**
- * The results of feedback reports. `bounced`, `complained` and `delivered`: the report changed the state of a message.
- * `confirmed`: the report confirmed the delivery. `recorded`: the report changed only the history. A report with any
- * other result changed no message.
+ * The results of feedback reports. The first three changed the state of a message, `confirmed` confirmed the delivery,
+ * `recorded` changed only the history, and the others changed no message.
  */
 const REPORT_RESULTS = [
   'bounced',
@@ -92,37 +50,9 @@ const REPORT_RESULTS = [
   'not-understood',
   'unrelated',
 ] as const;
-export type ReportResult = (typeof REPORT_RESULTS)[number];
 
-/** The refusal reasons that concern the whole service, and other conditions that an operator must correct. */
-const ALARM_REASONS = [
-  ...ALARMING_REASONS,
-  SIGNING_ALARM,
-  'domain-failing',
-  'domain-blocked',
-  'return-path-failing',
-  'account-locked',
-  'database-files',
-  'webhook-disabled',
-] as const;
-export type AlarmReason = (typeof ALARM_REASONS)[number];
-
-export interface MetricsOptions {
-  readonly clock: Clock;
-  /** Resolves to the queue statistics. Called during a scrape. */
-  readonly readQueueStatistics: () => Promise<QueueStatistics>;
-  /** Resolves to the time of the last feedback report, or null. Called during a scrape. */
-  readonly readLastFeedbackAt?: () => Promise<number | null>;
-  /** The targets of notifications to operators (`formatTarget`). Default: none. */
-  readonly notificationTargets?: readonly string[];
-  /** Resolves to the statistics of webhooks. Called during a scrape. */
-  readonly readWebhookStatistics?: () => Promise<readonly WebhookStatistics[]>;
-  /** All codes that `countRefused` can receive. */
-  readonly refusalReasons: readonly string[];
-  /** Returns the number of lines that the log has dropped. Called during a scrape. */
-  readonly getDroppedLineCount?: () => number;
-}
-
+const OUTCOMES = ['delivered', 'bounced', 'deferred', 'unanswered'] as const;
+const COMMIT_KINDS = ['accept', 'settle'] as const;
 const CACHE_TTL_MS = 1000;
 /** The maximum number of endpoints with a series of their own. Further endpoints share the label `other`. */
 const MAX_WEBHOOK_SERIES = 100;
@@ -131,22 +61,31 @@ const DURATION_BUCKETS_SECONDS = [
 ];
 const CONFIRMATION_BUCKETS_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 86_400];
 const COMMIT_SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
-const OUTCOMES: readonly Outcome['kind'][] = ['delivered', 'bounced', 'deferred', 'unanswered'];
 
-interface LabeledCounter {
-  inc(): void;
+export interface MetricsOptions {
+  readonly clock: Clock;
+  readonly readQueueStatistics: () => Promise<QueueStatistics>;
+  /** Resolves to the time of the last feedback report, or null. */
+  readonly readLastFeedbackAt: () => Promise<number | null>;
+  readonly readWebhookStatistics: () => Promise<readonly WebhookStatistics[]>;
+  /** The targets of notifications to operators (`formatTarget`). */
+  readonly notificationTargets: readonly string[];
+  /** All codes of refused requests. */
+  readonly refusalReasons: readonly string[];
+  /** Returns the number of lines that the log has dropped. */
+  readonly getDroppedLineCount: () => number;
 }
 
+export interface Exposition {
+  readonly contentType: string;
+  readonly text: string;
+}
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
 /** Creates the metrics and their registry, which includes the process metrics (memory, event loop lag). */
-export function createMetrics({
-  clock,
-  readQueueStatistics,
-  readLastFeedbackAt,
-  notificationTargets = [],
-  readWebhookStatistics,
-  refusalReasons,
-  getDroppedLineCount = () => 0,
-}: MetricsOptions): Metrics {
+export function createMetrics(options: MetricsOptions) {
+  const { clock, readQueueStatistics, readLastFeedbackAt, readWebhookStatistics, getDroppedLineCount } = options;
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } =
     require('prom-client') as typeof import('prom-client');
   const registry = new Registry();
@@ -155,88 +94,107 @@ export function createMetrics({
   // node.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 
-  const acceptedCounter = new Counter({
-    name: 'postrider_accepted_total',
-    help: 'Messages accepted with a 201',
-    registers,
-  });
-  const replayedCounter = new Counter({
-    name: 'postrider_replayed_total',
-    help: 'Requests that repeated an idempotency key and received the answer to the first request',
-    registers,
-  });
-  const ignoredFieldCounter = new Counter({
-    name: 'postrider_ignored_fields_total',
-    help: 'Unknown members of the bodies of accepted requests',
-    registers,
-  });
-  const refusedCounter = new Counter({
-    name: 'postrider_refused_total',
-    help: 'Requests refused, by error code (docs/errors.md)',
-    labelNames: ['reason'],
-    registers,
-  });
-  const attemptCounter = new Counter({
-    name: 'postrider_attempts_total',
-    help: 'Delivery attempts, by outcome',
-    labelNames: ['outcome'],
-    registers,
-  });
-  const messageCounter = new Counter({
-    name: 'postrider_messages_total',
-    help: 'Messages that entered a state, by state',
-    labelNames: ['state'],
-    registers,
-  });
-  const bouncedCounter = new Counter({
-    name: 'postrider_bounced_total',
-    help: 'Messages bounced, by class and category of the failure (docs/feedback.md)',
-    labelNames: ['class', 'category'],
-    registers,
-  });
-  const confirmationSeconds = new Histogram({
-    name: 'postrider_confirmation_duration_seconds',
-    help: 'Time from acceptance to the delivery event of the provider, in seconds',
-    buckets: CONFIRMATION_BUCKETS_SECONDS,
-    registers,
-  });
-  const deferredCounter = new Counter({
-    name: 'postrider_deferred_total',
-    help: 'Messages deferred: the attempt failed and a later attempt is due',
-    registers,
-  });
-  const alarmCounter = new Counter({
-    name: 'postrider_alarms_total',
-    help: 'Conditions that require an operator, by reason',
-    labelNames: ['reason'],
-    registers,
-  });
-  const requestSeconds = new Histogram({
-    name: 'postrider_accept_duration_seconds',
-    help: 'Time from the key check to the 201, in seconds',
-    buckets: DURATION_BUCKETS_SECONDS,
-    registers,
-  });
-  const attemptSeconds = new Histogram({
-    name: 'postrider_attempt_duration_seconds',
-    help: 'Time of one delivery attempt, in seconds',
-    buckets: DURATION_BUCKETS_SECONDS,
-    registers,
-  });
-  const commitSize = new Histogram({
-    name: 'postrider_commit_size',
-    help: 'Messages in one commit of the store, by kind',
-    labelNames: ['kind'],
-    buckets: COMMIT_SIZE_BUCKETS,
-    registers,
-  });
-  const commitSeconds = new Histogram({
-    name: 'postrider_commit_duration_seconds',
-    help: 'Time of one commit of the store with its sync, in seconds, by kind',
-    labelNames: ['kind'],
-    buckets: DURATION_BUCKETS_SECONDS,
-    registers,
-  });
+  /** `series` are the labels that start at zero: an alert on an increase would miss a series that starts at one. */
+  const counter = (name: string, help: string, labelNames: string[] = [], series: Record<string, string>[] = []) => {
+    const created = new Counter({ name: `postrider_${name}`, help, labelNames, registers });
+    for (const labels of series) created.inc(labels, 0);
+    return created;
+  };
+  /** A counter with one label and known values. An increment looks up no labels. */
+  const countBy = (name: string, help: string, label: string, values: readonly string[]) => {
+    const series = values.map((value) => ({ [label]: value }));
+    const created = counter(name, help, [label], series);
+    return new Map(values.map((value) => [value, created.labels({ [label]: value })]));
+  };
+  const gauge = (name: string, help: string, labelNames: string[] = []) =>
+    new Gauge({ name: `postrider_${name}`, help, labelNames, registers });
+  const histogram = (name: string, help: string, buckets: number[], labelNames: string[] = []) =>
+    new Histogram({ name: `postrider_${name}`, help, buckets, labelNames, registers });
+
+  const commitSize = histogram('commit_size', 'Messages in one commit of the store, by kind', COMMIT_SIZE_BUCKETS, [
+    'kind',
+  ]);
+  const commitSeconds = histogram(
+    'commit_duration_seconds',
+    'Time of one commit of the store with its sync, in seconds, by kind',
+    DURATION_BUCKETS_SECONDS,
+    ['kind'],
+  );
+  const meters = {
+    accepted: counter('accepted_total', 'Messages accepted with a 201'),
+    acceptSeconds: histogram(
+      'accept_duration_seconds',
+      'Time from the key check to the 201, in seconds',
+      DURATION_BUCKETS_SECONDS,
+    ),
+    replayed: counter(
+      'replayed_total',
+      'Requests that repeated an idempotency key and received the answer to the first request',
+    ),
+    ignoredFields: counter('ignored_fields_total', 'Unknown members of the bodies of accepted requests'),
+    refused: countBy(
+      'refused_total',
+      'Requests refused, by error code (docs/errors.md)',
+      'reason',
+      options.refusalReasons,
+    ),
+    attempts: countBy('attempts_total', 'Delivery attempts, by outcome', 'outcome', OUTCOMES),
+    attemptSeconds: histogram(
+      'attempt_duration_seconds',
+      'Time of one delivery attempt, in seconds',
+      DURATION_BUCKETS_SECONDS,
+    ),
+    states: countBy('messages_total', 'Messages that entered a state, by state', 'state', STATES),
+    bounced: counter(
+      'bounced_total',
+      'Messages bounced, by class and category of the failure (docs/feedback.md)',
+      ['class', 'category'],
+      FAILURE_CLASSES.flatMap((name) => FAILURE_CATEGORIES.map((category) => ({ class: name, category }))),
+    ),
+    confirmationSeconds: histogram(
+      'confirmation_duration_seconds',
+      'Time from acceptance to the delivery event of the provider, in seconds',
+      CONFIRMATION_BUCKETS_SECONDS,
+    ),
+    deferred: counter('deferred_total', 'Messages deferred: the attempt failed and a later attempt is due'),
+    alarms: countBy('alarms_total', 'Conditions that require an operator, by reason', 'reason', ALARMS),
+    commits: new Map(
+      COMMIT_KINDS.map((kind) => [
+        kind,
+        { size: commitSize.labels({ kind }), seconds: commitSeconds.labels({ kind }) },
+      ]),
+    ),
+    droppedConnections: counter(
+      'connections_dropped_total',
+      'Connections that a listener closed, by listener and reason',
+      ['listener', 'reason'],
+      HTTP_LISTENERS.flatMap((listener) => DROP_REASONS.map((reason) => ({ listener, reason }))),
+    ),
+    reports: countBy('feedback_reports_total', 'Feedback reports received, by result', 'result', REPORT_RESULTS),
+    refusedReports: counter('feedback_refused_total', 'Feedback reports refused, by reason', ['reason']),
+    webhookAttempts: countBy('webhook_attempts_total', 'Attempts to send a webhook, by result', 'result', [
+      'succeeded',
+      'failed',
+    ]),
+    webhookFailures: counter(
+      'webhook_failures_total',
+      'Failed attempts to send a webhook, by endpoint; "other" beyond 100 endpoints',
+      ['webhook'],
+    ),
+    notifications: counter(
+      'notifications_total',
+      'Attempts to deliver a notification to operators, by target and result',
+      ['target', 'result'],
+      options.notificationTargets.flatMap((target) =>
+        ['delivered', 'retried', 'failed'].map((result) => ({ target, result })),
+      ),
+    ),
+    breakerState: gauge('circuit_breaker_state', '1 for the current state of the circuit breaker, 0 for the others', [
+      'state',
+    ]),
+    webhookLabels: new Map<number, string>(),
+  };
+  setBreakerState(meters, 'closed');
   new Counter({
     name: 'postrider_log_dropped_total',
     help: 'Log lines dropped because the reader of standard output stalled',
@@ -246,196 +204,50 @@ export function createMetrics({
       this.inc(getDroppedLineCount());
     },
   });
-  const droppedConnectionCounter = new Counter({
-    name: 'postrider_connections_dropped_total',
-    help: 'Connections that a listener closed, by listener and reason',
-    labelNames: ['listener', 'reason'],
-    registers,
-  });
-  const reportCounter = new Counter({
-    name: 'postrider_feedback_reports_total',
-    help: 'Feedback reports received, by result',
-    labelNames: ['result'],
-    registers,
-  });
-  const refusedReportCounter = new Counter({
-    name: 'postrider_feedback_refused_total',
-    help: 'Feedback reports refused, by reason',
-    labelNames: ['reason'],
-    registers,
-  });
-  const feedbackAge = new Gauge({
-    name: 'postrider_feedback_last_report_age_seconds',
-    help: 'Seconds since the last feedback report that any node received; absent before the first report',
-    registers,
-  });
-  const breakerState = new Gauge({
-    name: 'postrider_circuit_breaker_state',
-    help: '1 for the current state of the circuit breaker, 0 for the others',
-    labelNames: ['state'],
-    registers,
-  });
-  const queueDepth = new Gauge({
-    name: 'postrider_queue_depth',
-    help: 'Messages in the queue, by state',
-    labelNames: ['state'],
-    registers,
-  });
-  const oldestAge = new Gauge({
-    name: 'postrider_queue_oldest_age_seconds',
-    help: 'Age of the oldest message in the state queued or sending, in seconds; 0 if there is none',
-    registers,
-  });
-
-  const webhookAttemptCounter = new Counter({
-    name: 'postrider_webhook_attempts_total',
-    help: 'Attempts to send a webhook, by result',
-    labelNames: ['result'],
-    registers,
-  });
-  const notificationCounter = new Counter({
-    name: 'postrider_notifications_total',
-    help: 'Attempts to deliver a notification to operators, by target and result',
-    labelNames: ['target', 'result'],
-    registers,
-  });
-  const webhookFailureCounter = new Counter({
-    name: 'postrider_webhook_failures_total',
-    help: 'Failed attempts to send a webhook, by endpoint; "other" beyond 100 endpoints',
-    labelNames: ['webhook'],
-    registers,
-  });
-  const pendingWebhookGauge = new Gauge({
-    name: 'postrider_webhooks_pending',
-    help: 'Pending webhooks: due, waiting for a retry, or waiting for a disabled endpoint',
-    registers,
-  });
-  const failedWebhookGauge = new Gauge({
-    name: 'postrider_webhooks_failed',
-    help: 'Webhooks whose final attempt failed; they can be replayed',
-    registers,
-  });
-  const webhookOldestAge = new Gauge({
-    name: 'postrider_webhook_oldest_age_seconds',
-    help: 'Age of the oldest pending webhook, in seconds; 0 if there is none',
-    registers,
-  });
-
-  const refusedByReason = new Map<string, LabeledCounter>(
-    refusalReasons.map((reason) => [reason, refusedCounter.labels({ reason })]),
+  const feedbackAge = gauge(
+    'feedback_last_report_age_seconds',
+    'Seconds since the last feedback report that any node received; absent before the first report',
   );
-  const attemptsByOutcome = new Map<Outcome['kind'], LabeledCounter>(
-    OUTCOMES.map((outcome) => [outcome, attemptCounter.labels({ outcome })]),
+  const queueDepth = gauge('queue_depth', 'Messages in the queue, by state', ['state']);
+  const oldestAge = gauge(
+    'queue_oldest_age_seconds',
+    'Age of the oldest message in the state queued or sending, in seconds; 0 if there is none',
   );
-  const messagesByState = new Map<State, LabeledCounter>(
-    STATES.map((state) => [state, messageCounter.labels({ state })]),
+  const pendingWebhooks = gauge(
+    'webhooks_pending',
+    'Pending webhooks: due, waiting for a retry, or waiting for a disabled endpoint',
   );
-  // The series of the following counters start at zero, because an alert on an increase would miss a series that starts
-  // at one.
-  for (const reason of refusalReasons) refusedCounter.inc({ reason }, 0);
-  for (const reason of ALARM_REASONS) alarmCounter.inc({ reason }, 0);
-  for (const outcome of OUTCOMES) attemptCounter.inc({ outcome }, 0);
-  for (const state of STATES) messageCounter.inc({ state }, 0);
-  for (const failureClass of FAILURE_CLASSES)
-    for (const category of FAILURE_CATEGORIES) bouncedCounter.inc({ class: failureClass, category }, 0);
-  for (const result of REPORT_RESULTS) reportCounter.inc({ result }, 0);
-  for (const listener of HTTP_LISTENERS)
-    for (const reason of DROP_REASONS) droppedConnectionCounter.inc({ listener, reason }, 0);
-  for (const result of ['succeeded', 'failed']) webhookAttemptCounter.inc({ result }, 0);
-  for (const target of notificationTargets)
-    for (const result of ['delivered', 'retried', 'failed']) notificationCounter.inc({ target, result }, 0);
-  const webhookLabels = new Map<number, string>();
-  /**
-   * Returns the label of an endpoint. The first `MAX_WEBHOOK_SERIES` endpoints with a failed attempt have a label of
-   * their own.
-   */
-  function getWebhookLabel(webhookId: number): string {
-    const knownLabel = webhookLabels.get(webhookId);
-    if (knownLabel !== undefined) return knownLabel;
-    if (webhookLabels.size >= MAX_WEBHOOK_SERIES) return 'other';
-    const label = formatWebhookId(webhookId);
-    webhookLabels.set(webhookId, label);
-    return label;
-  }
-  const commitMetrics = {
-    accept: { size: commitSize.labels({ kind: 'accept' }), seconds: commitSeconds.labels({ kind: 'accept' }) },
-    settle: { size: commitSize.labels({ kind: 'settle' }), seconds: commitSeconds.labels({ kind: 'settle' }) },
-  };
+  const failedWebhooks = gauge('webhooks_failed', 'Webhooks whose final attempt failed; they can be replayed');
+  const oldestWebhookAge = gauge(
+    'webhook_oldest_age_seconds',
+    'Age of the oldest pending webhook, in seconds; 0 if there is none',
+  );
 
   let readAt = Number.NEGATIVE_INFINITY;
   let currentScrape: Promise<Exposition> | null = null;
   let currentRead: Promise<void> | null = null;
 
   async function readStore(): Promise<void> {
+    const getAge = (at: number) => Math.max(0, clock.now() - at) / 1000;
     try {
-      const statistics = await readQueueStatistics();
-      queueDepth.set({ state: 'queued' }, statistics.queued);
-      queueDepth.set({ state: 'sending' }, statistics.sending);
-      queueDepth.set({ state: 'uncertain' }, statistics.uncertain);
-      const acceptedAt = statistics.oldest?.acceptedAt;
-      oldestAge.set(acceptedAt === undefined ? 0 : Math.max(0, clock.now() - acceptedAt) / 1000);
-      const reportedAt = (await readLastFeedbackAt?.()) ?? null;
+      const { queued, sending, uncertain, oldest } = await readQueueStatistics();
+      for (const [state, depth] of Object.entries({ queued, sending, uncertain })) queueDepth.set({ state }, depth);
+      oldestAge.set(oldest === null ? 0 : getAge(oldest.acceptedAt));
+      const reportedAt = await readLastFeedbackAt();
       if (reportedAt === null) feedbackAge.remove();
-      else feedbackAge.set(Math.max(0, clock.now() - reportedAt) / 1000);
-      const webhooks = (await readWebhookStatistics?.()) ?? [];
-      pendingWebhookGauge.set(webhooks.reduce((sum, { pendingCount }) => sum + pendingCount, 0));
-      failedWebhookGauge.set(webhooks.reduce((sum, { failedCount }) => sum + failedCount, 0));
+      else feedbackAge.set(getAge(reportedAt));
+      const webhooks = await readWebhookStatistics();
+      pendingWebhooks.set(webhooks.reduce((sum, { pendingCount }) => sum + pendingCount, 0));
+      failedWebhooks.set(webhooks.reduce((sum, { failedCount }) => sum + failedCount, 0));
       const pendingSince = webhooks.flatMap(({ oldestPendingAt }) => oldestPendingAt ?? []);
-      const oldestPendingAt = pendingSince.reduce((oldest, at) => Math.min(oldest, at), clock.now());
-      webhookOldestAge.set((clock.now() - oldestPendingAt) / 1000);
+      oldestWebhookAge.set(getAge(Math.min(clock.now(), ...pendingSince)));
     } catch {
       // The values are removed, because old values would be wrong. An alert reports their absence.
       queueDepth.reset();
-      oldestAge.remove();
-      feedbackAge.remove();
-      for (const gauge of [pendingWebhookGauge, failedWebhookGauge, webhookOldestAge]) gauge.remove();
+      for (const removed of [oldestAge, feedbackAge, pendingWebhooks, failedWebhooks, oldestWebhookAge])
+        removed.remove();
     }
   }
-
-  setBreaker('closed');
-  function setBreaker(currentState: BreakerState): void {
-    for (const state of BREAKER_STATES) breakerState.set({ state }, state === currentState ? 1 : 0);
-  }
-
-  return {
-    countAccepted(tookMs) {
-      acceptedCounter.inc();
-      requestSeconds.observe(tookMs / 1000);
-    },
-    countReplayed: () => replayedCounter.inc(),
-    countIgnoredFields: (fields) => ignoredFieldCounter.inc(fields),
-    countRefused: (reason) => refusedByReason.get(reason)?.inc(),
-    countAttempt(outcome, tookMs) {
-      attemptsByOutcome.get(outcome)?.inc();
-      attemptSeconds.observe(tookMs / 1000);
-    },
-    countStateEntry: (state) => messagesByState.get(state)?.inc(),
-    countBounce: ({ class: failureClass, category }) => bouncedCounter.inc({ class: failureClass, category }),
-    recordConfirmation: (tookMs) => confirmationSeconds.observe(Math.max(0, tookMs) / 1000),
-    countDeferred: () => deferredCounter.inc(),
-    countAlarm: (reason) => alarmCounter.inc({ reason }),
-    recordCommit(kind, size, tookMs) {
-      commitMetrics[kind].size.observe(size);
-      commitMetrics[kind].seconds.observe(tookMs / 1000);
-    },
-    countReport: (result, count = 1) => reportCounter.inc({ result }, count),
-    countRefusedReport: (reason, count = 1) => refusedReportCounter.inc({ reason }, count),
-    setBreakerState: setBreaker,
-    countNotification(target, result) {
-      notificationCounter.inc({ target, result });
-    },
-    countWebhookAttempt(webhookId, isSuccess) {
-      webhookAttemptCounter.inc({ result: isSuccess ? 'succeeded' : 'failed' });
-      if (!isSuccess) webhookFailureCounter.inc({ webhook: getWebhookLabel(webhookId) });
-    },
-    countDroppedConnection: (listener, reason) => droppedConnectionCounter.inc({ listener, reason }),
-    scrape() {
-      currentScrape ??= writeExposition().finally(() => {
-        currentScrape = null;
-      });
-      return currentScrape;
-    },
-  };
 
   async function writeExposition(): Promise<Exposition> {
     const now = clock.now();
@@ -448,65 +260,108 @@ export function createMetrics({
     await currentRead;
     return { contentType: registry.contentType, text: await registry.metrics() };
   }
+
+  return {
+    meters,
+    /** Resolves to the complete exposition. Concurrent scrapes share one exposition. */
+    scrape(): Promise<Exposition> {
+      currentScrape ??= writeExposition().finally(() => {
+        currentScrape = null;
+      });
+      return currentScrape;
+    },
+  };
 }
 
-/** Returns the event handlers of the metrics. The first event creates the metrics (`getMetrics`). */
-export function createMetricHandlers(getMetrics: () => Metrics): Handlers {
-  const countReported = (event: EventOf<'message.bounced' | 'message.complained'>, state: 'bounced' | 'complained') => {
-    getMetrics().countStateEntry(state);
-    if (event.reportedBy !== null) getMetrics().countReport(state);
+type Meters = Metrics['meters'];
+
+function setBreakerState({ breakerState }: Meters, current: BreakerState): void {
+  for (const state of BREAKER_STATES) breakerState.set({ state }, state === current ? 1 : 0);
+}
+
+function countWebhook({ webhookAttempts, webhookFailures, webhookLabels }: Meters, id: number, result: string): void {
+  webhookAttempts.get(result)?.inc();
+  if (result === 'succeeded') return;
+  if (!webhookLabels.has(id) && webhookLabels.size < MAX_WEBHOOK_SERIES) webhookLabels.set(id, formatWebhookId(id));
+  webhookFailures.inc({ webhook: webhookLabels.get(id) ?? 'other' });
+}
+
+/** The events that only the metrics count. */
+const COUNTS: { readonly [Type in EventType]?: (meters: Meters, event: EventOf<Type>) => void } = {
+  'message.accepted': ({ accepted, acceptSeconds }, { tookMs }) => {
+    accepted.inc();
+    acceptSeconds.observe(tookMs / 1000);
+  },
+  'message.replayed': ({ replayed }) => replayed.inc(),
+  'message.uncertain': ({ states }) => states.get('uncertain')?.inc(),
+  'message.cancelled': ({ states }) => states.get('cancelled')?.inc(),
+  'message.delivered': countReported('delivered'),
+  'message.bounced': countReported('bounced'),
+  'message.complained': countReported('complained'),
+  'message.confirmed': ({ reports }) => reports.get('confirmed')?.inc(),
+  'message.reported': ({ reports }) => reports.get('recorded')?.inc(),
+  'message.signing_failed': countAlarm(SIGNING_ALARM),
+  'attempt.ended': ({ attempts, attemptSeconds }, { attempt }) => {
+    attempts.get(attempt.outcome.kind)?.inc();
+    attemptSeconds.observe(attempt.tookMs / 1000);
+  },
+  'attempt.alarm_raised': ({ alarms }, { reason }) => alarms.get(reason)?.inc(),
+  'request.refused': ({ refused }, { code }) => refused.get(code)?.inc(),
+  'request.fields_ignored': ({ ignoredFields }, { count }) => ignoredFields.inc(count),
+  'connection.dropped': ({ droppedConnections }, { listener, reason }) => droppedConnections.inc({ listener, reason }),
+  'report.repeated': ({ reports }) => reports.get('repeated')?.inc(),
+  'report.unrelated': ({ reports }, { count }) => reports.get('unrelated')?.inc(count),
+  'report.not_understood': ({ reports }) => reports.get('not-understood')?.inc(),
+  'report.refused': ({ refusedReports }, { reason, count }) => refusedReports.inc({ reason }, count),
+  'account.locked': countAlarm('account-locked'),
+  'domain.failing': countAlarm('domain-failing'),
+  'domain.blocked': countAlarm('domain-blocked'),
+  'domain.return_path_failing': countAlarm('return-path-failing'),
+  'notification.delivered': ({ notifications }, { target }) => notifications.inc({ target, result: 'delivered' }),
+  'notification.attempt_failed': ({ notifications }, { target }) => notifications.inc({ target, result: 'retried' }),
+  'notification.failed': ({ notifications }, { target }) => notifications.inc({ target, result: 'failed' }),
+  'webhook.attempt_succeeded': (meters, { webhookId }) => countWebhook(meters, webhookId, 'succeeded'),
+  'webhook.attempt_failed': (meters, { webhookId }) => countWebhook(meters, webhookId, 'failed'),
+  'webhook.delivery_failed': (meters, { webhookId }) => countWebhook(meters, webhookId, 'failed'),
+  'webhook.disabled': countAlarm('webhook-disabled'),
+  'store.committed': ({ commits }, { kind, size, tookMs }) => {
+    commits.get(kind)?.size.observe(size);
+    commits.get(kind)?.seconds.observe(tookMs / 1000);
+  },
+  'store.files_lost': countAlarm('database-files'),
+  'circuit_breaker.opened': (meters) => setBreakerState(meters, 'open'),
+  'circuit_breaker.half_opened': (meters) => setBreakerState(meters, 'half-open'),
+  'circuit_breaker.closed': (meters) => setBreakerState(meters, 'closed'),
+};
+
+function countAlarm(reason: (typeof ALARMS)[number]) {
+  return ({ alarms }: Meters) => alarms.get(reason)?.inc();
+}
+
+function countReported(result: (typeof REPORT_RESULTS)[number]) {
+  return ({ reports }: Meters, { reportedBy }: { readonly reportedBy: string | null }) => {
+    if (reportedBy !== null) reports.get(result)?.inc();
   };
-  return ignoreSimulated({
-    'message.accepted': ({ tookMs }) => getMetrics().countAccepted(tookMs),
-    'message.replayed': () => getMetrics().countReplayed(),
-    'message.suppressed': () => getMetrics().countStateEntry('suppressed'),
-    'message.delivered': ({ at, acceptedAt, reportedBy }) => {
-      getMetrics().countStateEntry('delivered');
-      if (reportedBy === null) return;
-      getMetrics().countReport('delivered');
-      // Of all reports, only the delivery event of a provider sets `delivered`, so this event also confirms the
-      // delivery.
-      if (acceptedAt !== null) getMetrics().recordConfirmation(at - acceptedAt);
-    },
-    'message.confirmed': ({ at, acceptedAt }) => {
-      getMetrics().countReport('confirmed');
-      getMetrics().recordConfirmation(at - acceptedAt);
-    },
-    'message.deferred': () => getMetrics().countDeferred(),
-    'message.bounced': (event) => {
-      countReported(event, 'bounced');
-      if (event.failure !== null) getMetrics().countBounce(event.failure);
-    },
-    'message.complained': (event) => countReported(event, 'complained'),
-    'message.expired': () => getMetrics().countStateEntry('expired'),
-    'message.uncertain': () => getMetrics().countStateEntry('uncertain'),
-    'message.cancelled': () => getMetrics().countStateEntry('cancelled'),
-    'message.reported': () => getMetrics().countReport('recorded'),
-    'message.signing_failed': () => getMetrics().countAlarm(SIGNING_ALARM),
-    'attempt.ended': ({ attempt }) => getMetrics().countAttempt(attempt.outcome.kind, attempt.tookMs),
-    'attempt.alarm_raised': ({ reason }) => getMetrics().countAlarm(reason),
-    'request.refused': ({ code }) => getMetrics().countRefused(code),
-    'request.fields_ignored': ({ count }) => getMetrics().countIgnoredFields(count),
-    'connection.dropped': ({ listener, reason }) => getMetrics().countDroppedConnection(listener, reason),
-    'report.repeated': () => getMetrics().countReport('repeated'),
-    'report.unrelated': ({ count }) => getMetrics().countReport('unrelated', count),
-    'report.not_understood': () => getMetrics().countReport('not-understood'),
-    'report.refused': ({ reason, count }) => getMetrics().countRefusedReport(reason, count),
-    'account.locked': () => getMetrics().countAlarm('account-locked'),
-    'domain.failing': () => getMetrics().countAlarm('domain-failing'),
-    'domain.blocked': () => getMetrics().countAlarm('domain-blocked'),
-    'domain.return_path_failing': () => getMetrics().countAlarm('return-path-failing'),
-    'notification.delivered': ({ target }) => getMetrics().countNotification(target, 'delivered'),
-    'notification.attempt_failed': ({ target }) => getMetrics().countNotification(target, 'retried'),
-    'notification.failed': ({ target }) => getMetrics().countNotification(target, 'failed'),
-    'webhook.attempt_succeeded': ({ webhookId }) => getMetrics().countWebhookAttempt(webhookId, true),
-    'webhook.attempt_failed': ({ webhookId }) => getMetrics().countWebhookAttempt(webhookId, false),
-    'webhook.delivery_failed': ({ webhookId }) => getMetrics().countWebhookAttempt(webhookId, false),
-    'webhook.disabled': () => getMetrics().countAlarm('webhook-disabled'),
-    'store.committed': ({ kind, size, tookMs }) => getMetrics().recordCommit(kind, size, tookMs),
-    'store.files_lost': () => getMetrics().countAlarm('database-files'),
-    'circuit_breaker.opened': () => getMetrics().setBreakerState('open'),
-    'circuit_breaker.half_opened': () => getMetrics().setBreakerState('half-open'),
-    'circuit_breaker.closed': () => getMetrics().setBreakerState('closed'),
+}
+
+/** Returns the event handlers of the metrics, and their series. The first event creates the metrics (`getMetrics`). */
+export function countInMetrics(getMetrics: () => Metrics): { readonly handlers: Handlers; readonly series: Series } {
+  const handlers = Object.entries(COUNTS).map(([type, count]) => {
+    const countEvent = count as (meters: Meters, event: EventOf<EventType>) => void;
+    return [type, (event: EventOf<EventType>) => countEvent(getMetrics().meters, event)];
   });
+  return {
+    handlers: ignoreSimulated(Object.fromEntries(handlers)),
+    series: {
+      add({ names, failure = null, confirmationMs = null }) {
+        const { states, deferred, bounced, confirmationSeconds } = getMetrics().meters;
+        for (const name of names) {
+          states.get(name)?.inc();
+          if (name === 'deferred') deferred.inc();
+        }
+        if (failure !== null) bounced.inc({ class: failure.class, category: failure.category });
+        if (confirmationMs !== null) confirmationSeconds.observe(Math.max(0, confirmationMs) / 1000);
+      },
+    },
+  };
 }

@@ -3,6 +3,7 @@
  * Also counts refused and unmatched feedback reports. The status exists only in memory, so a restart clears it.
  */
 
+import type { Handlers } from '../model/events.ts';
 import {
   type Alarm,
   type DeliveryFailure,
@@ -11,7 +12,6 @@ import {
   type RefusedReports,
   SIGNING_ALARM,
 } from '../model/node.ts';
-import type { Handlers } from './events.ts';
 
 /** The time for which an alarm is shown. */
 const ALARM_TTL_MS = 3_600_000;

@@ -8,11 +8,10 @@
  */
 
 import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
-import type { EventOf } from '../model/events.ts';
+import type { EventOf, Handlers } from '../model/events.ts';
 import type { LeasedMessage, NewMessage, StateChange } from '../model/message.ts';
 import { RECORDED_EVENTS, type SettledEventType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
-import type { Handlers } from './events.ts';
 
 export interface Traces {
   traceAcceptance(message: Pick<NewMessage, 'id' | 'accountId'>, state: string, at: number, tookMs: number): void;

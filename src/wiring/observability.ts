@@ -4,15 +4,17 @@ import type { Settings } from '../config/settings.ts';
 import { createResolver } from '../domains/dns.ts';
 import { createMailboxProviders } from '../domains/mailbox-providers.ts';
 import { ERROR_CODES } from '../http/errors.ts';
+import type { Handlers } from '../model/events.ts';
 import type { DeliveryStatus, RefusedReports } from '../model/node.ts';
 import { formatTarget } from '../model/notification.ts';
 import { TOPICS } from '../model/topic.ts';
-import { createDeliverabilityHandlers, startDeliverabilityCounter } from '../observability/deliverability.ts';
-import type { Events, Handlers } from '../observability/events.ts';
+import type { Events } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
-import { createMetricHandlers, createMetrics, type Metrics } from '../observability/metrics.ts';
+import { countInMetrics, createMetrics, type Exposition, type Metrics } from '../observability/metrics.ts';
 import { trackRuntimeStatus } from '../observability/runtime-status.ts';
-import { createTrafficHandlers, startTrafficCounter } from '../observability/traffic.ts';
+import { createCountHandlers } from '../statistics/counts.ts';
+import { startDeliverabilityCounter } from '../statistics/deliverability.ts';
+import { startTrafficCounter } from '../statistics/traffic.ts';
 import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore } from '../store/contract.ts';
 import type { DeliverabilityStore } from '../store/deliverability-store.ts';
 import type { WebhookStore } from '../store/webhook-store.ts';
@@ -41,7 +43,7 @@ export interface ObservabilityParts {
 }
 
 export interface Observability extends AsyncDisposable {
-  readonly scrape: Metrics['scrape'];
+  readonly scrape: () => Promise<Exposition>;
   readonly liveUpdates: LiveUpdates;
   readonly getDeliveryStatus: () => DeliveryStatus;
   readonly getRefusedReports: () => readonly RefusedReports[];
@@ -103,10 +105,10 @@ export async function startObservability(parts: ObservabilityParts): Promise<Obs
   });
   stack.defer(() => liveUpdates.stop());
   const status = trackRuntimeStatus();
-  events.subscribe(createMetricHandlers(getMetrics));
+  const metricCounts = countInMetrics(getMetrics);
+  events.subscribe(metricCounts.handlers);
   if (traceHandlers !== null) events.subscribe(traceHandlers);
-  events.subscribe(createTrafficHandlers(traffic));
-  events.subscribe(createDeliverabilityHandlers(deliverability));
+  events.subscribe(createCountHandlers([metricCounts.series, traffic, deliverability]));
   events.subscribe(status.handlers);
   events.endStartup();
   return {

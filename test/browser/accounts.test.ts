@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import type { Deliverability } from '../../src/operations/deliverability/schemas.ts';
+import type { Deliverability } from '../../src/operations/deliverability.ts';
 import type { DomainDetails } from '../../src/operations/domain-details.ts';
 import { createBrowserRig } from '../rig/browser.ts';
 import { startDns } from '../rig/dns.ts';

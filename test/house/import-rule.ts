@@ -31,6 +31,8 @@ const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   operations: ['checks', 'config', 'domains', 'statistics', 'store', 'webhooks'],
   checks: ['config', 'domains', 'statistics'],
   statistics: ['config'],
+  // For the counts that the metrics share with the other series.
+  observability: ['statistics'],
   // For batched lookups of unknown credentials, as in the public listener.
   operator: ['operations', 'http'],
   // A thread of the store imports its clock, because a clock cannot be passed to a thread.

@@ -5,7 +5,7 @@
 import { Anchor } from '@mantine/core';
 import { IconArrowDownRight, IconArrowUpRight, IconCheck, IconMinus, type TablerIcon } from '@tabler/icons-react';
 import { useState } from 'react';
-import type { Deliverability, DeliverabilityChange } from '../../../src/operations/deliverability/schemas.ts';
+import type { Deliverability, DeliverabilityChange } from '../../../src/operations/deliverability.ts';
 import { Card } from '../parts/card';
 import { type ComparedPeriods, PeriodNote } from '../parts/change';
 import { formatCount } from '../parts/number';

@@ -1,7 +1,7 @@
 /** The figures of the selected row over time: outcomes, or the time to deliver. */
 import { SegmentedControl } from '@mantine/core';
 import { useMemo, useState } from 'react';
-import type { Deliverability } from '../../../src/operations/deliverability/schemas.ts';
+import type { Deliverability } from '../../../src/operations/deliverability.ts';
 import { formatCompact, formatNumber } from '../parts/number';
 import { formatDuration } from '../parts/time';
 import { type Line, TimeChart } from '../parts/time-chart';

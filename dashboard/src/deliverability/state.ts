@@ -2,7 +2,8 @@
  * The state of the Deliverability page, which is stored in the URL: grouping, range, filters, selected row and sort
  * column.
  */
-import type { DeliverabilityRange, Grouping } from '../../../src/operations/deliverability/schemas.ts';
+import type { Grouping } from '../../../src/operations/deliverability.ts';
+import type { DeliverabilityRange } from '../../../src/statistics/deliverability-figures.ts';
 import { SEARCHABLE_PROVIDERS } from '../messages/filters';
 
 export const GROUPINGS: readonly { readonly value: Grouping; readonly label: string; readonly noun: string }[] = [

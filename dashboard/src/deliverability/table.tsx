@@ -10,7 +10,7 @@ import type {
   Deliverability,
   DeliverabilityFigures,
   DeliverabilityTableRow,
-} from '../../../src/operations/deliverability/schemas.ts';
+} from '../../../src/operations/deliverability.ts';
 import { type Change, ChangeText, compareCounts, compareDurations, compareShares, formatShare } from '../parts/change';
 import { ListRow } from '../parts/list-row';
 import { formatNumber, formatPercent } from '../parts/number';

@@ -1,7 +1,7 @@
 /** The figures of a sending domain in the last 7 days. */
 import { Skeleton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { Deliverability } from '../../../src/operations/deliverability/schemas.ts';
+import type { Deliverability } from '../../../src/operations/deliverability.ts';
 import { get } from '../api/client';
 import { Card, Fact } from '../parts/card';
 import { formatNumber, formatPercent } from '../parts/number';

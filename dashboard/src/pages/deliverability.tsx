@@ -6,7 +6,7 @@ import { Button, SegmentedControl } from '@mantine/core';
 import { IconChartBar } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useRef } from 'react';
-import type { Deliverability } from '../../../src/operations/deliverability/schemas.ts';
+import type { Deliverability } from '../../../src/operations/deliverability.ts';
 import { useAccounts } from '../accounts/queries';
 import { get } from '../api/client';
 import { useUrlState } from '../api/url-state';

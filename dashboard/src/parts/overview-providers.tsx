@@ -2,7 +2,7 @@
 import { Skeleton } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import type { Deliverability, DeliverabilityFigures } from '../../../src/operations/deliverability/schemas.ts';
+import type { Deliverability, DeliverabilityFigures } from '../../../src/operations/deliverability.ts';
 import type { Range } from '../../../src/statistics/figures.ts';
 import { get } from '../api/client';
 import { Card } from './card';

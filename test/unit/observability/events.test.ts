@@ -8,10 +8,12 @@ import type { SettledEventType } from '../../../src/model/message.ts';
 import { getLatencyBucket } from '../../../src/model/traffic.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { createLog, createLogHandlers } from '../../../src/observability/log.ts';
-import { createMetricHandlers, createMetrics } from '../../../src/observability/metrics.ts';
+import { countInMetrics } from '../../../src/observability/metrics.ts';
 import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
-import { createTrafficHandlers, startTrafficCounter } from '../../../src/observability/traffic.ts';
+import { createCountHandlers } from '../../../src/statistics/counts.ts';
+import { startTrafficCounter } from '../../../src/statistics/traffic.ts';
 import { createAttempt } from '../../rig/messages.ts';
+import { createTestMetrics } from '../../rig/metrics.ts';
 
 const MESSAGE = { id: 'm-1', accountId: 7, to: 'ada@example.com' };
 const SETTLED_EVENT_TYPES: readonly SettledEventType[] = [
@@ -46,13 +48,7 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
   const lines: string[] = [];
   const log = createLog(level, { write: (line) => lines.push(line) });
   const clock = { now: () => 5_000, after: () => () => {} };
-  const readQueueStatistics = () => Promise.resolve({ queued: 0, sending: 0, uncertain: 0, oldest: null });
-  const metrics = createMetrics({
-    clock,
-    readQueueStatistics,
-    refusalReasons: ['invalid-key'],
-    getDroppedLineCount: () => 12,
-  });
+  const metrics = createTestMetrics({ clock, getDroppedLineCount: () => 12 });
   const events = createEvents(clock);
   const status = trackRuntimeStatus();
   const writtenCounts = new Map<string, unknown>();
@@ -61,8 +57,9 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
   };
   const traffic = startTrafficCounter({ node: 'node', clock, writeRows: recordRows, onWriteError: () => undefined });
   events.subscribe(createLogHandlers(log, 'node'));
-  events.subscribe(createMetricHandlers(() => metrics));
-  events.subscribe(createTrafficHandlers(traffic));
+  const { handlers, series } = countInMetrics(() => metrics);
+  events.subscribe(handlers);
+  events.subscribe(createCountHandlers([series, traffic]));
   events.subscribe(status.handlers);
   events.endStartup();
   return {

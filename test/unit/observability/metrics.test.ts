@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest';
 import type { QueueStatistics } from '../../../src/model/overview.ts';
-import { createMetrics } from '../../../src/observability/metrics.ts';
+import { createEvents } from '../../../src/observability/events.ts';
+import { countInMetrics, type MetricsOptions } from '../../../src/observability/metrics.ts';
+import { createAttempt } from '../../rig/messages.ts';
+import { createTestMetrics } from '../../rig/metrics.ts';
 
 const QUEUE_STATISTICS: QueueStatistics = {
   queued: 3,
@@ -9,67 +12,62 @@ const QUEUE_STATISTICS: QueueStatistics = {
   oldest: { id: 'first', acceptedAt: 4000 },
 };
 
-function createTestMetrics(
-  readQueueStatistics: () => Promise<QueueStatistics> = () => Promise.resolve(QUEUE_STATISTICS),
-) {
+function createMetricsRig(readQueueStatistics = async () => QUEUE_STATISTICS, options: Partial<MetricsOptions> = {}) {
   const clock = { at: 10_000, now: () => clock.at, after: () => () => {} };
-  return {
-    clock,
-    metrics: createMetrics({ clock, readQueueStatistics, refusalReasons: ['invalid-key', 'throttled'] }),
-  };
+  const metrics = createTestMetrics({ clock, readQueueStatistics, ...options });
+  const { publish, subscribe } = createEvents(clock);
+  subscribe(countInMetrics(() => metrics).handlers);
+  return { clock, metrics, publish };
 }
 
-test('each call increases its metric, and every series starts at zero', async () => {
-  const { metrics } = createTestMetrics();
-  expect((await metrics.scrape()).text).toContain('postrider_refused_total{reason="invalid-key"} 0');
-  metrics.countAccepted(12);
-  metrics.countAccepted(12);
-  metrics.countReplayed();
-  metrics.countIgnoredFields(3);
-  metrics.countRefused('invalid-key');
-  metrics.countAttempt('delivered', 30);
-  metrics.countDeferred();
-  metrics.recordCommit('accept', 8, 4);
+test('each event increases its metric, and every series starts at zero', async () => {
+  const { metrics, publish } = createMetricsRig();
+  const zeroLines = (await metrics.scrape()).text.split('\n');
+  for (const series of [
+    'refused_total{reason="invalid-key"}',
+    'accepted_total',
+    'alarms_total{reason="configuration"}',
+    'alarms_total{reason="reputation"}',
+    'alarms_total{reason="signing"}',
+    'alarms_total{reason="domain-failing"}',
+    'alarms_total{reason="domain-blocked"}',
+    'alarms_total{reason="return-path-failing"}',
+    'alarms_total{reason="account-locked"}',
+    'alarms_total{reason="database-files"}',
+  ])
+    expect(zeroLines).toContain(`postrider_${series} 0`);
+  const message = { at: 0, id: 'm-1', accountId: 1, keyId: 1, to: 'ada@example.com', tookMs: 12 } as const;
+  const accepted = { ...message, from: 'shop@example.org', state: 'queued', acceptedAt: 0 } as const;
+  publish({ ...accepted, type: 'message.accepted' });
+  publish({ ...accepted, type: 'message.accepted' });
+  publish({ ...accepted, type: 'message.accepted', to: 'success@simulator.postrider.test' });
+  publish({ ...message, type: 'message.replayed' });
+  publish({ type: 'request.fields_ignored', at: 0, count: 3 });
+  publish({ type: 'request.refused', at: 0, code: 'invalid-key', accountId: null, keyId: null });
+  publish({ ...message, type: 'attempt.ended', attempts: 1, attempt: { ...createAttempt(), tookMs: 30 } });
+  publish({ type: 'store.committed', at: 0, kind: 'accept', size: 8, tookMs: 4 });
   const { text, contentType } = await metrics.scrape();
   expect(contentType).toContain('text/plain');
   for (const line of [
-    'postrider_accepted_total 2',
-    'postrider_replayed_total 1',
-    'postrider_ignored_fields_total 3',
-    'postrider_refused_total{reason="invalid-key"} 1',
-    'postrider_attempts_total{outcome="delivered"} 1',
-    'postrider_deferred_total 1',
-    'postrider_accept_duration_seconds_count 2',
-    'postrider_attempt_duration_seconds_sum 0.03',
-    'postrider_commit_size_sum{kind="accept"} 8',
-    'postrider_commit_duration_seconds_sum{kind="accept"} 0.004',
-    'postrider_queue_depth{state="queued"} 3',
-    'postrider_queue_oldest_age_seconds 6',
-  ]) {
-    expect(text.split('\n')).toContain(line);
-  }
-  expect(text).toContain('nodejs_eventloop_lag_seconds');
-});
-
-test('every alarm reason has a series before its first alarm, so that an alert detects the first increase', async () => {
-  const { metrics } = createTestMetrics();
-  const lines = (await metrics.scrape()).text.split('\n');
-  for (const reason of [
-    'configuration',
-    'reputation',
-    'signing',
-    'domain-failing',
-    'domain-blocked',
-    'return-path-failing',
-    'account-locked',
-    'database-files',
+    'accepted_total 2',
+    'replayed_total 1',
+    'ignored_fields_total 3',
+    'refused_total{reason="invalid-key"} 1',
+    'attempts_total{outcome="delivered"} 1',
+    'accept_duration_seconds_count 2',
+    'attempt_duration_seconds_sum 0.03',
+    'commit_size_sum{kind="accept"} 8',
+    'commit_duration_seconds_sum{kind="accept"} 0.004',
+    'queue_depth{state="queued"} 3',
+    'queue_oldest_age_seconds 6',
   ])
-    expect(lines).toContain(`postrider_alarms_total{reason="${reason}"} 0`);
+    expect(text.split('\n')).toContain(`postrider_${line}`);
+  expect(text).toContain('nodejs_eventloop_lag_seconds');
 });
 
 test('scrapes query the store at most once per second', async () => {
   let queryCount = 0;
-  const { metrics, clock } = createTestMetrics(() => {
+  const { metrics, clock } = createMetricsRig(() => {
     queryCount += 1;
     return Promise.resolve(QUEUE_STATISTICS);
   });
@@ -84,7 +82,7 @@ test('scrapes query the store at most once per second', async () => {
 
 test('if the store does not answer, the exposition omits only the metrics of the queue', async () => {
   let isFailing = false;
-  const { metrics, clock } = createTestMetrics(() =>
+  const { metrics, clock } = createMetricsRig(() =>
     isFailing ? Promise.reject(new Error('unavailable')) : Promise.resolve(QUEUE_STATISTICS),
   );
   await metrics.scrape();
@@ -101,14 +99,18 @@ test('the metrics of webhooks are the sums over all endpoints and the age of the
     { webhookId: 1, pendingCount: 3, oldestPendingAt: 4_000, failedCount: 1 },
     { webhookId: 2, pendingCount: 0, oldestPendingAt: null, failedCount: 2 },
   ];
-  const metrics = createMetrics({
-    clock: { now: () => 10_000, after: () => () => undefined },
-    readQueueStatistics: async () => ({ queued: 0, sending: 0, uncertain: 0, oldest: null }),
-    readWebhookStatistics: async () => statistics,
-    refusalReasons: [],
-  });
-  for (let webhookId = 1; webhookId <= 150; webhookId += 1) metrics.countWebhookAttempt(webhookId, false);
-  metrics.countWebhookAttempt(1, true);
+  const { metrics, publish } = createMetricsRig(undefined, { readWebhookStatistics: async () => statistics });
+  const members = {
+    at: 0,
+    deliveryId: 'd',
+    eventType: 'message.bounced',
+    status: 500,
+    tookMs: 1,
+    error: 'no',
+  } as const;
+  for (let webhookId = 1; webhookId <= 150; webhookId += 1)
+    publish({ ...members, type: 'webhook.delivery_failed', webhookId });
+  publish({ ...members, type: 'webhook.attempt_succeeded', webhookId: 1 });
   const lines = (await metrics.scrape()).text.split('\n');
   expect(lines).toContain('postrider_webhooks_pending 3');
   expect(lines).toContain('postrider_webhooks_failed 3');

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { ERROR_CODES } from '../../../src/http/errors.ts';
 import { STATES } from '../../../src/model/message.ts';
-import { createMetrics, type Metrics } from '../../../src/observability/metrics.ts';
+import type { Metrics } from '../../../src/observability/metrics.ts';
+import { createTestMetrics } from '../../rig/metrics.ts';
 
 const readMonitoringFile = (name: string) =>
   readFileSync(new URL(`../../../monitoring/${name}`, import.meta.url), 'utf8');
@@ -41,18 +42,19 @@ const EXPRESSIONS = [
 
 /** Creates metrics with every series. */
 function createMetricsWithEverySeries(): Metrics {
-  const metrics = createMetrics({
-    clock: { now: () => 10_000, after: () => () => undefined },
+  const metrics = createTestMetrics({
     readQueueStatistics: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
     readLastFeedbackAt: async () => 1,
     refusalReasons: ERROR_CODES,
     notificationTargets: ['mailto:ops@example.com'],
   });
-  metrics.countRefusedReport('store');
-  metrics.countAccepted(1);
-  metrics.countAttempt('delivered', 1);
-  metrics.countWebhookAttempt(1, false);
-  for (const kind of ['accept', 'settle'] as const) metrics.recordCommit(kind, 1, 1);
+  const { refusedReports, webhookFailures, commits } = metrics.meters;
+  refusedReports.inc({ reason: 'store' });
+  webhookFailures.inc({ webhook: 'wh_1' });
+  for (const { size, seconds } of commits.values()) {
+    size.observe(1);
+    seconds.observe(1);
+  }
   return metrics;
 }
 

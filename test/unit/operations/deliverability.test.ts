@@ -8,8 +8,8 @@ import {
   type Series,
 } from '../../../src/model/deliverability.ts';
 import { getLatencyBucket, HOUR_MS } from '../../../src/model/traffic.ts';
-import { listChanges } from '../../../src/operations/deliverability/changes.ts';
 import { showDeliverability } from '../../../src/operations/deliverability.ts';
+import { listChanges } from '../../../src/statistics/deliverability-figures.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 type CountsByKey = Readonly<Record<string, Partial<MutableKeyCounts>>>;

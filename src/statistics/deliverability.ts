@@ -1,22 +1,16 @@
 /**
- * Counts messages in series by mailbox provider, recipient domain, account and sending domain, and writes the rows of
- * the series to the store.
+ * Counts messages by mailbox provider, recipient domain, account and sending domain, and writes the rows of these series.
+ * An event increases the counts of one group: a combination of account, sending domain and recipient domain. Once per
+ * second, the groups are added to the series of every span.
  *
- * A group contains the counts of one combination of account, sending domain and recipient domain, and an event
- * increases the counts of one group. Once per second, the groups are added to the series of every span. A group whose
- * mailbox provider is being looked up waits for the answer for at most `MAX_WAIT_MS`.
- *
- * Guarantees: the counter never waits for a write or a lookup before it counts an event. Memory and rows are bounded
- * (`MAX_GROUPS`, `MAX_COUNTED_KEYS`), and the sum of a row is exact for any number of keys. A write replaces the whole
- * row, so a repeated write counts no message twice. A process that is killed loses at most the counts since the last
- * write of the span (`WRITE_INTERVALS_MS`). While the store does not answer, at most `MAX_WAITING_ROWS` rows of ended
- * spans wait, and the oldest rows above this number are dropped.
+ * The counter never waits for a write or a lookup before it counts. Memory and rows are bounded, and the sum of a row is
+ * exact for any number of keys. A write replaces the whole row, so a repeated write counts no message twice. A process
+ * that is killed loses at most the counts since the last write of the span (`WRITE_INTERVALS_MS`).
  */
 import type { Clock } from '../clock.ts';
 import { parseAddress } from '../model/address.ts';
 import {
   createKeyCounts,
-  type DeliverabilityCount,
   type DeliverabilityRow,
   formatKeyCounts,
   type MutableKeyCounts,
@@ -26,32 +20,26 @@ import {
   SPANS_MS,
   type SpanMs,
 } from '../model/deliverability.ts';
-import type { FailureClass } from '../model/failure.ts';
 import { createFrequentKeys, type FrequentKeys } from '../model/frequent-keys.ts';
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
-import { getLatencyBucket } from '../model/traffic.ts';
 import type { DeliverabilityStore } from '../store/deliverability-store.ts';
-import { type Handlers, ignoreSimulated } from './events.ts';
+import { addToSums, type Count } from './counts.ts';
+import type { StoredSeries } from './traffic.ts';
 
 const TICK_MS = 1_000;
-/**
- * The interval between two writes of the rows of each span. The rows of a longer span are written less often, because
- * the rows are large.
- */
-export const WRITE_INTERVALS_MS: Readonly<Record<SpanMs, number>> = {
+/** The rows are large, so those of a longer span are written less often. */
+const WRITE_INTERVALS_MS: Readonly<Record<SpanMs, number>> = {
   300000: 2_000,
   3600000: 10_000,
   21600000: 60_000,
   86400000: 60_000,
 };
-/**
- * The maximum number of groups in memory. When this number is reached, the groups are added to the series immediately.
- */
+/** When this number is reached, the groups are added to the series immediately. */
 const MAX_GROUPS = 500;
 /** The maximum time for which a group waits for the lookup of its mailbox provider. */
 const MAX_WAIT_MS = 5_000;
 /** The number of keys that each series of a span keeps when it evicts keys (frequent-keys.ts). */
-export const MAX_COUNTED_KEYS = 512;
+const MAX_COUNTED_KEYS = 512;
 /** The maximum number of keys in a row. The row also contains the sum of the counts of all other keys. */
 export const MAX_ROW_KEYS: Readonly<Record<Series, number>> = {
   provider: 100,
@@ -62,14 +50,8 @@ export const MAX_ROW_KEYS: Readonly<Record<Series, number>> = {
   'account/recipient-domain': 200,
   'sending-domain/provider': 200,
 };
+/** While the store does not answer, the oldest rows of ended spans above this number are dropped. */
 const MAX_WAITING_ROWS = 200;
-
-export interface DeliverabilityCounter {
-  /** Counts an event of a message. `from` and `to` are addresses as submitted. */
-  count(accountId: number, from: string, to: string, addCount: (counts: MutableKeyCounts) => void): void;
-  /** Writes the remaining rows and stops. */
-  stop(): Promise<void>;
-}
 
 export interface DeliverabilityParts {
   readonly node: string;
@@ -84,9 +66,7 @@ export interface DeliverabilityParts {
   readonly onWriteError: (error: unknown) => void;
 }
 
-/**
- * The counts of one combination of account, sending domain and recipient domain since the last addition to the series.
- */
+/** The counts of one combination since the last addition to the series. */
 interface Group {
   readonly accountId: number;
   /** Domains in lower-case A-labels. */
@@ -114,7 +94,7 @@ interface NodeRow {
 }
 
 /** Creates a counter. No timer runs while there is nothing to write. */
-export function startDeliverabilityCounter(parts: DeliverabilityParts): DeliverabilityCounter {
+export function startDeliverabilityCounter(parts: DeliverabilityParts): StoredSeries {
   const { node, clock, writeRows, findMailboxProvider, onWriteError } = parts;
   /** The groups of the current slot. A slot has the length of the shortest span. Longer spans are multiples of it. */
   let groups = new Map<string, Group>();
@@ -129,7 +109,9 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
   let isFailing = false;
   let isStopped = false;
 
-  function count(accountId: number, from: string, to: string, addCount: (counts: MutableKeyCounts) => void): void {
+  function add(count: Count): void {
+    if (count.message === null) return;
+    const { accountId, from, to } = count.message;
     const now = clock.now();
     if (now < slotStartAt || now >= slotStartAt + SPANS_MS[0]) enterSlot(now);
     const key = `${accountId}/${from.slice(from.lastIndexOf('@') + 1)}/${to.slice(to.lastIndexOf('@') + 1)}`;
@@ -140,7 +122,8 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
       group = { accountId, sendingDomain, recipientDomain, since: now, counts: createKeyCounts(), eventCount: 0 };
       groups.set(key, group);
     }
-    addCount(group.counts);
+    addToSums(group.counts, count.names, count);
+    if (count.failure !== undefined && count.failure !== null) group.counts[count.failure.class] += 1;
     group.eventCount += 1;
     if (cancelTick === null && !isStopped) cancelTick = clock.after(TICK_MS, startTick);
   }
@@ -241,7 +224,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
   }
 
   return {
-    count,
+    add,
     async stop() {
       cancelTick?.();
       isStopped = true;
@@ -262,60 +245,4 @@ function formatRows({ spanMs, at, series, node }: Span): readonly NodeRow[] {
 /** Returns the domain of an address in lower-case A-labels. */
 function getDomain(address: string): string {
   return parseAddress(address)?.domain ?? address.slice(address.lastIndexOf('@') + 1).toLowerCase();
-}
-
-/**
- * Returns the event handlers of the deliverability series. Counts that also occur in the traffic series are counted
- * from the same events, so that the sums of both series agree. An event without an account, a sender or a recipient is
- * not counted.
- */
-export function createDeliverabilityHandlers({ count }: DeliverabilityCounter): Handlers {
-  return ignoreSimulated({
-    'message.accepted': ({ accountId, from, to }) =>
-      count(accountId, from, to, (counts) => increment(counts, 'accepted')),
-    'message.delivered': ({ accountId, from, to, at, acceptedAt, reportedBy }) => {
-      if (accountId === null || from === null || to === null) return;
-      const bucket = acceptedAt === null ? null : getLatencyBucket(at - acceptedAt);
-      count(accountId, from, to, (counts) => {
-        counts.delivered += 1;
-        counts.ended += 1;
-        if (bucket === null) return;
-        addTime(counts.latencies, bucket);
-        if (reportedBy === null) return;
-        // Of all reports, only the delivery event of a provider sets `delivered`, so this event also confirms the
-        // delivery.
-        counts.confirmed += 1;
-        addTime(counts.confirmations, bucket);
-      });
-    },
-    'message.confirmed': ({ accountId, from, to, at, acceptedAt }) =>
-      count(accountId, from, to, (counts) => {
-        counts.confirmed += 1;
-        addTime(counts.confirmations, getLatencyBucket(at - acceptedAt));
-      }),
-    'message.deferred': ({ accountId, from, to }) => {
-      if (accountId === null || from === null || to === null) return;
-      count(accountId, from, to, (counts) => increment(counts, 'deferred'));
-    },
-    'message.bounced': ({ accountId, from, to, reportedBy, failure }) => {
-      if (accountId === null || from === null || to === null) return;
-      count(accountId, from, to, (counts) => {
-        counts.bounced += 1;
-        if (reportedBy === null) counts.ended += 1;
-        if (failure !== null) increment(counts, failure.class satisfies FailureClass);
-      });
-    },
-    'message.complained': ({ accountId, from, to }) => {
-      if (accountId === null || from === null || to === null) return;
-      count(accountId, from, to, (counts) => increment(counts, 'complained'));
-    },
-  });
-}
-
-function increment(counts: MutableKeyCounts, name: DeliverabilityCount): void {
-  counts[name] += 1;
-}
-
-function addTime(histogram: Map<number, number>, bucket: number): void {
-  histogram.set(bucket, (histogram.get(bucket) ?? 0) + 1);
 }

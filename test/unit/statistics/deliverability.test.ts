@@ -9,12 +9,9 @@ import {
   SPANS_MS,
 } from '../../../src/model/deliverability.ts';
 import type { MailboxProvider } from '../../../src/model/mailbox-provider.ts';
-import {
-  createDeliverabilityHandlers,
-  MAX_ROW_KEYS,
-  startDeliverabilityCounter,
-} from '../../../src/observability/deliverability.ts';
 import { createEvents } from '../../../src/observability/events.ts';
+import { createCountHandlers } from '../../../src/statistics/counts.ts';
+import { MAX_ROW_KEYS, startDeliverabilityCounter } from '../../../src/statistics/deliverability.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2030, 0, 1, 10);
@@ -40,7 +37,7 @@ function createCounterRig(startAt = START) {
     findMailboxProvider: (domain) => providers.get(domain) ?? (providers.has(domain) ? null : 'unknown'),
     onWriteError: (error) => faults.push(error),
   });
-  events.subscribe(createDeliverabilityHandlers(counter));
+  events.subscribe(createCountHandlers([counter]));
 
   /** Returns the sums of the written rows by key. */
   function readKeys(series: string, spanMs: number = SPANS_MS[1]) {

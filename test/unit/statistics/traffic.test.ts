@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { TrafficRow } from '../../../src/model/traffic.ts';
-import { startTrafficCounter } from '../../../src/observability/traffic.ts';
+import { startTrafficCounter } from '../../../src/statistics/traffic.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 
@@ -12,10 +12,10 @@ test('stop writes the remaining rows, and counts after the stop are not written'
   const writes: (readonly TrafficRow[])[] = [];
   const writeRows = async (_node: string, rows: readonly TrafficRow[]) => void writes.push([...rows]);
   const counter = startTrafficCounter({ node: 'n', clock, writeRows, onWriteError: () => undefined });
-  counter.countAccepted();
+  counter.add({ names: ['accepted'], message: null });
   await counter.stop();
   expect(writes).toMatchObject([[{ accepted: 1 }, { accepted: 1 }]]);
-  counter.countAccepted();
+  counter.add({ names: ['accepted'], message: null });
   await clock.advance(10_000);
   expect(writes).toHaveLength(1);
 });
@@ -56,8 +56,9 @@ test('the stored rows equal the counts for any clock steps, write times and fail
       const expected = new Map<string, { accepted: number; ended: number; delivered: number }>();
       for (const { at, count, isWritten, mustFail } of steps) {
         now = HOUR_MS + at;
-        if (count === 'accepted') counter.countAccepted();
-        else counter.countStateEntry(count, 20);
+        const names =
+          count === 'accepted' ? [count] : count === 'cancelled' ? ['ended' as const] : [count, 'ended' as const];
+        counter.add({ names, message: null, latencyMs: count === 'delivered' ? 20 : null });
         for (const spanMs of [60_000, 3_600_000]) {
           const key = `${spanMs} ${now - (now % spanMs)}`;
           const sums = expected.get(key) ?? { accepted: 0, ended: 0, delivered: 0 };
