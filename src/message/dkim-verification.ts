@@ -1,7 +1,7 @@
 /**
- * Verifies the DKIM signatures of a received message (RFC 6376, RFC 8463) by given domains. Stricter than the RFCs: `l=`
- * is refused, SHA-1 and RSA keys below 1024 bits too (RFC 8301), and the fields that determine how the message is read
- * must be signed and must not be repeated.
+ * Verifies the DKIM signatures of a received message (RFC 6376, RFC 8463) by given domains. Stricter than the RFCs:
+ * refuses `l=`, SHA-1 and RSA keys below 1024 bits (RFC 8301); the fields that determine how the message is read must
+ * be signed and not repeated.
  */
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 import { splitFields, toRelaxedBody, toRelaxedField, trimEmptyLines } from './dkim.ts';
@@ -10,18 +10,17 @@ import { splitFields, toRelaxedBody, toRelaxedField, trimEmptyLines } from './dk
 const MAX_SIGNATURES = 3;
 const MAX_SIGNED_NAMES = 100;
 const MIN_RSA_BITS = 1_024;
-/** The octets before the key in the DER of an Ed25519 public key (RFC 8410 section 4). */
+/** DER of an Ed25519 public key (RFC 8410 section 4). */
 const ED25519_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 const SELECTOR = /^[a-z0-9._-]{1,253}$/;
 /** A field that this verification and the reader of reports read alike. */
 const FIELD = /^[!-9;-~]+[ \t]*:/;
-/** A line of white space in a field. The reader of reports takes it for the end of the header. */
+/** The reader of reports takes a line of white space in a field for the end of the header. */
 const BLANK_LINE = /\r\n[ \t]+(?:\r\n|$)/;
-/** The fields that a signature must cover if the message contains them, and which the message must not repeat. */
 const REQUIRED_FIELDS: readonly string[] = ['from', 'content-type', 'content-transfer-encoding'];
 
 export interface SignerSearch {
-  /** The domains whose signatures are verified, in lower-case A-labels. Other domains are not looked up. */
+  /** Lower-case A-labels. Other domains are not looked up. */
   readonly domains: ReadonlySet<string>;
   readonly lookUpTxt: (
     name: string,
@@ -64,11 +63,10 @@ type HeaderFields = ReturnType<typeof splitFields>;
 type Canonicalization = 'simple' | 'relaxed';
 
 interface Signature {
-  /** The whole field. */
   readonly text: string;
   readonly algorithm: 'rsa' | 'ed25519';
   readonly domain: string;
-  /** The domain of `i=`, which equals `domain` or is a subdomain of it. */
+  /** Of `i=`: `domain` or a subdomain of it. */
   readonly identityDomain: string;
   readonly selector: string;
   readonly names: readonly string[];
@@ -108,7 +106,7 @@ function isCanonicalization(text: string | undefined): text is Canonicalization 
   return text === 'simple' || text === 'relaxed';
 }
 
-/** Reads a tag list (section 3.2). Returns null if it is malformed or repeats a tag. */
+/** Section 3.2. Returns null if it is malformed or repeats a tag. */
 function readTags(text: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>();
   for (const part of text.split(';')) {
@@ -132,7 +130,7 @@ function coversRequiredFields(fields: HeaderFields, { names }: Signature): boole
   });
 }
 
-/** Reads the public key of a record (section 3.6.1). Returns null if the record does not allow the signature. */
+/** Section 3.6.1. Returns null if the record does not allow the signature. */
 function readKey(record: string, { algorithm, domain, identityDomain }: Signature): KeyObject | null {
   const tags = readTags(record);
   const includes = (name: string, value: string) =>
@@ -190,7 +188,7 @@ function canonicalizeHeader({ text, names, header }: Signature, fields: HeaderFi
   return signedFields.join('') + canonicalize({ name: 'dkim-signature', text: removeSignatureValue(text) });
 }
 
-/** Removes the value of `b=` (section 3.7). */
+/** Section 3.7. */
 function removeSignatureValue(text: string): string {
   const colonIndex = text.indexOf(':');
   const parts = text
@@ -203,7 +201,7 @@ function removeSignatureValue(text: string): string {
   return text.slice(0, colonIndex + 1) + parts.join(';');
 }
 
-/** Returns the simple body (section 3.4.3), which is never empty. */
+/** Section 3.4.3. Never empty. */
 function toSimpleBody(data: Buffer, bodyAt: number): Buffer {
   const body = trimEmptyLines(data, bodyAt, data.length);
   return body.length === 0 ? Buffer.from('\r\n') : body;

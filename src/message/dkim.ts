@@ -1,20 +1,12 @@
 /**
- * Builds the bytes that a DKIM key signs, and the header field with the signature (RFC 6376, RFC 8463). The functions
- * are pure. domains/signing.ts computes the signature.
- *
- * Guarantees: the canonicalization is relaxed/relaxed. A signature has no `l=`, so it becomes invalid if text is
- * appended to the body. A signature also has no `x=`, so it does not expire. `t=` is the time of acceptance, so every
- * attempt with the same keys has the same signature. Lines are folded at 76 columns unless a domain name is longer. A
- * test compares the field with the output of mailauth byte for byte. docs/decisions/dkim.md explains the list of signed
- * fields.
+ * The bytes that a DKIM key signs, and the field with the signature (RFC 6376, RFC 8463); domains/signing.ts signs.
+ * Relaxed/relaxed. Without `l=`, a signature does not survive appended text; `t=` is the time of acceptance, so that
+ * every attempt has the same signature. docs/decisions/dkim.md explains the list of signed fields.
  */
 import { hash } from 'node:crypto';
 import type { DkimAlgorithm } from '../model/domain.ts';
 
-/**
- * The identity of a key. `domain` is in A-labels and `selector` is a host label. Both are in lower case, and the caller
- * has checked them.
- */
+/** `domain` is in A-labels; both names are in lower case and were checked. */
 export interface SignatureIdentity {
   readonly domain: string;
   readonly selector: string;
@@ -22,49 +14,37 @@ export interface SignatureIdentity {
 }
 
 interface SignedHeader {
-  /**
-   * The `h=` list. The list contains a name once for each field of that name, and once more if the name is oversigned.
-   */
+  /** A name occurs once for each of its fields, and once more if it is oversigned. */
   readonly names: readonly string[];
-  /** The canonical fields in the order of `names`, each ended by CRLF. One character represents one octet. */
+  /** In the order of `names`, each ended by CRLF. One character is one octet. */
   readonly text: string;
 }
 
-/** The input that all signatures of one message share. */
 export interface SignableMessage {
   readonly header: SignedHeader;
-  /** The value of `bh=`. */
   readonly bodyHash: string;
 }
 
-/**
- * The beginning of a DKIM-Signature field: the part that is equal for all messages with the same key and the same
- * signed fields.
- */
+/** The part of a field that is equal for all messages with the same key and signed fields, up to and including `s=`. */
 interface SignaturePrefix {
   readonly names: readonly string[];
-  /** The canonical form of the field, up to and including `s=`. */
   readonly canonicalText: string;
-  /** The folded form of the field, up to and including `s=`, and the column at its end. */
+  /** Folded, and the column at its end. */
   readonly text: string;
   readonly column: number;
 }
 
 interface SignatureInput {
-  /** The folded DKIM-Signature field before `b=`, and the column at its end. */
+  /** The folded field before `b=`, and the column at its end. */
   readonly text: string;
   readonly column: number;
-  /**
-   * The bytes that the key signs: for RSA the canonical header, which is signed with SHA-256; for Ed25519 the SHA-256
-   * of the canonical header (RFC 8463 section 3).
-   */
+  /** For RSA the canonical header; for Ed25519 its SHA-256 (RFC 8463 section 3). */
   readonly bytes: Buffer;
 }
 
 /**
- * Fields that `h=` lists once more than they occur in the message. A copy of the message with an additional field that
- * has one of these names therefore does not verify (RFC 6376 sections 5.4.2 and 8.15). Mail programs display these
- * fields, or use them to interpret the body.
+ * Listed once more than they occur, so that a copy with an additional field does not verify (RFC 6376 sections 5.4.2
+ * and 8.15): mail programs display these fields, or interpret the body by them.
  */
 const OVERSIGNED_FIELDS = [
   'From',
@@ -79,10 +59,7 @@ const OVERSIGNED_FIELDS = [
   'Content-Transfer-Encoding',
 ];
 
-/**
- * Fields that are signed if they occur in the message. Relays and mailing lists may add them, so they are not
- * oversigned.
- */
+/** Relays and mailing lists may add these, so they are signed only if they occur. */
 const SIGNED_FIELDS = [
   'Sender',
   'In-Reply-To',
@@ -117,21 +94,19 @@ const RULE_INDEX: ReadonlyMap<string, number> = new Map(
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /**
- * Caches of values that are equal for many messages. `CACHED_NAMES` contains the `h=` list for each set of excluded
- * fields and each set of present fields (one bit for each entry of `RULES`). `CACHED_PREFIXES` contains the signature
- * prefix of each key. These values are most of the text of a signature.
+ * Equal for many messages and most of the text of a signature: the `h=` list for each set of excluded and of present
+ * fields (one bit for each entry of `RULES`), and the prefix of each key.
  */
 const CACHED_NAMES = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
 const MAX_CACHED_NAMES = 64;
 const CACHED_PREFIXES = new WeakMap<SignatureIdentity, SignaturePrefix>();
 
-/** The maximum length of a line that has more than one token. The 76th column is reserved for a space. */
+/** The 76th column is reserved for a space. */
 const MAX_COLUMNS = 75;
 
 /**
- * Prepares a message for signing. The message has CRLF line ends, and its body begins at `bodyAt`. `excludedNames`
- * contains the lower-case names of fields that the next hop replaces: the replacement of a signed field would
- * invalidate the signature. From is always signed (RFC 6376 section 5.4).
+ * `excludedNames` are fields that the next hop replaces, in lower case: signing them would invalidate the signature.
+ * From is always signed (RFC 6376 section 5.4).
  */
 export function prepareSignableMessage(
   data: Buffer,
@@ -142,9 +117,7 @@ export function prepareSignableMessage(
   return { header: selectSignedHeader(splitFields(header), excludedNames), bodyHash: computeBodyHash(data, bodyAt) };
 }
 
-/**
- * Selects the fields to sign. Fields with the same name are signed from the last to the first (RFC 6376 section 5.4.2).
- */
+/** Fields with the same name are signed from the last to the first (RFC 6376 section 5.4.2). */
 function selectSignedHeader(fields: readonly HeaderField[], excluded: ReadonlySet<string>): SignedHeader {
   const textsByRule = new Array<string>(RULES.length).fill('');
   const counts = new Array<number>(RULES.length).fill(0);
@@ -168,7 +141,7 @@ function selectSignedHeader(fields: readonly HeaderField[], excluded: ReadonlySe
   return { names, text };
 }
 
-/** Returns the `h=` list. `counts` contains the number of fields for each entry of `RULES`. */
+/** `counts` has the number of fields for each entry of `RULES`. */
 function listNames(counts: readonly number[], excluded: ReadonlySet<string>): readonly string[] {
   return RULES.flatMap(({ name, lowerCaseName, isOversigned }, index) => {
     const count = counts[index] ?? 0;
@@ -177,10 +150,7 @@ function listNames(counts: readonly number[], excluded: ReadonlySet<string>): re
   });
 }
 
-/**
- * Builds the DKIM-Signature field of one key without the signature. `at` is in milliseconds since the epoch. `t=`
- * contains whole seconds.
- */
+/** `at` is in milliseconds since the epoch. */
 export function createSignatureInput(
   { header, bodyHash }: SignableMessage,
   key: SignatureIdentity,
@@ -193,8 +163,8 @@ export function createSignatureInput(
   }
   const timeTag = `t=${Math.floor(at / 1000)};`;
   const bodyHashTag = `bh=${bodyHash};`;
-  // RFC 6376 section 3.7: the DKIM-Signature field itself is signed last, with an empty b= and without a CRLF. The
-  // field is folded only at spaces, so its relaxed form does not depend on the folds.
+  // RFC 6376 section 3.7: the field itself is signed last, with an empty b= and without CRLF. It is folded only at
+  // spaces, so that its relaxed form does not depend on the folds.
   const bytes = Buffer.from(`${header.text}${prefix.canonicalText} ${timeTag} ${bodyHashTag} b=`, 'latin1');
   return {
     ...appendFoldedTokens(prefix.text, prefix.column, [timeTag, bodyHashTag]),
@@ -215,7 +185,7 @@ function createPrefix(names: readonly string[], key: SignatureIdentity): Signatu
   };
 }
 
-/** Appends `tokens` to a field that ends at `column`. A space or a fold precedes each token. */
+/** A space or a fold precedes each token. */
 function appendFoldedTokens(
   text: string,
   column: number,
@@ -230,7 +200,6 @@ function appendFoldedTokens(
   return { text: fieldText, column: lineColumn };
 }
 
-/** Returns the complete DKIM-Signature field, ended by CRLF. */
 export function formatSignatureField({ text, column }: SignatureInput, signature: Buffer): string {
   const value = `b=${signature.toString('base64')}`;
   let field = text;
@@ -242,7 +211,6 @@ export function formatSignatureField({ text, column }: SignatureInput, signature
   return `${field}\r\n`;
 }
 
-/** Returns a copy of the message with `fields` before its header, in the given order. */
 export function prependSignatures(fields: readonly string[], data: Buffer): Buffer {
   const header = fields.join('');
   const signedMessage = Buffer.allocUnsafe(header.length + data.length);
@@ -251,18 +219,14 @@ export function prependSignatures(fields: readonly string[], data: Buffer): Buff
   return signedMessage;
 }
 
-// Computes the relaxed canonical forms of DKIM (RFC 6376 sections 3.4.2 and 3.4.4). A signature remains valid if a
-// relay changes the folds or the amount of white space.
-//
-// Guarantees: the functions are pure, make one pass, and do not copy a message that is already canonical. Composition
-// guarantees the CRLF line ends that the functions expect. A bare CR or LF is treated like any other octet. One
-// character of the header text represents one octet (latin1), so the UTF-8 of SMTPUTF8 messages is preserved. White
-// space means the space and the tab, as in the RFC.
+// The relaxed forms (RFC 6376 sections 3.4.2 and 3.4.4) survive a relay that changes folds or white space. The
+// functions make one pass and do not copy what is canonical. They expect CRLF line ends; a bare CR or LF is an ordinary
+// octet. One character of the header is one octet (latin1), which preserves SMTPUTF8.
 
 interface HeaderField {
-  /** The name in lower case, without surrounding white space. */
+  /** In lower case. */
   readonly name: string;
-  /** The complete field with its folds and without its final CRLF. */
+  /** With its folds and without its final CRLF. */
   readonly text: string;
 }
 
@@ -272,8 +236,8 @@ const CR = 0x0d;
 const SPACE = 0x20;
 
 /**
- * Splits a header into its fields, in order. `header` may include the empty line after the fields. A line without a
- * colon becomes a field with an empty name, which is never signed.
+ * `header` may include the empty line after the fields. A line without a colon becomes a field with an empty name,
+ * which is never signed.
  */
 export function splitFields(header: string): HeaderField[] {
   const fields: HeaderField[] = [];
@@ -291,15 +255,12 @@ export function splitFields(header: string): HeaderField[] {
   return fields;
 }
 
-/** Returns the relaxed form of a field (RFC 6376 section 3.4.2) without its final CRLF. */
+/** RFC 6376 section 3.4.2, without its final CRLF. */
 export function toRelaxedField(field: HeaderField): string {
   return `${field.name}:${toRelaxedValue(field.text, field.text.indexOf(':') + 1)}`;
 }
 
-/**
- * Unfolds the value, replaces each run of white space with one space, and removes white space at both ends. In a field,
- * white space always follows a CRLF, so the CRLF can be treated as white space.
- */
+/** In a field, white space always follows a CRLF, so that the CRLF counts as white space. */
 function toRelaxedValue(text: string, start: number): string {
   let relaxedValue = '';
   let wordStart = -1;
@@ -311,7 +272,7 @@ function toRelaxedValue(text: string, start: number): string {
     if (!isSpace) {
       if (wordStart === -1) wordStart = i;
     } else if (wordStart !== -1) {
-      // Words that are separated by a single space are copied in one slice, so most values are copied in one slice.
+      // Words that a single space separates are copied in one slice.
       if (codeUnit === SPACE && i + 1 < text.length && text.charCodeAt(i + 1) > SPACE) continue;
       relaxedValue += relaxedValue === '' ? text.slice(wordStart, i) : ` ${text.slice(wordStart, i)}`;
       wordStart = -1;
@@ -325,24 +286,17 @@ function isWhiteSpace(code: number): boolean {
   return code === SPACE || code === TAB;
 }
 
-/** Returns the value of `bh=`: the SHA-256 of the canonical body in base64. The body begins at `bodyAt`. */
 export function computeBodyHash(data: Buffer, bodyAt: number): string {
   return hash('sha256', toRelaxedBody(data, bodyAt), 'base64');
 }
 
-/**
- * Returns the relaxed body (RFC 6376 section 3.4.4). The result is a view of `data` if the body is canonical except for
- * empty lines at its end.
- */
+/** RFC 6376 section 3.4.4. A view of `data` if only empty lines at its end change. */
 export function toRelaxedBody(data: Buffer, bodyAt: number): Buffer {
   const firstExcess = findExcessWhiteSpace(data, bodyAt);
   return firstExcess === -1 ? trimEmptyLines(data, bodyAt, data.length) : collapseWhiteSpace(data, bodyAt, firstExcess);
 }
 
-/**
- * Returns the index of the first white space that the relaxed form changes: a run of several characters, a tab, or
- * white space at the end of a line. Returns -1 if there is no such white space.
- */
+/** Returns the index of the first run of white space, tab or white space at a line end, or -1. */
 function findExcessWhiteSpace(data: Buffer, start: number): number {
   for (let i = start; i < data.length; i++) {
     const octet = data[i] as number;
@@ -362,10 +316,7 @@ function findExcessWhiteSpace(data: Buffer, start: number): number {
   return -1;
 }
 
-/**
- * Returns a copy in which one space replaces each run of white space, and no line ends in white space. The octets
- * before `firstExcess` are copied unchanged.
- */
+/** The octets before `firstExcess` are copied unchanged. */
 function collapseWhiteSpace(data: Buffer, start: number, firstExcess: number): Buffer {
   const end = data.length;
   const collapsedData = Buffer.allocUnsafe(end - start);
@@ -383,7 +334,7 @@ function collapseWhiteSpace(data: Buffer, start: number, firstExcess: number): B
   return trimEmptyLines(collapsedData, 0, length);
 }
 
-/** Removes the empty lines at the end of a body. The result is empty or ends in exactly one CRLF. */
+/** The result is empty or ends in exactly one CRLF. */
 export function trimEmptyLines(data: Buffer, start: number, bodyEnd: number): Buffer {
   let end = bodyEnd;
   while (end - start >= 2 && data[end - 1] === LF && data[end - 2] === CR) end -= 2;

@@ -1,27 +1,25 @@
 /**
- * Writes header fields. A field is a name and one or more pieces, one for each physical line. Only the writer adds line
- * ends and the white space of folds, so a value cannot add another field or end the header. `HeaderWriter` throws for a
- * value that contains a control character other than the tab, such as a line break. Validation refuses such values at
- * submission.
+ * Writes header fields. Only the writer adds line ends and the white space of folds, and it throws for a control
+ * character other than the tab, so that a value cannot add another field or end the header.
  */
 
 const COLON = 0x3a;
 
-/** The maximum length of a line without its CRLF (RFC 5322 section 2.1.1). */
+/** RFC 5322 section 2.1.1, without CRLF. */
 const MAX_LINE_OCTETS = 998;
 
 export class HeaderWriter {
   #text = '';
   readonly #utf8: boolean;
 
-  /** If `utf8` is true, values may contain UTF-8 (RFC 6532 section 3.2). Otherwise, values must be ASCII. */
+  /** With `utf8`, values may contain UTF-8 (RFC 6532 section 3.2). */
   constructor(utf8: boolean) {
     this.#utf8 = utf8;
   }
 
   /**
-   * Adds one field. A list of pieces is folded (RFC 5322 section 2.2.3): each piece after the first begins a new line
-   * with one space, which is part of the unfolded value.
+   * Each piece after the first begins a new line with one space, which is part of the unfolded value (RFC 5322 section
+   * 2.2.3).
    */
   add(name: string, value: string | readonly string[]): void {
     checkName(name);
@@ -39,7 +37,6 @@ export class HeaderWriter {
     this.#text += `${field}\r\n`;
   }
 
-  /** Returns all added fields, each ended by CRLF. */
   get text(): string {
     return this.#text;
   }
@@ -64,7 +61,7 @@ export class HeaderWriter {
   }
 }
 
-/** Checks that a field name is printable ASCII without a colon (RFC 5322 section 3.6.8). */
+/** RFC 5322 section 3.6.8. */
 function checkName(name: string): void {
   for (let i = 0; i < name.length; i++) {
     const codeUnit = name.charCodeAt(i);
@@ -75,25 +72,22 @@ function checkName(name: string): void {
   if (name.length === 0) throw new TypeError('A header has an empty name');
 }
 
-// A subject that mail servers transport unchanged is written as plain text. Any other subject is written as encoded
-// words. The unfolded and decoded value equals the submitted subject, including its white space.
+// A subject that servers transport unchanged is plain text, any other is encoded words. Unfolded and decoded, it equals
+// the submitted subject, including its white space.
 
-/** The recommended maximum length of a line (RFC 5322 section 2.1.1). */
+/** RFC 5322 section 2.1.1. */
 const MAX_COLUMNS = 78;
 
 const SPACE = 0x20;
 
-/** Returns the lines of the Subject value. The first line begins at `column`. */
+/** The first line begins at `column`. */
 export function formatSubject(subject: string, column: number): string | readonly string[] {
   if (!isPlain(subject)) return formatEncodedWords(subject, column);
   if (column + subject.length <= MAX_COLUMNS) return subject;
   return foldAtSpaces(subject, column) ?? formatEncodedWords(subject, column);
 }
 
-/**
- * Returns true if the subject is printable ASCII, has no white space at its ends (parsers remove it), and contains
- * nothing that parsers could decode as an encoded word.
- */
+/** Parsers remove white space at the ends, and decode what looks like an encoded word. */
 function isPlain(subject: string): boolean {
   for (let i = 0; i < subject.length; i++) {
     const codeUnit = subject.charCodeAt(i);
@@ -105,8 +99,7 @@ function isPlain(subject: string): boolean {
 }
 
 /**
- * Folds the subject at single spaces into lines of at most 78 columns. A run of spaces is not folded, because some
- * parsers preserve only one space of the run. Returns null if a word is too long for a line.
+ * A run of spaces is not folded, because some parsers preserve only one of them. Returns null if a word is too long.
  */
 function foldAtSpaces(subject: string, column: number): readonly string[] | null {
   const lines: string[] = [];
@@ -132,11 +125,10 @@ function isLoneSpace(subject: string, index: number): boolean {
   );
 }
 
-// The functions below write encoded words (RFC 2047) in UTF-8 for an unstructured field. Each word contains only
-// complete characters. Decoders ignore the white space between adjacent words (section 6.2), so the words decode to the
-// exact text.
+// Encoded words (RFC 2047) in UTF-8 for an unstructured field, each of complete characters. Decoders ignore the white
+// space between adjacent words (section 6.2).
 
-/** The maximum length of an encoded word, and of a line that contains an encoded word (RFC 2047 section 2). */
+/** Of a word, and of a line with a word (RFC 2047 section 2). */
 const MAX_WORD_COLUMNS = 75;
 const MAX_WORD_LINE_COLUMNS = 76;
 
@@ -145,10 +137,7 @@ const PREFIX_Q = '=?UTF-8?Q?';
 const WORD_SUFFIX = '?=';
 const FRAME_COLUMNS = PREFIX_B.length + WORD_SUFFIX.length;
 
-/**
- * The characters that Q encoding copies in an unstructured field: printable ASCII except `=`, `?` and `_` (section
- * 4.2).
- */
+/** Printable ASCII except `=`, `?` and `_` (section 4.2). */
 const Q_LITERAL = new Uint8Array(128);
 for (let codeUnit = 0x21; codeUnit <= 0x7e; codeUnit++) Q_LITERAL[codeUnit] = 1;
 for (const codeUnit of '=?_') Q_LITERAL[codeUnit.charCodeAt(0)] = 0;
@@ -156,8 +145,8 @@ for (const codeUnit of '=?_') Q_LITERAL[codeUnit.charCodeAt(0)] = 0;
 const HEX = '0123456789ABCDEF';
 
 /**
- * Returns the lines of a value that begins at `column`. Each line is one encoded word. All words use the encoding, B or
- * Q, that is shorter for the whole value. A lone surrogate becomes U+FFFD.
+ * One word per line. All words use the encoding, B or Q, that is shorter for the whole value. A lone surrogate becomes
+ * U+FFFD.
  */
 function formatEncodedWords(value: string, column: number): readonly string[] {
   const text = value.toWellFormed();
@@ -174,7 +163,7 @@ function formatEncodedWords(value: string, column: number): readonly string[] {
       lines.push(encodeWord(text.slice(start, i), usesQ));
       start = i;
       usedCapacity = 0;
-      // The space at the beginning of the line needs one column.
+      // One column for the space at the beginning of the line.
       capacity = getPayloadCapacity(Math.min(MAX_WORD_COLUMNS, MAX_WORD_LINE_COLUMNS - 1), usesQ);
     }
     usedCapacity += width;
@@ -184,7 +173,7 @@ function formatEncodedWords(value: string, column: number): readonly string[] {
   return lines;
 }
 
-/** Returns the capacity of a word of `columns` columns: for Q in encoded characters, for B in bytes before encoding. */
+/** For Q in encoded characters, for B in bytes before encoding. */
 function getPayloadCapacity(columns: number, usesQ: boolean): number {
   const payloadColumns = columns - FRAME_COLUMNS;
   return usesQ ? payloadColumns : Math.floor(payloadColumns / 4) * 3;
@@ -222,23 +211,17 @@ function getUtf8Width(codePoint: number): number {
   return codePoint < 0x10000 ? 3 : 4;
 }
 
-// The functions below decode encoded words (RFC 2047) in UTF-8 for display, in linear time. Malformed encoded words and
-// the text after the first 32 Ki characters are returned unchanged.
+// Decodes for display, in linear time. Malformed words and the text after 32 Ki characters stay unchanged.
 
-/**
- * The maximum number of characters that are decoded. An encoded subject of 998 bytes has about a tenth of this length.
- */
+/** An encoded subject of 998 bytes has about a tenth of this length. */
 const MAX_DECODED_CHARACTERS = 32_768;
 
-/**
- * Decodes the encoded words of an unfolded value and removes the white space between adjacent encoded words (section
- * 6.2).
- */
+/** Removes the white space between adjacent encoded words (section 6.2). */
 export function decodeEncodedWords(value: string): string {
   let decodedText = '';
   let pendingBytes: Uint8Array[] = [];
   const decodePendingBytes = (): void => {
-    // The bytes are concatenated before decoding, because other programs may split a character between two words.
+    // Other programs may split a character between two words.
     if (pendingBytes.length > 0) decodedText += Buffer.concat(pendingBytes).toString('utf8');
     pendingBytes = [];
   };
@@ -258,7 +241,7 @@ export function decodeEncodedWords(value: string): string {
   return decodedText + value.slice(MAX_DECODED_CHARACTERS);
 }
 
-/** Decodes `=?utf-8?B?…?=` or `=?utf-8?Q?…?=`, in upper or lower case, to bytes. Returns null for any other text. */
+/** Returns null for a text that is not an encoded word in UTF-8. */
 function decodeWord(token: string): Uint8Array | null {
   if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
   const [charset, encoding, text, excessPart] = token.slice(2, -2).split('?');
@@ -273,10 +256,7 @@ function decodeWord(token: string): Uint8Array | null {
   }
 }
 
-/**
- * Decodes Q encoding (section 4.2): `_` is a space, `=` and two hexadecimal digits are a byte, and any other character
- * is itself.
- */
+/** Section 4.2. */
 function decodeQ(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length);
   let length = 0;

@@ -1,15 +1,10 @@
 /**
- * Derives the plain-text part of an HTML message: the visible text, and the targets of links.
- *
- * Guarantees: the time is linear for any page, and the parser (markup-reader.ts) never throws.
- * docs/decisions/html-to-text.md compares the parser with the library `html-to-text`. A test compares the words in the
- * results of the parser and of the library.
+ * The plain-text part of an HTML message: the visible text, and the targets of links. The time is linear for any page,
+ * and nothing throws. docs/decisions/html-to-text.md compares it with the library `html-to-text`.
  */
-import { decodeEntities } from './html-entities.ts';
-import { type Attributes, MarkupReader } from './markup-reader.ts';
-import { TextBuilder } from './text-builder.ts';
+import { type Attributes, decodeEntities, MarkupReader } from './markup-reader.ts';
 
-/** The number of line breaks before and after an element: 1 ends the line, 2 ends the paragraph. */
+/** 1 ends the line, 2 ends the paragraph. */
 const BREAKS_BY_ELEMENT: ReadonlyMap<string, number> = new Map([
   ...['h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'p', 'pre', 'blockquote', 'table'].map((name) => [name, 2] as const),
   ...['div', 'section', 'article', 'aside', 'header', 'footer', 'main', 'nav', 'form', 'fieldset', 'address', 'center']
@@ -17,10 +12,9 @@ const BREAKS_BY_ELEMENT: ReadonlyMap<string, number> = new Map([
     .map((name) => [name, 1] as const),
 ]);
 
-/** Elements whose content is not displayed. */
 const HIDDEN_ELEMENTS: ReadonlySet<string> = new Set(['script', 'style', 'title', 'iframe', 'noembed', 'noframes']);
 
-/** Schemes of links that run code or contain data. The text part omits these links. */
+/** Links that run code or contain data are omitted. */
 const HIDDEN_SCHEMES: ReadonlySet<string> = new Set(['javascript:', 'vbscript:', 'data:']);
 
 const LINK_ATTRIBUTES = ['href'];
@@ -29,14 +23,11 @@ const NO_ATTRIBUTE_NAMES: readonly string[] = [];
 
 const HORIZONTAL_RULE = '-'.repeat(40);
 
-/**
- * The maximum number of characters that are converted. The slowest page of this length takes 22 ms to convert. Without
- * this limit, 1 MiB of short paragraphs took 130 ms.
- */
+/** The slowest page of this length takes 22 ms. Without the limit, 1 MiB of short paragraphs took 130 ms. */
 const MAX_READ_CHARACTERS = 256 * 1024;
 const TRUNCATION_MARK = '[…]\n';
 
-/** Returns the text of the first 262,144 characters of `html`. Lines end in LF. */
+/** Lines end in LF. */
 export function convertHtmlToText(html: string): string {
   if (html.length <= MAX_READ_CHARACTERS) return new PageReader(html).readText();
   const lastCodeUnit = html.charCodeAt(MAX_READ_CHARACTERS - 1);
@@ -47,7 +38,6 @@ export function convertHtmlToText(html: string): string {
 class PageReader extends MarkupReader {
   readonly #text = new TextBuilder();
   #preformatted = 0;
-  /** The target of the current link, or null outside a link. */
   #href: string | null = null;
 
   readText(): string {
@@ -121,14 +111,14 @@ class PageReader extends MarkupReader {
 
   #beginLink(value: string): void {
     const href = value.trim();
-    // The target of a link to a fragment is a place in the same page, so it is omitted.
+    // The target of a link to a fragment is a place in the same page.
     if (href === '' || href.startsWith('#') || HIDDEN_SCHEMES.has(href.slice(0, href.indexOf(':') + 1).toLowerCase()))
       return;
     this.#href = href;
     this.#text.beginSpan(href.length + 1);
   }
 
-  /** Writes the target of the current link, unless the target is equal to the link text. */
+  /** Omits a target that is equal to the link text. */
   #endLink(): void {
     const href = this.#href;
     if (href === null) return;
@@ -138,4 +128,140 @@ class PageReader extends MarkupReader {
     if (linkText === '') this.#text.addText(`[${href}]`);
     else this.#text.addNote(`[${href}]`);
   }
+}
+
+// The text: white space collapsed, line breaks between blocks, bullets before list items. Its length is linear.
+
+const MAX_BREAKS = 3;
+/** Lists at a deeper level have the indentation of this level. */
+const MAX_INDENT = 4;
+
+const SPACE = 0x20;
+const NO_BREAK_SPACE = 0xa0;
+
+class TextBuilder {
+  #out = '';
+  #breakCount = 0;
+  #space = false;
+  #bullet = '';
+  /** 0 for a list without numbers. */
+  readonly #nextItemNumbers: number[] = [];
+  /** The text since `beginSpan`, up to its limit; null outside a span. */
+  #spanText: string | null = null;
+  #spanLimit = 0;
+
+  /** Each run of white space becomes one space. */
+  addText(text: string): void {
+    const length = text.length;
+    let i = 0;
+    while (i < length) {
+      if (isWhiteSpace(text.charCodeAt(i))) {
+        this.#space = true;
+        i++;
+        continue;
+      }
+      // Words that a single U+0020 separates are added in one piece.
+      const start = i++;
+      while (i < length) {
+        const codeUnit = text.charCodeAt(i);
+        if (!isWhiteSpace(codeUnit)) i++;
+        else if (codeUnit === SPACE && i + 1 < length && !isWhiteSpace(text.charCodeAt(i + 1))) i += 2;
+        else break;
+      }
+      this.#write(text.slice(start, i));
+    }
+  }
+
+  /** Removes white space at line ends, and line breaks beyond `MAX_BREAKS`. */
+  addPreformattedText(text: string): void {
+    let start = 0;
+    while (start <= text.length) {
+      const lineEnd = text.indexOf('\n', start);
+      const line = text.slice(start, lineEnd === -1 ? text.length : lineEnd).trimEnd();
+      if (line !== '') this.#write(line);
+      if (lineEnd === -1) return;
+      this.addLineBreak();
+      start = lineEnd + 1;
+    }
+  }
+
+  addBlockBreak(breakCount: number): void {
+    this.#space = false;
+    // The first paragraph of a list item begins on the line of the bullet.
+    this.#breakCount = Math.max(this.#breakCount, this.#bullet === '' ? breakCount : 1);
+  }
+
+  addLineBreak(): void {
+    this.#space = false;
+    this.#breakCount = Math.min(this.#breakCount + 1, MAX_BREAKS);
+  }
+
+  beginList(isNumbered: boolean): void {
+    this.addBlockBreak(this.#nextItemNumbers.length === 0 ? 2 : 1);
+    this.#nextItemNumbers.push(isNumbered ? 1 : 0);
+  }
+
+  endList(): void {
+    this.#nextItemNumbers.pop();
+    this.#bullet = '';
+    this.addBlockBreak(this.#nextItemNumbers.length === 0 ? 2 : 1);
+  }
+
+  beginListItem(): void {
+    this.#bullet = '';
+    this.addBlockBreak(1);
+    const depth = this.#nextItemNumbers.length;
+    const itemNumber = depth === 0 ? 0 : (this.#nextItemNumbers[depth - 1] ?? 0);
+    if (itemNumber > 0) this.#nextItemNumbers[depth - 1] = itemNumber + 1;
+    const indent = '  '.repeat(Math.min(Math.max(depth - 1, 0), MAX_INDENT));
+    this.#bullet = `${indent}${itemNumber > 0 ? `${itemNumber}.` : '*'} `;
+  }
+
+  addSpace(): void {
+    this.#space = true;
+  }
+
+  beginSpan(limit: number): void {
+    this.#spanText = '';
+    this.#spanLimit = limit;
+  }
+
+  endSpan(): string {
+    const spanText = this.#spanText ?? '';
+    this.#spanText = null;
+    return spanText;
+  }
+
+  /** After the last text, before any pending line break. */
+  addNote(note: string): void {
+    const breakCount = this.#breakCount;
+    this.#breakCount = 0;
+    this.#space = true;
+    this.addText(note);
+    this.#breakCount = breakCount;
+  }
+
+  /** A text that is not empty ends in a line break. */
+  buildText(): string {
+    return this.#out === '' ? '' : `${this.#out}\n`;
+  }
+
+  #write(text: string): void {
+    let separator = '';
+    if (this.#out === '') separator = this.#bullet;
+    else if (this.#breakCount > 0) separator = '\n'.repeat(this.#breakCount) + this.#bullet;
+    else if (this.#space) separator = ' ';
+    this.#out += separator + text;
+    if (this.#spanText !== null && this.#spanText.length < this.#spanLimit) {
+      this.#spanText += this.#spanText === '' || separator === '' ? text : ` ${text}`;
+    }
+    this.#breakCount = 0;
+    this.#space = false;
+    this.#bullet = '';
+  }
+}
+
+/** Also the no-break space, with which HTML messages fill table cells. */
+function isWhiteSpace(codeUnit: number): boolean {
+  return codeUnit === SPACE || (codeUnit >= 0x09 && codeUnit <= 0x0d) || codeUnit === NO_BREAK_SPACE;
 }

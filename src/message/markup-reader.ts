@@ -1,46 +1,34 @@
 /**
- * Reads HTML in one pass and reports its text, start tags and end tags to a subclass. html-text.ts derives the text
- * part of a message with it, and the checks of captured messages (operations/inbox-checks.ts) use it too.
- *
- * Guarantees: the reader has no recursion and builds no tree, so the time is linear for any page. It never throws. As
- * in browsers, a tag or comment that is not closed extends to the end of the page.
+ * Reads HTML in one pass and reports its text and tags to a subclass, for text parts and for the checks of captured
+ * messages. Without recursion and tree, the time is linear for any page, and nothing throws. As in browsers, a tag or
+ * comment that is not closed extends to the end.
  */
-import { decodeEntities } from './html-entities.ts';
 
-/**
- * The selected attributes of a start tag, by name in lower case. If a tag repeats an attribute, the first value
- * applies.
- */
+/** By name in lower case. The first of repeated attributes applies. */
 export type Attributes = ReadonlyMap<string, string>;
 
 const NO_ATTRIBUTES: Attributes = new Map();
 
 export abstract class MarkupReader {
   protected readonly html: string;
-  /** The position of the next character. */
   protected at = 0;
-  /** The position of the `<` of the current tag. */
+  /** Of the `<` of the current tag. */
   protected tagStart = 0;
-  /** False if the current tag extends to the end of the page without a `>`. */
+  /** False if the tag extends to the end of the page without a `>`. */
   protected isTagClosed = true;
 
   constructor(html: string) {
     this.html = html;
   }
 
-  /**
-   * Called with a piece of text. `at` is the position of the piece. If the piece is a `<` that begins no tag, `at` is
-   * the position after the `<`.
-   */
+  /** `at` is the position of the piece, or, for a `<` that begins no tag, the position after it. */
   protected abstract addText(encodedText: string): void;
-  /** Returns the names of the attributes that `openTag` needs for this element. */
+  /** Returns the names of the attributes that `openTag` needs. */
   protected abstract selectAttributes(element: string): readonly string[];
-  /** Called after a start tag. `at` is the position after the tag. */
+  /** `at` is the position after the tag. */
   protected abstract openTag(element: string, attributes: Attributes): void;
-  /** Called after an end tag. */
   protected abstract closeTag(element: string): void;
 
-  /** Reads the whole page. */
   protected readPage(): void {
     const html = this.html;
     while (this.at < html.length) {
@@ -56,7 +44,6 @@ export abstract class MarkupReader {
     }
   }
 
-  /** Reads the tag or comment that begins with the `<` before `at`. */
   #readMarkup(): void {
     const html = this.html;
     const codeUnit = html.charCodeAt(this.at);
@@ -89,10 +76,7 @@ export abstract class MarkupReader {
     return this.html.slice(start, this.at).toLowerCase();
   }
 
-  /**
-   * Moves past the `>` of the tag. Returns the attributes whose names are in `names`, or no attributes if the tag has
-   * no `>`.
-   */
+  /** Returns the attributes in `names`, or none if the tag has no `>`. */
   #readAttributes(names: readonly string[]): Attributes {
     const html = this.html;
     let attributes: Map<string, string> | undefined;
@@ -141,7 +125,7 @@ export abstract class MarkupReader {
     return [valueStart, this.at];
   }
 
-  /** Moves to the end tag of `element`, or to the end of the page, without calling methods of the subclass. */
+  /** Moves to the end tag of `element`, or to the end of the page, without calling the subclass. */
   protected skipContent(element: string): void {
     const html = this.html;
     let tagStart = html.indexOf('</', this.at);
@@ -168,4 +152,109 @@ function endsName(codeUnit: number): boolean {
 
 function endsAttributeName(codeUnit: number): boolean {
   return codeUnit === 0x3d || endsName(codeUnit);
+}
+
+// The character references of HTML 4, and `apos`.
+
+/** The names of U+00A0 to U+00FF, in order. */
+const LATIN_1_NAMES = `nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3
+acute micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring AElig
+Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml times Oslash Ugrave
+Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave
+iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml`;
+
+/** Each name is followed by its code point in hexadecimal. */
+const OTHER_NAMES = `quot 22 amp 26 apos 27 lt 3c gt 3e OElig 152 oelig 153 Scaron 160 scaron 161 Yuml 178 fnof 192 circ 2c6
+tilde 2dc Alpha 391 Beta 392 Gamma 393 Delta 394 Epsilon 395 Zeta 396 Eta 397 Theta 398 Iota 399 Kappa 39a Lambda 39b
+Mu 39c Nu 39d Xi 39e Omicron 39f Pi 3a0 Rho 3a1 Sigma 3a3 Tau 3a4 Upsilon 3a5 Phi 3a6 Chi 3a7 Psi 3a8 Omega 3a9
+alpha 3b1 beta 3b2 gamma 3b3 delta 3b4 epsilon 3b5 zeta 3b6 eta 3b7 theta 3b8 iota 3b9 kappa 3ba lambda 3bb mu 3bc
+nu 3bd xi 3be omicron 3bf pi 3c0 rho 3c1 sigmaf 3c2 sigma 3c3 tau 3c4 upsilon 3c5 phi 3c6 chi 3c7 psi 3c8 omega 3c9
+thetasym 3d1 upsih 3d2 piv 3d6 ensp 2002 emsp 2003 thinsp 2009 zwnj 200c zwj 200d lrm 200e rlm 200f ndash 2013
+mdash 2014 lsquo 2018 rsquo 2019 sbquo 201a ldquo 201c rdquo 201d bdquo 201e dagger 2020 Dagger 2021 bull 2022
+hellip 2026 permil 2030 prime 2032 Prime 2033 lsaquo 2039 rsaquo 203a oline 203e frasl 2044 euro 20ac image 2111
+weierp 2118 real 211c trade 2122 alefsym 2135 larr 2190 uarr 2191 rarr 2192 darr 2193 harr 2194 crarr 21b5 lArr 21d0
+uArr 21d1 rArr 21d2 dArr 21d3 hArr 21d4 forall 2200 part 2202 exist 2203 empty 2205 nabla 2207 isin 2208 notin 2209
+ni 220b prod 220f sum 2211 minus 2212 lowast 2217 radic 221a prop 221d infin 221e ang 2220 and 2227 or 2228 cap 2229
+cup 222a int 222b there4 2234 sim 223c cong 2245 asymp 2248 ne 2260 equiv 2261 le 2264 ge 2265 sub 2282 sup 2283
+nsub 2284 sube 2286 supe 2287 oplus 2295 otimes 2297 perp 22a5 sdot 22c5 lceil 2308 rceil 2309 lfloor 230a
+rfloor 230b lang 27e8 rang 27e9 loz 25ca spades 2660 clubs 2663 hearts 2665 diams 2666`;
+
+/** HTML reads the numeric references 128 to 159 as Windows-1252. */
+const WINDOWS_1252 = '€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ';
+
+const MAX_NAME_LENGTH = 8;
+
+let cachedEntities: ReadonlyMap<string, string> | null = null;
+
+function getEntities(): ReadonlyMap<string, string> {
+  if (cachedEntities !== null) return cachedEntities;
+  const entities = new Map<string, string>();
+  for (const [index, name] of splitWords(LATIN_1_NAMES).entries())
+    entities.set(name, String.fromCharCode(0xa0 + index));
+  const words = splitWords(OTHER_NAMES);
+  for (let i = 0; i + 1 < words.length; i += 2) {
+    entities.set(words[i] ?? '', String.fromCharCode(Number.parseInt(words[i + 1] ?? '', 16)));
+  }
+  cachedEntities = entities;
+  return entities;
+}
+
+function splitWords(text: string): readonly string[] {
+  return text.replaceAll('\n', ' ').split(' ');
+}
+
+/** Unknown and malformed references stay unchanged. Takes linear time. */
+export function decodeEntities(text: string): string {
+  let ampersand = text.indexOf('&');
+  if (ampersand === -1) return text;
+  let decodedText = '';
+  let copiedEnd = 0;
+  while (ampersand !== -1) {
+    let end = ampersand + 1;
+    let character: string | undefined;
+    if (text.charCodeAt(end) === 0x23) {
+      const isHexadecimal = (text.charCodeAt(end + 1) | 0x20) === 0x78;
+      const digitsStart = isHexadecimal ? end + 2 : end + 1;
+      end = digitsStart;
+      let codePoint = 0;
+      for (
+        let digit = readDigit(text, end, isHexadecimal);
+        digit !== -1;
+        digit = readDigit(text, ++end, isHexadecimal)
+      ) {
+        codePoint = Math.min(codePoint * (isHexadecimal ? 16 : 10) + digit, 0x110000);
+      }
+      if (end > digitsStart) character = decodeNumericReference(codePoint);
+    } else {
+      while (end - ampersand <= MAX_NAME_LENGTH && isAlphanumeric(text.charCodeAt(end))) end++;
+      character = getEntities().get(text.slice(ampersand + 1, end));
+      // As in browsers, only the names of Latin-1 characters are valid without a semicolon.
+      const isSemicolonOptional = character !== undefined && character.charCodeAt(0) <= 0xff && character !== "'";
+      if (text.charCodeAt(end) !== 0x3b && !(isSemicolonOptional && !isAlphanumeric(text.charCodeAt(end))))
+        character = undefined;
+    }
+    if (character !== undefined) {
+      decodedText += text.slice(copiedEnd, ampersand) + character;
+      copiedEnd = text.charCodeAt(end) === 0x3b ? end + 1 : end;
+    }
+    ampersand = text.indexOf('&', Math.max(end, ampersand + 1));
+  }
+  return decodedText + text.slice(copiedEnd);
+}
+
+function decodeNumericReference(codePoint: number): string {
+  if (codePoint >= 0x80 && codePoint <= 0x9f) return WINDOWS_1252.charAt(codePoint - 0x80);
+  const isValid = codePoint > 0 && codePoint <= 0x10ffff && !(codePoint >= 0xd800 && codePoint <= 0xdfff);
+  return String.fromCodePoint(isValid ? codePoint : 0xfffd);
+}
+
+function readDigit(text: string, index: number, isHexadecimal: boolean): number {
+  const codeUnit = text.charCodeAt(index);
+  if (codeUnit >= 0x30 && codeUnit <= 0x39) return codeUnit - 0x30;
+  const lowerCaseUnit = codeUnit | 0x20;
+  return isHexadecimal && lowerCaseUnit >= 0x61 && lowerCaseUnit <= 0x66 ? lowerCaseUnit - 0x57 : -1;
+}
+
+function isAlphanumeric(codeUnit: number): boolean {
+  return (codeUnit >= 0x30 && codeUnit <= 0x39) || ((codeUnit | 0x20) >= 0x61 && (codeUnit | 0x20) <= 0x7a);
 }

@@ -4,9 +4,8 @@
  */
 
 import { findOrganizationalDomain } from '../domains/name.ts';
-import { decodeEntities } from '../message/html-entities.ts';
 import { convertHtmlToText } from '../message/html-text.ts';
-import { type Attributes, MarkupReader } from '../message/markup-reader.ts';
+import { type Attributes, decodeEntities, MarkupReader } from '../message/markup-reader.ts';
 
 /**
  * `error`: a recipient sees a broken message. `warning`: the message has a disadvantage for some recipients, mail

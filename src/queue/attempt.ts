@@ -1,59 +1,47 @@
 /**
- * Runs one delivery attempt for a leased message: prepares the message, waits for a free slot of the transport, checks
- * the account, the suppression lists and the circuit breaker, and transmits the message.
- *
- * Guarantees: `run` never rejects. Every attempt has an outcome, even if the transport throws or does not answer within
- * `MAX_ATTEMPT_MS`. An unknown failure counts as temporary. With `POSTRIDER_ON_UNCERTAIN=hold`, the store marks the
- * lease and commits this mark before the transport sends the end of the message.
+ * One attempt for a leased message: prepare, wait for a slot of the transport, check account, lease, suppression and
+ * circuit breaker, transmit. Every attempt has an outcome, even if the transport throws or does not answer; an unknown
+ * failure is temporary.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/events.ts';
 import type { DeliveryPolicy, LeasedMessage, LeaseRef, SettleResult, StateChange } from '../model/message.ts';
-import type { Attempt, Outcome } from '../model/outcome.ts';
+import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../model/outcome.ts';
 import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 import type { Membership } from './membership.ts';
 
 export const LEASE_MS = 20 * 60_000;
-/**
- * The maximum duration of an attempt. A longer attempt is aborted. For each transport, the sum of its timeouts is less
- * than this limit.
- */
+/** A longer attempt is aborted. The timeouts of each transport are less in sum. */
 export const MAX_ATTEMPT_MS = 10 * 60_000;
-/**
- * The maximum time for the store to mark a lease. If this time is exceeded, the transport does not send the end of the
- * message.
- */
+/** If the store takes longer to mark a lease, the transport does not send the end of the message. */
 const MAX_MARK_MS = 30_000;
 
 export interface AttemptParts {
   readonly clock: MonotonicClock;
   readonly policy: DeliveryPolicy;
-  /** Returns true for a notification to operators, which is never held as `uncertain`. */
+  /**
+   * Returns true for a notification to operators: it does not count towards the reputation and is never held as
+   * `uncertain`, so that a notification causes no other notification.
+   */
   readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
   /**
-   * Marks the lease before the end of the transmission, if `POSTRIDER_ON_UNCERTAIN` is `hold` and the message is not a
+   * Commits a mark before the end of the transmission, if `POSTRIDER_ON_UNCERTAIN` is `hold` and the message is not a
    * notification. A message with a marked lease may have been delivered.
    */
   readonly markTransmitting: (lease: LeaseRef) => Promise<SettleResult>;
-  /** Composes and signs the message. If the function throws or its promise is rejected, the message is deferred. */
+  /** Composes and signs. If it fails, the message is deferred. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   /** Returns true if no attempt may start now (`createAttemptGuard`). */
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
-  /**
-   * Returns false if the recipient was suppressed after the start of the lease. Called immediately before the
-   * transmission.
-   */
+  /** Called immediately before the transmission. Returns false if the recipient was suppressed since the lease began. */
   readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/**
- * Creates the function `mustNotAttempt` of a node. The function returns true if the account of the message is locked,
- * or if another node may have recovered the lease.
- */
+/** The guard returns true if the account is locked, or if another node may have recovered the lease. */
 export function createAttemptGuard(
   accounts: { isLocked(accountId: number): boolean },
   membership: Pick<Membership, 'isLeaseValid'>,
@@ -61,88 +49,64 @@ export function createAttemptGuard(
   return ({ accountId, lease }) => accounts.isLocked(accountId) || !membership.isLeaseValid(lease.until - LEASE_MS);
 }
 
-type AttemptResult =
-  | { readonly kind: 'attempted'; readonly attempt: Attempt }
-  /** The circuit breaker allows no attempt now. No attempt was made. */
-  | { readonly kind: 'circuit-open' }
-  /** The message must not be sent now. The caller releases the lease of the message. */
-  | { readonly kind: 'not-attempted' };
-
 interface AttemptRunner {
-  run(message: LeasedMessage): Promise<AttemptResult>;
-  /** Prevents further attempts. Each message that waits for a slot receives the result `not-attempted`. */
+  /**
+   * Never rejects. `circuit-open`: the circuit breaker allows no attempt now. `not-attempted`: the message must not be
+   * sent now, and the caller releases its lease.
+   */
+  run(message: LeasedMessage): Promise<Attempt | 'circuit-open' | 'not-attempted'>;
+  /** Prevents further attempts. Messages that wait for a slot are `not-attempted`. */
   stop(): void;
   /** Aborts attempts that run for longer than `MAX_ATTEMPT_MS`. */
   abortOverdue(): void;
 }
 
-/**
- * `answered`: the transport returned the outcome, or the attempt was aborted. `fault`: this service failed, so the
- * outcome does not depend on the next hop.
- */
-type TransmissionResult = { readonly kind: 'answered' | 'fault'; readonly attempt: Attempt };
-
 interface Transmission {
   readonly startedAt: number;
-  /** The start time on the monotonic clock, so that a step of the system clock does not abort the attempt. */
+  /** On the monotonic clock, so that a step of the system clock does not abort the attempt. */
   readonly startedMonotonicMs: number;
-  /**
-   * `incomplete`: the message cannot have been delivered. `completing`: the message may have been delivered. `ended`:
-   * the attempt has ended.
-   */
+  /** `incomplete`: the message cannot have been delivered. `completing`: it may have been. */
   stage: 'incomplete' | 'completing' | 'ended';
-  readonly end: (transmissionResult: TransmissionResult) => void;
+  readonly end: (attempt: Attempt, isFault: boolean) => void;
 }
-
-const CIRCUIT_OPEN: AttemptResult = { kind: 'circuit-open' };
-const NOT_ATTEMPTED: AttemptResult = { kind: 'not-attempted' };
 
 /** Creates the attempt runner of one node. */
 export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   const { clock, policy, transport, breaker } = parts;
-  /** The running attempts, in the order of their start. */
+  /** In the order of their start. */
   const transmissions = new Set<Transmission>();
   let usedSlotCount = 0;
   const slotWaiters: ((isAcquired: boolean) => void)[] = [];
   let isStopped = false;
 
-  async function run(message: LeasedMessage): Promise<AttemptResult> {
+  async function run(message: LeasedMessage): ReturnType<AttemptRunner['run']> {
     const startedAt = clock.now();
     const startedMonotonicMs = clock.monotonic();
-    let outgoingMessage: OutgoingMessage;
+    let hasSlot = false;
     try {
-      outgoingMessage = await parts.prepare(message);
-    } catch (error) {
-      return { kind: 'attempted', attempt: createFaultAttempt(error, startedAt, startedMonotonicMs) };
-    }
-    // No next hop is contacted for a message that the transport answers locally, so neither the concurrency of the
-    // transport nor the circuit breaker limits such an attempt.
-    if (hasLocalAnswer(transport, message)) {
-      return { kind: 'attempted', attempt: (await transmit(message, outgoingMessage)).attempt };
-    }
-    // The message is prepared before `acquireSlot`, so that messages are signed while all slots are in use.
-    if (!(await acquireSlot())) return NOT_ATTEMPTED;
-    try {
-      // The account, the lease and the suppression lists are checked now, because they may have changed during the wait
-      // for the slot.
-      if (isStopped || parts.mustNotAttempt(message)) return NOT_ATTEMPTED;
+      // Prepared before the wait for a slot, so that messages are signed while all slots are in use.
+      const outgoing = await parts.prepare(message);
+      // Neither slots nor the circuit breaker limit an attempt that the transport answers without a next hop.
+      if ((transport.answerLocally?.(message.to) ?? null) !== null) return (await transmit(message, outgoing)).attempt;
+      hasSlot = await acquireSlot();
+      // The rest may have changed during the wait for the slot.
+      if (!hasSlot || isStopped || parts.mustNotAttempt(message)) return 'not-attempted';
       const mayReceive = parts.mayReceive(message);
-      if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return NOT_ATTEMPTED;
-      if (!breaker.allowsAttempt(clock.now())) return CIRCUIT_OPEN;
-      const { kind, attempt } = await transmit(message, outgoingMessage);
-      if (kind === 'answered') breaker.recordOutcome(attempt.outcome, clock.now());
-      else breaker.releaseProbe(clock.now());
-      return { kind: 'attempted', attempt };
+      if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return 'not-attempted';
+      if (!breaker.allowsAttempt(clock.now())) return 'circuit-open';
+      const { attempt, isFault } = await transmit(message, outgoing);
+      if (isFault) breaker.releaseProbe(clock.now());
+      else breaker.recordOutcome(attempt.outcome, clock.now());
+      return attempt;
     } catch (error) {
-      return { kind: 'attempted', attempt: createFaultAttempt(error, startedAt, startedMonotonicMs) };
+      return createFaultAttempt(error, startedAt, startedMonotonicMs);
     } finally {
-      // The slot is released after the circuit breaker has recorded the outcome, because the next attempt depends on
-      // the state of the circuit breaker.
-      releaseSlot();
+      // Released after the circuit breaker has recorded the outcome, on which the next attempt depends.
+      if (hasSlot) releaseSlot();
     }
   }
 
-  /** Waits for a free slot of the transport. The result is false if the runner is stopped. */
+  /** The result is false if the runner is stopped. */
   function acquireSlot(): boolean | Promise<boolean> {
     if (isStopped) return false;
     if (usedSlotCount >= transport.concurrency) return new Promise((resolve) => slotWaiters.push(resolve));
@@ -150,37 +114,38 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     return true;
   }
 
-  /**
-   * Passes the slot to the message that has waited for the longest time. If no message waits, the slot becomes free.
-   */
+  /** Passes the slot to the message that has waited for the longest time. */
   function releaseSlot(): void {
     const resolveNext = slotWaiters.shift();
     if (resolveNext === undefined) usedSlotCount -= 1;
     else resolveNext(true);
   }
 
-  function transmit(message: LeasedMessage, outgoing: OutgoingMessage): Promise<TransmissionResult> {
+  /** `isFault`: this service failed, so the outcome does not depend on the next hop. */
+  function transmit(
+    message: LeasedMessage,
+    outgoing: OutgoingMessage,
+  ): Promise<{ readonly attempt: Attempt; readonly isFault: boolean }> {
     return new Promise((resolve) => {
       const needsMark = policy.onUncertain === 'hold' && parts.isNotification?.(message) !== true;
       const transmission: Transmission = {
         startedAt: clock.now(),
         startedMonotonicMs: clock.monotonic(),
         stage: needsMark ? 'incomplete' : 'completing',
-        end(transmissionResult) {
+        end(attempt, isFault) {
           if (transmission.stage === 'ended') return;
           transmission.stage = 'ended';
           transmissions.delete(transmission);
-          resolve(transmissionResult);
+          resolve({ attempt, isFault });
         },
       };
       transmissions.add(transmission);
       const beforeCompletion = needsMark ? () => markTransmitting(message, transmission) : null;
-      const attemptResult = (async () => transport.attempt(outgoing, beforeCompletion))();
-      attemptResult.then(
-        (attempt) => transmission.end({ kind: 'answered', attempt }),
+      (async () => transport.attempt(outgoing, beforeCompletion))().then(
+        (attempt) => transmission.end(attempt, false),
         (error: unknown) => {
-          const attempt = createFaultAttempt(error, transmission.startedAt, transmission.startedMonotonicMs);
-          transmission.end({ kind: 'fault', attempt });
+          const { startedAt, startedMonotonicMs } = transmission;
+          transmission.end(createFaultAttempt(error, startedAt, startedMonotonicMs), true);
         },
       );
     });
@@ -201,28 +166,24 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     }
   }
 
-  /**
-   * Returns an attempt with the outcome `deferred`: the message could not be prepared, or the transport threw an error.
-   */
+  /** The message could not be prepared, or the transport threw an error. */
   function createFaultAttempt(error: unknown, startedAt: number, startedMonotonicMs: number): Attempt {
     parts.onError('attempt', error);
     const text = error instanceof Error ? error.message : String(error);
-    const outcome: Outcome = { kind: 'deferred', reply: createLocalReply(text), reason: 'unknown', scope: 'message' };
-    return createAttemptWithoutTranscript(outcome, startedAt, startedMonotonicMs);
+    return createAttempt(createDeferral('connect', text, 'unknown', 'message'), startedAt, startedMonotonicMs);
   }
 
-  function abortTransmission(transmission: Transmission): void {
+  function abortTransmission({ stage, startedAt, startedMonotonicMs, end }: Transmission): void {
     const text = `the attempt did not end within ${MAX_ATTEMPT_MS / 60_000} minutes and was aborted`;
     parts.onError('attempt', new Error(text));
     const outcome: Outcome =
-      transmission.stage === 'completing'
-        ? { kind: 'unanswered', reply: createLocalReply(text) }
-        : { kind: 'deferred', reply: createLocalReply(text), reason: 'unknown', scope: 'transport' };
-    const attempt = createAttemptWithoutTranscript(outcome, transmission.startedAt, transmission.startedMonotonicMs);
-    transmission.end({ kind: 'answered', attempt });
+      stage === 'completing'
+        ? { kind: 'unanswered', reply: createLocalReply('connect', text) }
+        : createDeferral('connect', text, 'unknown', 'transport');
+    end(createAttempt(outcome, startedAt, startedMonotonicMs), false);
   }
 
-  function createAttemptWithoutTranscript(outcome: Outcome, startedAt: number, startedMonotonicMs: number): Attempt {
+  function createAttempt(outcome: Outcome, startedAt: number, startedMonotonicMs: number): Attempt {
     return { outcome, startedAt, tookMs: clock.monotonic() - startedMonotonicMs, remote: null, transcript: [] };
   }
 
@@ -242,52 +203,28 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   };
 }
 
-function createLocalReply(text: string) {
-  return { stage: 'connect', code: null, enhanced: null, text } as const;
-}
-
-function hasLocalAnswer({ answerLocally }: Transport, { to }: LeasedMessage): boolean {
-  return answerLocally !== undefined && answerLocally(to) !== null;
-}
-
-// The last check of the suppression lists before a message is transmitted. The store has already checked the lists when
-// the message was accepted or leased. A cache in memory contains the recipients that this node has suppressed recently.
-// If the lease is older than one second, the check also queries the store, in batches, to find suppressions by other
-// nodes and operators.
+// The last check of the suppression lists. The store has already checked them when the message was accepted or leased.
+// For a lease older than one second, the check also queries the store, in batches, to find suppressions by other nodes
+// and operators.
 
 const MAX_NEW_LEASE_AGE_MS = 1_000;
-/**
- * The TTL of an entry in the cache of recipients that this node has suppressed. Within this time, the store is expected
- * to commit the suppression. After this time, only the store decides, so that an operator's removal of the suppression
- * takes effect.
- */
+/** Within this time, the store commits the suppression of this node. Then only the store decides, so that a removal works. */
 const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;
 
-interface SuppressionCheck {
-  /** Returns false if the recipient is suppressed. */
-  mayReceive(message: LeasedMessage): boolean | Promise<boolean>;
-  /** If `change` suppresses the recipient, adds the recipient to the cache. Called before the store writes `change`. */
-  recordChange(message: LeasedMessage, change: StateChange): void;
-}
-
-/**
- * Creates the suppression check of one node. `queryStore` resolves to false if the recipient is on a suppression list.
- */
-export function createSuppressionCheck(
-  clock: Clock,
-  queryStore: (message: LeasedMessage) => Promise<boolean>,
-): SuppressionCheck {
+/** `queryStore` resolves to false if the recipient is suppressed, and so does `mayReceive`. */
+export function createSuppressionCheck(clock: Clock, queryStore: (message: LeasedMessage) => Promise<boolean>) {
   /** The times when this node suppressed recipients, by account and recipient, oldest first. */
   const suppressedAt = new Map<string, number>();
   return {
-    mayReceive(message) {
+    mayReceive(message: LeasedMessage): boolean | Promise<boolean> {
       const now = clock.now();
       const lastSuppressedAt = suppressedAt.size === 0 ? undefined : suppressedAt.get(getSuppressionKey(message));
       if (lastSuppressedAt !== undefined && now - lastSuppressedAt < OWN_SUPPRESSION_TTL_MS) return false;
       return now - (message.lease.until - LEASE_MS) < MAX_NEW_LEASE_AGE_MS || queryStore(message);
     },
-    recordChange(message, { suppress }) {
+    /** Called before the store writes `change`. */
+    recordChange(message: LeasedMessage, { suppress }: StateChange): void {
       if (suppress === null) return;
       const now = clock.now();
       for (const [key, lastSuppressedAt] of suppressedAt) {
@@ -302,61 +239,47 @@ export function createSuppressionCheck(
   };
 }
 
-/**
- * Returns the key of `suppressedAt`: the account and the canonical form of the recipient, as in the suppression lists.
- */
+/** The account and the canonical form of the recipient, as in the suppression lists. */
 function getSuppressionKey({ accountId, to }: LeasedMessage): string {
   const address = parseAddress(to);
   return `${accountId} ${address === null ? to : toCanonicalAddress(address)}`;
 }
 
-// The circuit breaker of the next hop has three states: closed, open and half-open.
-//
-// The circuit breaker opens after three consecutive failures of the transport. While it is open, no attempt is made.
-// After a wait, it becomes half-open and allows one probe. Each failed probe doubles the wait, from 2 s to 5 min, with
-// a random reduction of up to a quarter. An outcome that is not a failure of the transport closes the circuit breaker.
-// The caller provides the time and random numbers.
+// The circuit breaker of the next hop opens after three consecutive failures of the transport. After a wait, it is
+// half-open and allows one probe. Each failed probe doubles the wait, with a random reduction of up to a quarter. An
+// outcome that is not a failure of the transport closes it.
 
 const MIN_FAILURES_TO_OPEN = 3;
 const MIN_OPEN_MS = 2_000;
 const MAX_OPEN_MS = 300_000;
 
-interface CircuitBreakerParts {
-  /** Returns a random number in [0, 1), as `Math.random` does. */
-  readonly random: () => number;
-  readonly publish: PublishOf<(typeof BREAKER_EVENTS)[BreakerState]>;
-}
-
 export interface CircuitBreaker {
   /**
-   * Returns true if an attempt may start now. If the circuit breaker is not closed, a result of true reserves the
-   * probe. The caller must then record the outcome of the probe or release the probe.
+   * If the circuit breaker is not closed, a result of true reserves the probe: the caller must then record its outcome
+   * or release it.
    */
   allowsAttempt(now: number): boolean;
-  /** Records the outcome of an attempt, which may be a probe. */
   recordOutcome(outcome: Outcome, now: number): void;
-  /** Releases the probe after an attempt whose outcome does not depend on the next hop. */
+  /** After an attempt whose outcome does not depend on the next hop. */
   releaseProbe(now: number): void;
-  /**
-   * Returns the time when the next attempt may start (ms since the epoch), or null if the circuit breaker is closed.
-   */
+  /** The time of the next attempt (ms since the epoch), or null if the circuit breaker is closed. */
   getRetryAt(now: number): number | null;
 }
 
-/** Creates a closed circuit breaker. */
+/** `random` returns a number in [0, 1). */
 export function createCircuitBreaker({
   random,
   publish,
-}: CircuitBreakerParts): CircuitBreaker & { readonly state: BreakerState } {
+}: {
+  readonly random: () => number;
+  readonly publish: PublishOf<(typeof BREAKER_EVENTS)[BreakerState]>;
+}): CircuitBreaker & { readonly state: BreakerState } {
   let state: BreakerState = 'closed';
   let failureCount = 0;
   let nextOpenMs = MIN_OPEN_MS;
-  /** The time when the current state began. */
+  /** The start of the current state. */
   let enteredAt = 0;
-  /**
-   * The time when the wait ends. Open: the time when a probe may start. Half-open: the time when another probe may
-   * start if the current probe does not end.
-   */
+  /** When a probe may start; half-open, when another one may start if the current one does not end. */
   let waitEndsAt = 0;
 
   // If the clock is set back, the circuit breaker must not stay open for longer than the wait.
@@ -416,16 +339,7 @@ export function createCircuitBreaker({
   };
 }
 
+/** `unanswered`: a next hop that fails after each complete message may cause a duplicate with every retry. */
 function isTransportFailure(outcome: Outcome): boolean {
-  switch (outcome.kind) {
-    case 'delivered':
-    case 'bounced':
-      return false;
-    case 'deferred':
-      return outcome.scope === 'transport';
-    case 'unanswered':
-      // `unanswered` counts as a failure, because a next hop that fails after each complete message may cause a
-      // duplicate with every retry.
-      return true;
-  }
+  return outcome.kind === 'unanswered' || (outcome.kind === 'deferred' && outcome.scope === 'transport');
 }

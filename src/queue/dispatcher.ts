@@ -1,17 +1,8 @@
 /**
- * Runs the dispatcher of one node. The dispatcher receives new messages, claims due messages, makes delivery attempts
- * and settles the leases of the messages. This file contains neither SMTP nor SQL.
- *
- * An accepted message that is already leased passes through `submit`, `offerMessage` and `dispatch`. Any other message
- * passes through `claimMessages` and `dispatch`. Every message then passes through `deliverMessage`, `attemptOnce`
- * (`run` of attempt.ts), `buildLeaseEnd` and `settleLease` (`record` of leases.ts). The mode (leases.ts) determines
- * which functions may run.
- *
- * Guarantees: an attempt starts only if the remaining time of the lease is longer than the maximum duration of an
- * attempt. A lease stays in memory until its end is recorded. An attempt starts only while fewer than
- * `MAX_UNRECORDED_LEASE_ENDS` leases have an end that is not recorded yet. If the store cannot record the end of a
- * lease, no attempt starts until that end is recorded. No message is lost: after any failure, the message is recovered
- * when its lease expires.
+ * The dispatcher of one node, without SMTP and SQL: it receives new messages, claims due ones, makes attempts and settles
+ * leases. A new message passes through `submit`, `offerMessage` and `dispatch`, any other through `claimMessages` and
+ * `dispatch`; then every message through `deliverMessage`, `attemptOnce` (`run` of attempt.ts), `createSettlement` and
+ * `settleLease` (`record` of leases.ts). After any failure, a message is recovered when its lease expires.
  */
 import { classifyAttempt, raisesAlarm } from '../classify/classify.ts';
 import type { Publish } from '../model/events.ts';
@@ -38,98 +29,58 @@ import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from
 import { createLeaseBudget, createModeHolder, createReadyQueue, createRecorder, getMemoryBytes } from './leases.ts';
 import type { AgeClock } from './membership.ts';
 
-/**
- * The minimum remaining time of a lease at the start of an attempt. It covers the attempt and the recording of the
- * outcome.
- */
+/** At the start of an attempt: covers the attempt and the recording of its outcome. */
 const MIN_REMAINING_LEASE_MS = MAX_ATTEMPT_MS + 2 * 60_000;
-/**
- * No attempt starts while the ends of this many leases are not recorded yet. This number and the number of running
- * attempts limit the duplicates after a crash.
- */
+/** This many unrecorded ends stop attempts, because they and the running attempts may be duplicates after a crash. */
 export const MAX_UNRECORDED_LEASE_ENDS = 256;
-/**
- * The maximum number of attempts beyond the concurrency of the transport. Their messages are composed and signed while
- * they wait for a slot, so that processors and connections are busy at the same time.
- */
+/** Messages beyond the concurrency, which are composed and signed while they wait for a slot. */
 const MAX_PREPARED_AHEAD = 64;
-/** The poll interval. The poll finds every due message, even if a wake-up is missed. */
+/** The poll finds every due message, even if a wake-up is missed. */
 const POLL_MS = 1_000;
 
 export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly node: string;
   readonly ages: Pick<AgeClock, 'toCurrentClock'>;
-  /** Returns a random number in [0, 1) for the jitter of retries. */
+  /** For the jitter of retries. */
   readonly random: () => number;
   readonly claim: (limits: ClaimLimits, lease: Lease, now: number) => Promise<ClaimedMessages>;
   readonly settle: (settlement: Settlement) => Promise<SettleResult>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
-  /**
-   * The recipient of the test message of `doctor --loop`. The outcome of a test message neither suppresses an address
-   * nor counts towards the reputation.
-   */
+  /** The recipient of `doctor --loop`, whose outcome neither suppresses an address nor counts towards the reputation. */
   readonly loopRecipient?: string | null;
-  /**
-   * Returns true for a notification to operators. The outcome of a notification does not count towards the reputation,
-   * and a notification is never held as `uncertain`. Therefore a notification does not cause another notification. The
-   * default function returns false.
-   */
-  readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
-  /** Called with each change of the state of a message, before the store writes the change. */
+  /** Called before the store writes the change. */
   readonly onChange?: (message: LeasedMessage, change: StateChange) => void;
   readonly publish: Publish;
 }
 
 export interface Dispatcher {
-  /** Starts claims and attempts. Throws if the dispatcher was already started or drained. */
+  /** Throws if the dispatcher was already started or drained. */
   start(): void;
   /**
-   * Called before a new message is accepted. Returns a lease for the message, or null if this node cannot send the
-   * message immediately. The message needs `bytes` of memory (`getMemoryBytes`). The caller must end each lease with
-   * `offerMessage` or `returnLease`.
+   * Returns a lease for a message that is about to be accepted, which `offerMessage` or `returnLease` ends, or null if
+   * this node cannot send it at once. `bytes` is the result of `getMemoryBytes`.
    */
   leaseForNewMessage(now: number, bytes: number): Lease | null;
-  /** Releases the unused lease of a message that was refused or not stored. The message needs `bytes` of memory. */
+  /** The message was refused or not stored. */
   returnLease(bytes: number): void;
-  /** Queues a message that was accepted with a lease from `leaseForNewMessage`. */
   offerMessage(message: LeasedMessage): void;
-  /** Wakes the dispatcher, because a message in the store may be due. */
+  /** A message in the store may be due. */
   wake(): void;
-  /**
-   * Starts no further attempt, releases unused leases, and waits up to `timeoutMs` until the running attempts have
-   * ended and their outcomes are recorded. Every later call returns the same promise.
-   */
+  /** Starts no attempt, releases unused leases, and waits for running attempts and their records. Always one promise. */
   drain(timeoutMs: number): Promise<void>;
-  /** Returns the ids of all messages that this node has leased. */
   listLeasedMessageIds(): readonly string[];
-  /** The sum of the running attempts and the leases whose end is not recorded yet. */
+  /** Running attempts, and leases whose end is not recorded yet. */
   readonly inFlightCount: number;
 }
 
-type LeaseEnd = Pick<Settlement, 'refundAttempt' | 'excludedFromReputation'> & {
-  readonly changes: readonly RecordedChange[];
-};
-
-/** The action on the lease after `attemptOnce`. */
-type NextStep =
-  /** The attempt has an outcome, or the message has exceeded its maximum age. */
-  | { readonly kind: 'settle'; readonly end: LeaseEnd }
-  /** The message must not be sent now, so its lease is released. */
-  | { readonly kind: 'release' }
-  /**
-   * The circuit breaker allows no attempt now. The message returns to the queue in memory, and `dispatch` releases its
-   * lease unless a probe is due.
-   */
-  | { readonly kind: 'wait' };
+type RecordedSettlement = Settlement & { readonly changes: readonly RecordedChange[] };
 
 /**
- * The status of the due messages in the store. `empty`: the last claim left no due message in the store, or failed.
- * `due`: messages may be due, so new messages are stored without a lease. `claiming`: a claim is running.
- * `claiming-woken`: a wake-up arrived while a claim was running.
+ * The due messages in the store. `empty`: the last claim left none, or failed. `due`: there may be some, so new messages
+ * are stored without a lease. `claiming-woken`: a wake-up arrived during a claim.
  */
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-woken';
 
-/** Creates the dispatcher of one node. The dispatcher claims no message before `start` is called. */
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const { node, clock, ages, policy, transport, breaker, publish, isNotification = () => false } = parts;
   const onError = (operation: string, error: unknown) =>
@@ -139,9 +90,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const budget = createLeaseBudget();
   const attemptRunner = createAttemptRunner({ ...parts, onError });
   const recorder = createRecorder({ clock, isStopped: () => mode.currentMode === 'stopped', onError });
-  /** The ids of leased messages, from the start of the lease until its end is recorded. */
+  /** From the start of the lease until its end is recorded. */
   const leasedIds = new Set<string>();
-  /** The number of leases for messages whose acceptance is in progress. */
+  /** Leases for messages whose acceptance is in progress. */
   let newMessageLeaseCount = 0;
   let runningAttemptCount = 0;
   let endedAttemptCount = 0;
@@ -165,10 +116,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     dispatch();
   }
 
-  /**
-   * Starts attempts, claims messages or releases leases, as the mode and the limits allow. Called after every change of
-   * the mode or of a count that is limited.
-   */
+  /** Called after every change of the mode or of a count that is limited. */
   function dispatch(): void {
     switch (mode.currentMode) {
       case 'starting':
@@ -192,10 +140,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /**
-   * Returns true if an attempt may start. While the circuit breaker is open, no attempt may start until the probe is
-   * due. When the probe is due, only one attempt may start.
-   */
+  /** While the circuit breaker is open, only the probe may start, when it is due. */
   function canStartAttempt(): boolean {
     if (runningAttemptCount >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
     if (recorder.isFailing || recorder.pendingCount >= MAX_UNRECORDED_LEASE_ENDS) return false;
@@ -204,7 +149,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     return retryAt === null || (retryAt <= now && runningAttemptCount === 0);
   }
 
-  /** Returns true if the probe is due, or if the circuit breaker is closed. */
+  /** Also true if the circuit breaker is closed. */
   function isProbeDue(): boolean {
     const now = clock.now();
     const retryAt = breaker.getRetryAt(now);
@@ -224,22 +169,18 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     if (limits === null) return;
     backlog = 'claiming';
     try {
-      const {
-        messages: claimedMessages,
-        suppressed,
-        hasMore,
-      } = await parts.claim(limits, { owner: node, until: now + LEASE_MS }, now);
-      for (const message of claimedMessages) {
+      const claimed = await parts.claim(limits, { owner: node, until: now + LEASE_MS }, now);
+      for (const message of claimed.messages) {
         budget.reserve(getMemoryBytes(message));
         leasedIds.add(message.id);
         readyQueue.enqueue(message);
       }
-      for (const { id, accountId, to } of suppressed)
+      for (const { id, accountId, to } of claimed.suppressed)
         publish({ type: 'message.suppressed', at: now, id, accountId, to });
-      backlog = hasMore || wasWokenDuringClaim() ? 'due' : 'empty';
+      backlog = claimed.hasMore || wasWokenDuringClaim() ? 'due' : 'empty';
     } catch (error) {
       onError('claim', error);
-      // After a failed claim, the next poll starts another claim.
+      // The next poll starts another claim.
       backlog = 'empty';
     }
     dispatch();
@@ -247,10 +188,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   const wasWokenDuringClaim = () => backlog === 'claiming-woken';
 
-  /**
-   * Returns the limits of the next claim, or null if no claim may start. If the circuit breaker is not closed, a claim
-   * leases one message for the probe, and only if no message is in memory.
-   */
+  /** Null if no claim may start. If the circuit breaker is not closed, one message is leased for the probe. */
   function computeClaimLimits(now: number): ClaimLimits | null {
     const limits = budget.getClaimLimits(readyQueue.size);
     const retryAt = breaker.getRetryAt(now);
@@ -265,47 +203,34 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   async function deliverMessage(message: LeasedMessage): Promise<void> {
     runningAttemptCount += 1;
-    const nextStep = await attemptOnce(message);
+    const result = await attemptOnce(message);
     runningAttemptCount -= 1;
     endedAttemptCount += 1;
-    switch (nextStep.kind) {
-      case 'settle':
-        void settleLease(message, nextStep.end);
-        break;
-      case 'release':
-        void releaseLeases([message]);
-        break;
-      case 'wait':
-        readyQueue.enqueue(message);
-        break;
-    }
+    if (result === 'circuit-open') readyQueue.enqueue(message);
+    else if (result === 'not-attempted') void releaseLeases([message]);
+    else void settleLease(message, result);
     // The next attempt may start before the outcome of this attempt is committed.
     dispatch();
   }
 
-  async function attemptOnce(message: LeasedMessage): Promise<NextStep> {
+  /** `circuit-open`: the message returns to the queue in memory, where `dispatch` releases it unless a probe is due. */
+  async function attemptOnce(message: LeasedMessage): Promise<RecordedSettlement | 'not-attempted' | 'circuit-open'> {
     const now = clock.now();
     if (isPastMaxAge(ages.toCurrentClock(message.acceptedAt), policy, now)) {
-      return { kind: 'settle', end: { changes: [createExpiryBeforeAttempt(node, now)], refundAttempt: true } };
+      const { id, attempts } = message;
+      return { id, owner: node, attempts, changes: [createExpiryBeforeAttempt(node, now)], refundAttempt: true };
     }
-    if (message.lease.until - now < MIN_REMAINING_LEASE_MS || parts.mustNotAttempt(message)) return { kind: 'release' };
-    const result = await attemptRunner.run(message);
-    switch (result.kind) {
-      case 'attempted':
-        return { kind: 'settle', end: buildLeaseEnd(message, result.attempt) };
-      case 'not-attempted':
-        return { kind: 'release' };
-      case 'circuit-open':
-        return { kind: 'wait' };
-    }
+    if (message.lease.until - now < MIN_REMAINING_LEASE_MS || parts.mustNotAttempt(message)) return 'not-attempted';
+    const attempt = await attemptRunner.run(message);
+    return typeof attempt === 'string' ? attempt : createSettlement(message, attempt);
   }
 
-  function buildLeaseEnd(message: LeasedMessage, attempt: Attempt): LeaseEnd {
+  function createSettlement(message: LeasedMessage, attempt: Attempt): RecordedSettlement {
     const now = clock.now();
+    const { id, attempts } = message;
     const isLoopTest = message.to === parts.loopRecipient;
-    const acceptedAt = ages.toCurrentClock(message.acceptedAt);
     const computedChange = decideAttemptChange(
-      { ...message, acceptedAt },
+      { ...message, acceptedAt: ages.toCurrentClock(message.acceptedAt) },
       attempt,
       classifyAttempt(attempt),
       isNotification(message) ? { ...policy, onUncertain: 'resend' } : policy,
@@ -318,19 +243,16 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     publishAttemptEnd(message, attempt, now);
     const localAnswer = transport.answerLocally?.(message.to) ?? null;
     const hasComplaint = attempt.outcome.kind === 'delivered' && localAnswer?.kind === 'complaint';
-    const followingChanges = hasComplaint ? [createLocalComplaint(now, localAnswer.by, localAnswer.detail)] : [];
-    return {
-      changes: [change, ...followingChanges],
-      refundAttempt: false,
-      excludedFromReputation: isLoopTest || isNotification(message) || localAnswer !== null,
-    };
+    const complaints = hasComplaint ? [createLocalComplaint(now, localAnswer.by, localAnswer.detail)] : [];
+    const excludedFromReputation = isLoopTest || isNotification(message) || localAnswer !== null;
+    const changes = [change, ...complaints];
+    return { id, owner: node, attempts, changes, refundAttempt: false, excludedFromReputation };
   }
 
-  async function settleLease(message: LeasedMessage, end: LeaseEnd): Promise<void> {
-    const settlement: Settlement = { id: message.id, owner: node, attempts: message.attempts, ...end };
+  async function settleLease(message: LeasedMessage, settlement: RecordedSettlement): Promise<void> {
     const result = await recorder.record([message.id], () => parts.settle(settlement));
     // The events are published before a drain can end, because subscribers write their totals at shutdown.
-    publishLeaseEnd(message, end, result);
+    publishSettlement(message, settlement.changes, result);
     dropFromMemory([message]);
   }
 
@@ -345,34 +267,25 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /**
-   * Publishes the events of a lease end. `result` is null if the dispatcher stopped before the store recorded the end
-   * of the lease.
-   */
-  function publishLeaseEnd(
+  /** `result` is null if the dispatcher stopped before the store recorded the end of the lease. */
+  function publishSettlement(
     { id, accountId, to, from, attempts, acceptedAt }: LeasedMessage,
-    end: LeaseEnd,
+    changes: readonly RecordedChange[],
     result: SettleResult | null,
   ): void {
-    switch (result) {
-      case 'settled':
-        for (const { type, dueAt, suppress, event } of end.changes) {
-          const { at, attempt, detail, failure } = event;
-          const commonFields = { id, accountId, to, from, acceptedAt, attempts, attempt, dueAt, reportedBy: null };
-          publish({ type, at, ...commonFields, detail, failure, suppresses: suppress !== null });
-        }
-        return;
-      case 'lost':
-        publish({ type: 'node.lease_lost', at: clock.now(), id, accountId, to, attempts });
-        return;
-      case null:
-        return;
+    if (result === 'lost') publish({ type: 'node.lease_lost', at: clock.now(), id, accountId, to, attempts });
+    if (result !== 'settled') return;
+    for (const { type, dueAt, suppress, event } of changes) {
+      const { at, attempt, detail, failure } = event;
+      const message = { id, accountId, to, from, acceptedAt, attempts };
+      const suppresses = suppress !== null;
+      publish({ type, at, ...message, attempt, dueAt, reportedBy: null, detail, failure, suppresses });
     }
   }
 
-  /** Ends the leases of messages for which no attempt was made. */
+  /** No attempt was made. */
   async function releaseLeases(messages: readonly LeasedMessage[]): Promise<void> {
-    const leases = messages.map(({ id, attempts: attemptCount }) => ({ id, owner: node, attempts: attemptCount }));
+    const leases = messages.map(({ id, attempts }) => ({ id, owner: node, attempts }));
     await recorder.record(
       leases.map(({ id }) => id),
       () => parts.release(leases, clock.now()),
@@ -431,43 +344,35 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   };
 }
 
-// The intake accepts a message from the listener. It requests a lease from the dispatcher, which grants the lease if
-// this node can send the message immediately. The intake then commits the message in a batch with other messages, and
-// passes the message to the dispatcher in memory. Guarantees: `submit` resolves after the commit is synced. The
-// dispatcher receives the message before `submit` resolves, so the attempt may start before the client receives the
-// 201. If the commit fails, `submit` returns the lease to the dispatcher and rejects. If the message was stored
-// although the commit reported a failure, the message is recovered when its lease expires.
+// The intake asks the dispatcher for a lease, commits the message in a batch with others, and passes it to the dispatcher
+// before `submit` resolves, so that the attempt may start before the client receives the 201. If `submit` rejects, the
+// message may be stored; it is then recovered when its lease expires.
 
 interface IntakeParts {
-  /** Stores the message in a group commit (the `accept` operation of the store). */
+  /** `accept` of the store in a group commit. */
   readonly commit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ages: Pick<AgeClock, 'getCutoff'>;
-  /** The dispatcher of this node. Null on a node without the role `deliver`. */
+  /** Null on a node without the role `deliver`. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offerMessage' | 'wake'> | null;
-  /** The transport. An answer that the transport gives without a next hop may suppress the message. */
   readonly transport: Pick<Transport, 'answerLocally'>;
 }
 
-/** Creates the `submit` function of the listener. If `submit` rejects, the message may or may not be stored. */
+/** Creates the `submit` function of the listener. */
 export function createIntake({
   commit,
   ages,
   dispatcher,
   transport,
 }: IntakeParts): (message: NewMessage) => Promise<AcceptResult> {
-  return async function submit(submittedMessage) {
-    const lease =
-      dispatcher === null
-        ? null
-        : dispatcher.leaseForNewMessage(submittedMessage.acceptedAt, getMemoryBytes(submittedMessage));
-    const { idempotency: idempotencyRequest } = submittedMessage;
+  return async function submit(submitted) {
+    const lease = dispatcher?.leaseForNewMessage(submitted.acceptedAt, getMemoryBytes(submitted)) ?? null;
     const idempotency =
-      idempotencyRequest === null
+      submitted.idempotency === null
         ? null
-        : { ...idempotencyRequest, expiredBefore: ages.getCutoff(IDEMPOTENCY_KEY_TTL_MS) };
-    const localAnswer = transport.answerLocally?.(submittedMessage.recipient);
+        : { ...submitted.idempotency, expiredBefore: ages.getCutoff(IDEMPOTENCY_KEY_TTL_MS) };
+    const localAnswer = transport.answerLocally?.(submitted.recipient);
     const suppressedBy = localAnswer?.kind === 'suppression' ? localAnswer.by : null;
-    const message: NewMessage = { ...submittedMessage, idempotency, lease, suppressedBy };
+    const message: NewMessage = { ...submitted, idempotency, lease, suppressedBy };
     let result: AcceptResult | null = null;
     try {
       result = await commit(message);

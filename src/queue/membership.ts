@@ -1,11 +1,7 @@
 /**
- * Sends the heartbeats of this node and decides whether the leases of this node are still valid. This file also
- * contains the age clock, which measures ages in the same way on every node.
- *
- * Guarantees: no attempt starts under a lease that another node may have recovered. A node measures the time since its
- * last heartbeat on the monotonic clock, from the moment before the heartbeat was sent. The node starts no attempt in
- * the last 3 s of the liveness timeout. After an outage of the store, a node treats no other node as dead until its own
- * heartbeats have succeeded for the whole liveness timeout.
+ * The heartbeats of this node, and whether its leases are still valid: no attempt starts under a lease that another
+ * node may have recovered. After an outage of the store, a node treats no other node as dead until its own heartbeats
+ * have succeeded for the whole liveness timeout. Also the age clock, which measures ages alike on every node.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DeliveryStatus, NodeIdentity, RefusedReports } from '../model/node.ts';
@@ -14,53 +10,38 @@ import type { NodeStore } from '../store/contract.ts';
 
 export const HEARTBEAT_MS = 3_000;
 export const LIVENESS_TIMEOUT_MS = 15_000;
-/** The time before the end of the liveness timeout during which a node starts no attempt. */
+/** Before the end of the liveness timeout, a node starts no attempt for this time. */
 const SAFETY_MARGIN_MS = 3_000;
 
 export interface Membership {
-  /**
-   * Returns true if a lease that began at `leasedAt`, on `clock`, still belongs to this node. The function reads only
-   * memory.
-   */
+  /** `leasedAt` is on `clock`. Reads only memory. */
   isLeaseValid(leasedAt: number): boolean;
-  /** Returns true if this node may treat other nodes as dead. */
   canDetectDeadNodes(): boolean;
-  /** Stores the delivery status now, without waiting for the next heartbeat. */
+  /** Without waiting for the next heartbeat. */
   sendStatus(): void;
-  /** Stops the heartbeats and removes the node from the store. */
   leave(): Promise<void>;
 }
 
 interface MembershipParts {
   readonly node: NodeIdentity;
   readonly store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode'>;
-  /** The clock of lease times and of the timers. */
   readonly clock: Clock;
-  /**
-   * Returns the milliseconds since an arbitrary origin. This clock continues while the process is suspended and cannot
-   * be set.
-   */
+  /** Milliseconds since an arbitrary origin. Continues while the process is suspended and cannot be set. */
   readonly monotonic: () => number;
-  /** Receives, at each heartbeat, the time of the store and the monotonic times before and after the query. */
+  /** The time of the store, and the monotonic times before and after the query. */
   readonly onStoreTime: (storeNow: number, sentAt: number, answeredAt: number) => void;
   readonly onError: (operation: string, error: unknown) => void;
-  /**
-   * Returns the numbers of reports and requests that this node has refused since its start. Each heartbeat stores these
-   * numbers.
-   */
+  /** Stored with each heartbeat. */
   readonly readRefusedReports: () => readonly RefusedReports[];
-  /** Returns the delivery status for the next heartbeat, or null. The default function returns null. */
   readonly readDelivery?: () => DeliveryStatus | null;
 }
 
-/**
- * Starts the heartbeats. Resolves after the first heartbeat. Rejects if the store cannot record the first heartbeat.
- */
+/** Resolves after the first heartbeat. Rejects if the store cannot record it. */
 export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   const { node, store, clock, monotonic, onStoreTime, onError, readRefusedReports, readDelivery = () => null } = parts;
-  /** The time when the last successful heartbeat was sent, on the monotonic clock. */
+  /** When the last successful heartbeat was sent, on the monotonic clock. */
   let heartbeatAt = Number.NEGATIVE_INFINITY;
-  /** The start of the current period of heartbeats without a gap, on the monotonic clock and on `clock`. */
+  /** The start of the heartbeats without a gap, on the monotonic clock and on `clock`. */
   let aliveSinceMonotonicMs = 0;
   let aliveSinceTime = 0;
 
@@ -77,8 +58,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
     );
     const answeredAt = monotonic();
     onStoreTime(storeNow, sentAt, answeredAt);
-    // The node checks its liveness only after the store has answered, because the process may have been suspended
-    // during the query.
+    // Checked after the answer, because the process may have been suspended during the query.
     if (!isAlive(sentAt) || answeredAt - sentAt >= LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS) {
       aliveSinceMonotonicMs = answeredAt;
       aliveSinceTime = clock.now();
@@ -102,7 +82,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   };
 }
 
-/** Calls `send` after each interval, and at once after `wake`. Two calls never overlap. */
+/** Two calls never overlap. */
 export function repeatHeartbeats(
   clock: Pick<Clock, 'after'>,
   intervalMs: number,
@@ -145,9 +125,7 @@ export function repeatHeartbeats(
   };
 }
 
-/**
- * The membership of a node that shares its store with no other node. No other node can recover the leases of this node.
- */
+/** Of a node whose leases no other node can recover. */
 export const SINGLE_NODE: Membership = {
   isLeaseValid: () => true,
   canDetectDeadNodes: () => false,
@@ -155,25 +133,21 @@ export const SINGLE_NODE: Membership = {
   leave: async () => undefined,
 };
 
-// The age clock measures ages in running time: the time during which the service ran. It computes the running time from
-// the clock and the monotonic clock. It writes the running time to the store, so the running time continues after a
-// restart and is the same on every node.
-//
-// Guarantees: a step of the clock does not change any age. While the store fails, ages remain correct, and only the
-// stored running time is out of date.
+// Ages are measured in running time, during which the service ran: a step of the clock changes no age. The store keeps
+// the running time, which therefore continues after a restart and is the same on every node.
 
 const WRITE_INTERVAL_MS = 15_000;
-/** The maximum duration of a restart that counts as running time. */
+/** A longer restart does not count as running time. */
 const MAX_RESTART_MS = 60_000;
 
 export interface AgeClock {
-  /** Returns the latest time whose age is at least `ageMs` of running time. */
+  /** The latest time whose age is at least `ageMs` of running time. */
   getCutoff(ageMs: number): number;
-  /** Converts the time of a record to the time that the current clock setting would have recorded. */
+  /** The time that the current clock setting would have recorded. */
   toCurrentClock(at: number): number;
   /**
-   * Returns false after a step of the clock, for the duration of the liveness timeout. During this time, heartbeats of
-   * other nodes and leases in progress may have times from before the step.
+   * False for the liveness timeout after a step of the clock: heartbeats of other nodes and leases may have times from
+   * before it.
    */
   isClockStable(): boolean;
 }
@@ -184,10 +158,7 @@ interface AgeClockParts {
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/**
- * Starts the age clock. Resolves when the running time has been read and written. Rejects if the store cannot write the
- * running time. `stop` writes the running time one last time.
- */
+/** Resolves when the running time was read and written. `stop` writes it one last time. */
 export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
   const { clock, store, onError } = parts;
   let lastWrittenAt = clock.monotonic();
@@ -229,7 +200,7 @@ export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ag
       isStopped = true;
       cancelWrite();
       await writeInProgress;
-      // The next start continues from the running time that this call writes.
+      // The next start continues from it.
       await writeRunningTime().catch((error: unknown) => onError('write running time', error));
     },
   };

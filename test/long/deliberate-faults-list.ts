@@ -209,8 +209,8 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     name: 'suppression-before-transmission-ignored',
     effect: 'a message is sent although its recipient was suppressed after the lease began',
     file: 'src/queue/attempt.ts',
-    find: "if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return NOT_ATTEMPTED;",
-    replace: 'if (mayReceive === false) return NOT_ATTEMPTED;',
+    find: "if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return 'not-attempted';",
+    replace: "if (mayReceive === false) return 'not-attempted';",
     part: ['test/unit/queue/dispatcher'],
   },
   {

@@ -15,17 +15,16 @@ import {
 
 export interface SesSetting {
   readonly region: string;
-  /** The URL of an API endpoint. If null, the client uses the endpoint of the region. */
+  /** If null, the client uses the endpoint of the region. */
   readonly endpoint: string | null;
   readonly configurationSet: string | null;
 }
 
-/** The response to GetAccount. */
 export interface SesAccount {
   readonly sendingEnabled: boolean;
   /** False in the sandbox, which accepts only verified recipients. */
   readonly production: boolean;
-  /** The enforcement status of the account: `HEALTHY`, `PROBATION` or `SHUTDOWN`. */
+  /** `HEALTHY`, `PROBATION` or `SHUTDOWN`. */
   readonly enforcementStatus: string;
   readonly maxSendRate: number | null;
   readonly quota: { readonly max: number; readonly sent: number } | null;
@@ -33,23 +32,20 @@ export interface SesAccount {
 
 export interface SesClient {
   /**
-   * Sends a message. Resolves to the provider's message id, or to null if the response has none. Rejects with an error
-   * like those of the SDK (send-request.ts). The member `wasSent` of the error is true if the whole request was sent.
+   * Resolves to the provider's message id, or to null without one. Rejects with an error like those of the SDK, whose
+   * member `wasSent` is true if the whole request was sent.
    */
   send(message: SesMessage, signal: AbortSignal): Promise<string | null>;
   getAccount(signal: AbortSignal): Promise<SesAccount>;
   close(): void;
 }
 
-/** Returns the host name of the endpoint, which transcripts and pages contain. */
+/** The host name of the endpoint, for transcripts and pages. */
 export function getSesHost({ region, endpoint }: SesSetting): string {
   return endpoint === null ? `email.${region}.amazonaws.com` : new URL(endpoint).host;
 }
 
-/**
- * Creates the client with at most `connections` connections. The SDK finds the credentials in the environment, in
- * files, or in the role of the machine.
- */
+/** The SDK finds the credentials in the environment, in files, or in the role of the machine. */
 export async function createSesClient(setting: SesSetting, connections: number, clock: Clock): Promise<SesClient> {
   const { SESv2Client, SendEmailCommand, GetAccountCommand } = await import('@aws-sdk/client-sesv2');
   const endpointOptions = {
@@ -65,9 +61,7 @@ export async function createSesClient(setting: SesSetting, connections: number, 
     properties: {},
   });
 
-  /**
-   * Returns the request that the SDK creates for an empty message. The request is not sent and needs no credentials.
-   */
+  /** The request that the SDK creates for an empty message. It is not sent and needs no credentials. */
   async function createTemplate(): Promise<HandlerRequest> {
     let template: HandlerRequest | null = null;
     const localClient = new SESv2Client({
@@ -127,12 +121,10 @@ export async function createSesClient(setting: SesSetting, connections: number, 
 export interface SesMessage {
   readonly id: string;
   readonly to: string;
-  /** The complete message. */
   readonly data: Uint8Array;
   readonly configurationSet: string | null;
 }
 
-/** A request that can be signed. */
 export interface UnsignedRequest extends Omit<HandlerRequest, 'port'> {
   readonly port?: number;
   readonly headers: Record<string, string>;
@@ -140,18 +132,16 @@ export interface UnsignedRequest extends Omit<HandlerRequest, 'port'> {
 }
 
 export interface SendRequestParts {
-  /** A request that the SDK has built for an arbitrary message. */
   readonly template: HandlerRequest;
-  /** Signs a request (Signature Version 4). Rejects if there are no credentials. */
+  /** Signature Version 4. Rejects if there are no credentials. */
   readonly sign: (request: UnsignedRequest, signedAt: Date) => Promise<HandlerRequest>;
   readonly handler: Pick<HttpHandler, 'handle'>;
   readonly clock: Pick<Clock, 'now'>;
 }
 
-/** Sends a message. Resolves to the provider's message id, or to null if the response contains none. */
 export type SendRequest = (message: SesMessage, options: HandlerOptions) => Promise<string | null>;
 
-/** The header fields whose values the SDK computes for each request. */
+/** The SDK computes these for each request. */
 const REQUEST_FIELDS = [
   'authorization',
   'content-length',
@@ -164,7 +154,10 @@ const REQUEST_FIELDS = [
 
 export function createSendRequest({ template, sign, handler, clock }: SendRequestParts): SendRequest {
   const fields = Object.entries(template.headers).filter(([name]) => !REQUEST_FIELDS.includes(name.toLowerCase()));
-  /** The difference between the clock of the provider and the clock of this service. */
+  /**
+   * The signature follows the clock of the provider, so that a wrong clock of this machine fails only the first
+   * requests.
+   */
   let clockOffsetMs = 0;
 
   return async function send(message, options) {
@@ -190,8 +183,8 @@ export function createSendRequest({ template, sign, handler, clock }: SendReques
 }
 
 /**
- * Formats the body of the request. Without FromEmailAddress the provider uses the From field. The provider always sets
- * its own envelope sender. Base64 text needs no escaping in JSON.
+ * Without FromEmailAddress the provider uses the From field. It always sets its own envelope sender. Base64 text needs
+ * no escaping.
  */
 function formatBody({ id, to, data, configurationSet }: SesMessage): Buffer {
   const content = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
@@ -203,13 +196,9 @@ function formatBody({ id, to, data, configurationSet }: SesMessage): Buffer {
   );
 }
 
-/** The maximum number of bytes of the response body in an error message, if the body itself contains no message. */
 const MAX_TEXT_LENGTH = 200;
 
-/**
- * Creates the error of a response. The name of the error is in the field X-Amzn-Errortype or in the body, with a
- * namespace before `#` or a URL after `:`.
- */
+/** The name is in X-Amzn-Errortype or in the body, with a namespace before `#` or a URL after `:`. */
 function createError(response: HandlerResponse): Error {
   const members = parseObject(response);
   const code = [response.headers['x-amzn-errortype'], members.code, members.__type].find(
@@ -226,7 +215,7 @@ function toErrorName(code: string): string {
   return withoutUrl.slice(withoutUrl.lastIndexOf('#') + 1);
 }
 
-/** Parses the body of a response. Returns an empty object if the body is not a JSON object. */
+/** Returns an empty object if the body is not a JSON object. */
 function parseObject({ body }: HandlerResponse): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

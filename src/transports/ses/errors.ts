@@ -1,16 +1,15 @@
 /**
- * Classifies errors of the SESv2 API by a table of rules with samples. No rule suppresses a recipient, because the API
- * responds before Amazon SES contacts the recipient's server, and an error without a rule never causes a bounce. Unlike
- * an SMTP reply, an error has a name and an HTTP status, so the table shares no rule with classify/rules.ts.
+ * Classifies errors of the SESv2 API by a table of rules. No rule suppresses a recipient, because the API responds
+ * before Amazon SES contacts the recipient's server, and an error without a rule never causes a bounce.
  */
 import type { Outcome, Reason, Reply } from '../../model/outcome.ts';
 
 export type SesErrorMeaning =
   | { readonly kind: 'bounced'; readonly reason: Reason }
   | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: 'message' | 'transport' }
-  /** The provider requests a lower rate. The transport sends the same request again at a lower rate. */
+  /** The same request is sent again at a lower rate. */
   | { readonly kind: 'throttled' }
-  /** The configuration set does not exist, is invalid, or is not allowed to send. */
+  /** It does not exist, is invalid, or is not allowed to send. */
   | { readonly kind: 'configuration-set' }
   /** The provider may have accepted the message. */
   | { readonly kind: 'unanswered' };
@@ -18,31 +17,24 @@ export type SesErrorMeaning =
 export interface SesRule {
   readonly description: string;
   readonly names?: readonly string[];
-  /** Phrases in lower case. The rule matches only if the error message contains one of them. */
+  /** In lower case; the message contains one of them. */
   readonly phrases?: readonly string[];
-  /** Texts in lower case. The rule matches only if the error message begins with one of them. */
+  /** In lower case; the message begins with one of them. */
   readonly textPrefixes?: readonly string[];
-  /** The first and the last matching HTTP status. */
+  /** The first and the last HTTP status. */
   readonly status?: readonly [number, number];
   readonly meaning: SesErrorMeaning;
-  /** Samples of errors in the form `name status message`. The status is `-` if the error has no status. */
+  /** `name status message`; the status is `-` without one. */
   readonly samples: readonly string[];
 }
 
-/**
- * The meaning of an error that the configuration of this service causes. The failure concerns every message, opens the
- * circuit breaker and raises an alarm.
- */
+/** Concerns every message, opens the circuit breaker and raises an alarm. */
 const CONFIGURATION_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
-/**
- * The meaning of an error that concerns one sender. Messages of other senders are delivered, so the error raises an
- * alarm but does not open the circuit breaker.
- */
+/** Concerns one sender: raises an alarm but does not open the circuit breaker. */
 const SENDER_CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'message' };
 const PROVIDER_UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
-/** The names of errors for a missing permission. */
 const ACCESS_DENIED_NAMES = ['AccessDeniedException', 'AccessDenied'];
-/** The names of errors for an invalid request, in both versions of the API. */
+/** In both versions of the API. */
 const BAD_REQUEST_NAMES = ['BadRequestException', 'InvalidParameterValue', 'ValidationException', 'ValidationError'];
 
 export const SES_RULES: readonly SesRule[] = [
@@ -105,7 +97,7 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the request is not allowed to use the configuration set',
     names: ACCESS_DENIED_NAMES,
-    // In an ARN, the type of the resource is between a colon and a slash. The name of an identity contains no colon.
+    // In an ARN, the type of the resource is between a colon and a slash. An identity contains no colon.
     phrases: [':configuration-set/'],
     meaning: { kind: 'configuration-set' },
     samples: [
@@ -275,26 +267,18 @@ export const SES_RULES: readonly SesRule[] = [
   },
 ];
 
-/** The members of an SDK error that the rules use. */
 export interface SesError {
   readonly name: string;
   readonly message: string;
-  /** The HTTP status, or null if there was no response. */
+  /** Null without a response. */
   readonly status: number | null;
-  /** True if the whole request was sent. */
   readonly wasSent: boolean;
 }
 
-/**
- * The meaning of an error that occurs before the whole request is sent. The provider cannot have accepted the message
- * of such a request.
- */
+/** The provider cannot have accepted the message of a request that was not sent completely. */
 const UNSENT_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'transport' };
 
-/**
- * Returns the meaning of the first matching rule. If no rule matches and the request was sent, the provider may have
- * accepted the message, so the meaning is `unanswered`.
- */
+/** The first matching rule decides. Without one, the provider may have accepted a message whose request was sent. */
 export function classifySesError(error: SesError): SesErrorMeaning {
   const meaning = SES_RULES.find((rule) => matchesRule(rule, error))?.meaning;
   return meaning ?? (error.wasSent || error.status !== null ? { kind: 'unanswered' } : UNSENT_MEANING);
@@ -308,7 +292,6 @@ function matchesRule({ names, phrases, textPrefixes, status }: SesRule, error: S
   return status === undefined || (error.status !== null && error.status >= status[0] && error.status <= status[1]);
 }
 
-/** Converts any thrown value to an SesError. */
 export function toSesError(error: unknown): SesError {
   const { name, message, wasSent, $metadata, $response } = Object(error) as {
     readonly name?: unknown;
@@ -326,19 +309,13 @@ export function toSesError(error: unknown): SesError {
   };
 }
 
-/**
- * Returns the causes of an AggregateError, which itself has no message. There is one cause for each address of the host
- * name.
- */
+/** An AggregateError, which has one cause for each address of the host name, has no message. */
 function listCauses(error: unknown): string {
   const errors = error instanceof AggregateError ? error.errors.slice(0, 4) : [];
   return errors.map((cause) => (cause instanceof Error ? cause.message : String(cause))).join('; ');
 }
 
-/**
- * Removes the quoted request from the text of an error. The response to a refused signature quotes the request, which
- * contains the session token.
- */
+/** The response to a refused signature quotes the request, which contains the session token. */
 function removeRequest(message: string): string {
   const indexes = ['the canonical string', 'the string-to-sign', 'x-amz-security-token']
     .map((marker) => message.toLowerCase().indexOf(marker))
@@ -346,11 +323,7 @@ function removeRequest(message: string): string {
   return indexes.length === 0 ? message : message.slice(0, Math.min(...indexes)).trimEnd();
 }
 
-/**
- * Returns the outcome of an attempt that failed with an error of this meaning. `usesAccountSet` is true if the account
- * of the message has its own configuration set. An invalid configuration set of one account does not affect the
- * messages of other accounts, so the circuit breaker stays closed.
- */
+/** An invalid configuration set of one account (`usesAccountSet`) does not open the circuit breaker for the others. */
 export function toOutcome(meaning: SesErrorMeaning, reply: Reply, usesAccountSet: boolean): Outcome {
   switch (meaning.kind) {
     case 'bounced':
@@ -358,8 +331,7 @@ export function toOutcome(meaning: SesErrorMeaning, reply: Reply, usesAccountSet
     case 'deferred':
       return { kind: 'deferred', reply, reason: meaning.reason, scope: meaning.scope };
     case 'throttled':
-      // The rate limiter has already lowered the rate. A failure with scope `message` does not open the circuit
-      // breaker.
+      // The rate limiter has already lowered the rate, so the circuit breaker stays closed.
       return { kind: 'deferred', reply, reason: 'throttled', scope: 'message' };
     case 'configuration-set':
       return { kind: 'deferred', reply, reason: 'configuration', scope: usesAccountSet ? 'message' : 'transport' };

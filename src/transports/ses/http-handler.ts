@@ -1,9 +1,6 @@
 /**
- * Creates an HTTP handler for the SDK that reuses connections. Unlike the SDK's own handler, this handler reports
- * whether a request was sent completely before its connection failed: the outcome is `deferred` if it was not, and
- * `unanswered` if it was. The handler also limits the size of a response.
- *
- * A call rejects with the error of the operating system or with an HttpHandlerError.
+ * An HTTP handler for the SDK that reuses connections. Unlike the SDK's own, it reports whether a request was sent
+ * completely before its connection failed (`unanswered`) or not (`deferred`), and limits a response.
  */
 import type * as http from 'node:http';
 import type { Socket } from 'node:net';
@@ -12,7 +9,7 @@ import { Agent, getHttps, request as requestHttp } from '../../node-http.ts';
 
 /** A signed request of the SDK. */
 export interface HandlerRequest {
-  /** The protocol: `https:` or `http:`. */
+  /** `https:` or `http:`. */
   readonly protocol: string;
   readonly hostname: string;
   readonly port?: number | undefined;
@@ -29,35 +26,29 @@ export interface HandlerResponse {
   readonly body: Buffer;
 }
 
-/** The options of one call, which the SDK passes to the handler. */
 export interface HandlerOptions {
   readonly abortSignal?: AbortSignal;
-  /** Called when the operating system has accepted the whole request, and at the latest when a response arrives. */
+  /** The operating system has accepted the whole request, or a response arrives. */
   readonly onSent?: () => void;
 }
 
 export interface HttpHandler {
   handle(request: HandlerRequest, options?: HandlerOptions): Promise<{ readonly response: HandlerResponse }>;
-  /** Closes the connections. */
   destroy(): void;
 }
 
 export interface HandlerLimits {
   readonly connectMs: number;
-  /** Time from the first byte of the request to the last byte of the response. The time to connect is not included. */
+  /** From the first byte of the request to the last byte of the response. */
   readonly responseMs: number;
   readonly maxResponseBytes: number;
-  /**
-   * The time after which the handler closes an idle connection. Without this limit, the peer could close the connection
-   * while the next request uses it.
-   */
+  /** Without this limit, the peer could close the connection while the next request uses it. */
   readonly idleMs: number;
 }
 
 export const HANDLER_LIMITS: HandlerLimits = {
   connectMs: 10_000,
-  // The provider usually answers within seconds. If this time limit is exceeded, it is unknown whether the message was
-  // accepted.
+  // The provider usually answers within seconds. Afterwards it is unknown whether the message was accepted.
   responseMs: 60_000,
   maxResponseBytes: 65_536,
   idleMs: 20_000,
@@ -67,13 +58,12 @@ export class HttpHandlerError extends Error {
   override readonly name = 'HttpHandlerError';
 }
 
-/** Creates a handler with at most `connections` connections to each host. */
 export function createHttpHandler(
   connections: number,
   clock: Clock,
   limits: HandlerLimits = HANDLER_LIMITS,
 ): HttpHandler {
-  // The global agents contain the proxy settings of the environment (NODE_USE_ENV_PROXY).
+  // The global agents have the proxy settings of the environment (NODE_USE_ENV_PROXY).
   const https = getHttps();
   const { proxyEnv } = https.globalAgent.options;
   const options = {
@@ -120,7 +110,7 @@ export function createHttpHandler(
         };
         abortSignal?.addEventListener('abort', onAborted, { once: true });
         outgoingRequest.on('socket', (socket) => {
-          // A reused connection, or a connection that a proxy has opened, is already ready.
+          // As a reused connection is, or one that a proxy has opened.
           if (isReady(socket)) onConnected();
           else socket.once(tls ? 'secureConnect' : 'connect', onConnected);
         });

@@ -1,24 +1,23 @@
 /**
- * Implements the transport `ses:`, which sends messages to Amazon SES (SESv2, SendEmail with the raw message). The
- * provider replaces Date and Message-ID, and adds its own signature if the identity has DKIM.
- *
- * Guarantees: the transport never exceeds the account's send rate, and lowers its rate when the provider throttles a
- * request. Every error becomes an outcome (errors.ts). An attempt is `unanswered` if the provider may have accepted the
- * message and no usable response arrived. The outcome `delivered` contains the provider's message id, which identifies
- * the message in provider events.
+ * The transport `ses:` (SESv2, SendEmail with the raw message). The provider replaces Date and Message-ID, and adds its
+ * own signature if the identity has DKIM. The rate never exceeds the account's send rate. `unanswered`: the provider
+ * may have accepted the message and no usable response arrived.
  */
 import type { Clock } from '../../clock.ts';
-import type { Attempt, Outcome, Reply } from '../../model/outcome.ts';
-import type { OutgoingMessage, Transport } from '../transport.ts';
+import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../../model/outcome.ts';
+import { sanitizeLine } from '../smtp/protocol.ts';
+import {
+  type BeforeCompletion,
+  describeError,
+  hasControl,
+  type OutgoingMessage,
+  type Transport,
+} from '../transport.ts';
 import { createSesClient, getSesHost, type SesClient, type SesSetting } from './client.ts';
 import { classifySesError, toOutcome, toSesError } from './errors.ts';
 
-/** The interval between two reads of the send rate while messages are sent. */
 const RATE_READ_INTERVAL_MS = 60_000;
-/**
- * Maximum number of requests for a message. If the provider throttles the last of these requests too, the message is
- * deferred.
- */
+/** If the provider throttles the last request too, the message is deferred. */
 const MAX_REQUESTS = 4;
 const MIN_CONNECTIONS = 4;
 /** With a response time of 0.2 s, 500 connections transmit 2,500 messages per second. */
@@ -29,9 +28,8 @@ const MAX_ID_LENGTH = 200;
 
 export interface SesParts {
   readonly clock: Clock;
-  /** Creates the client at the first attempt. The default is `createSesClient`. */
   readonly createClient?: (setting: SesSetting, connections: number, clock: Clock) => Promise<SesClient>;
-  /** Called with a failure that does not prevent delivery but needs an operator's attention. */
+  /** For failures that do not prevent delivery. */
   readonly onError?: (operation: string, error: unknown) => void;
 }
 
@@ -53,13 +51,10 @@ export function createSesTransport(
     return client;
   }
 
-  /**
-   * Reads the send rate if the interval has passed. On a failure, the last known rate remains in use. Of consecutive
-   * failures, only the first is reported.
-   */
+  /** On a failure, the last known rate remains in use, and the first of consecutive failures is reported. */
   function readRate(ses: SesClient): void {
     const elapsedMs = clock.now() - rateReadAt;
-    // If the clock was set back, the rate is read immediately.
+    // A clock that was set back causes a read.
     if (elapsedMs >= 0 && elapsedMs < RATE_READ_INTERVAL_MS) return;
     rateReadAt = clock.now();
     ses.getAccount(abortController.signal).then(
@@ -80,7 +75,7 @@ export function createSesTransport(
     );
   }
 
-  async function attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
+  async function attempt(message: OutgoingMessage, beforeCompletion: BeforeCompletion): Promise<Attempt> {
     const startedAt = clock.now();
     const transcript: string[] = [];
     const offsetsMs: number[] = [];
@@ -100,19 +95,15 @@ export function createSesTransport(
       };
     };
     const { to, smtputf8 } = message.envelope;
-    // According to its Developer Guide, Amazon SES does not support SMTPUTF8 (RFC 6531), and the local part must be
-    // ASCII.
+    // The Developer Guide excludes SMTPUTF8 (RFC 6531).
     if (smtputf8) {
       const text = 'an address needs SMTPUTF8, which Amazon SES does not support';
-      const reply = { ...toReply('mail', text), enhanced: '5.6.7' };
+      const reply = { ...createLocalReply('mail', text), enhanced: '5.6.7' };
       return finishAttempt({ kind: 'bounced', reply, reason: 'smtputf8', suppress: false }, false);
     }
     if (hasControl(to) || hasControl(message.envelope.from)) {
       const text = 'an address contains a control character; nothing was sent';
-      return finishAttempt(
-        { kind: 'deferred', reply: toReply('mail', text), reason: 'unknown', scope: 'message' },
-        false,
-      );
+      return finishAttempt(createDeferral('mail', text, 'unknown', 'message'), false);
     }
     let ses: SesClient;
     try {
@@ -125,12 +116,10 @@ export function createSesTransport(
     for (let requestNumber = 1; ; requestNumber += 1) {
       if (!(await rateLimiter.acquire()))
         return finishAttempt(toDeferred('the transport was closed', 'message'), false);
-      if (requestNumber === 1 && beforeCompletion !== null) {
-        try {
-          await beforeCompletion();
-        } catch (error) {
-          return finishAttempt(toDeferred(error, 'message'), false);
-        }
+      try {
+        if (requestNumber === 1) await beforeCompletion?.();
+      } catch (error) {
+        return finishAttempt(toDeferred(error, 'message'), false);
       }
       addLine(`C: SendEmail to ${to}, ${message.data.length} octets`);
       try {
@@ -153,7 +142,7 @@ export function createSesTransport(
         const wasConnected = hasResponse || meaning.kind === 'unanswered';
         const usesAccountSet = message.configurationSet !== undefined;
         return finishAttempt(
-          toOutcome(meaning, toReply(wasConnected ? 'content' : 'connect', text), usesAccountSet),
+          toOutcome(meaning, createLocalReply(wasConnected ? 'content' : 'connect', text), usesAccountSet),
           wasConnected,
         );
       }
@@ -162,7 +151,7 @@ export function createSesTransport(
 
   return {
     get concurrency() {
-      // The concurrency equals the number of messages per second, so a latency of up to 1 s does not limit the rate.
+      // Messages per second, so that a latency of up to 1 s does not limit the rate.
       const perSecond = isRateKnown ? Math.ceil(rateLimiter.currentRate) : MIN_CONNECTIONS;
       return Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, perSecond));
     },
@@ -189,13 +178,13 @@ export function createSesTransport(
 function toResponseOutcome(id: string | null, addLine: (line: string) => void): Outcome {
   if (id === null || !isValidMessageId(id)) {
     addLine('S: 200 without a message id');
-    return { kind: 'unanswered', reply: toReply('content', 'the provider answered without a message id') };
+    return { kind: 'unanswered', reply: createLocalReply('content', 'the provider answered without a message id') };
   }
   addLine(`S: 200 ${id}`);
-  return { kind: 'delivered', reply: toReply('content', `accepted as ${id}`), reference: id };
+  return { kind: 'delivered', reply: createLocalReply('content', `accepted as ${id}`), reference: id };
 }
 
-/** Returns true for printable ASCII without spaces and of limited length, because the id becomes a key in the store. */
+/** Printable ASCII of limited length, because the id becomes a key in the store. */
 function isValidMessageId(id: string): boolean {
   if (id === '' || id.length > MAX_ID_LENGTH) return false;
   for (let at = 0; at < id.length; at += 1) {
@@ -206,53 +195,29 @@ function isValidMessageId(id: string): boolean {
 }
 
 function toDeferred(error: unknown, scope: 'message' | 'transport'): Outcome {
-  const text = error instanceof Error ? error.message : String(error);
-  return { kind: 'deferred', reply: toReply('connect', sanitizeText(text)), reason: 'unknown', scope };
-}
-
-/** Creates a reply without SMTP codes, because the API has no such codes. */
-function toReply(stage: Reply['stage'], text: string): Reply {
-  return { stage, code: null, enhanced: null, text };
-}
-
-function hasControl(text: string): boolean {
-  for (let at = 0; at < text.length; at += 1) {
-    const code = text.charCodeAt(at);
-    if (code < 0x20 || code === 0x7f) return true;
-  }
-  return false;
+  return createDeferral('connect', sanitizeText(describeError(error)), 'unknown', scope);
 }
 
 function sanitizeText(text: string): string {
-  let line = '';
-  for (const character of text.slice(0, MAX_TEXT_LENGTH)) line += hasControl(character) ? ' ' : character;
-  return line;
+  return sanitizeLine(text, MAX_TEXT_LENGTH);
 }
 
 // Several nodes share the send rate of an account. Each node lowers its share when the provider throttles one of its
 // requests, and then raises the share gradually.
 
-/** The factor by which a throttled request multiplies the share of the rate. */
 const SLOW_DOWN_FACTOR = 0.7;
-/** The amount by which the share grows in each second. */
 const GROWTH_PER_SECOND = 0.05;
 const MIN_SHARE = 0.05;
-/** The rate in messages per second until the rate of the account is known. */
 const DEFAULT_RATE = 14;
-/**
- * The size of a burst, in seconds at the current rate. With a burst of one second, the transport could send twice the
- * rate in one second, and the provider would throttle requests.
- */
+/** In seconds at the current rate. With one second, twice the rate could be sent in one second and be throttled. */
 const BURST_SECONDS = 0.1;
 
 export interface RateLimiter {
-  /** Resolves to true when the next message may be sent, or to false once the limiter is closed. */
+  /** Resolves to false once the limiter is closed. */
   acquire(): Promise<boolean>;
-  /** Sets the account's send rate in messages per second. Null means that the rate is unknown. */
+  /** Messages per second; null if unknown. */
   setRate(perSecond: number | null): void;
-  /** Lowers the rate after a throttled request. */
   slowDown(): void;
-  /** The current rate in messages per second. */
   readonly currentRate: number;
   close(): void;
 }
