@@ -1,16 +1,12 @@
 /**
- * Creates the components of a process for its roles, starts the components in order and stops them in reverse order.
- *
- * Guarantees: if the start fails, every component that was started is stopped, and the promise rejects with a one-line
- * error. `stop` completes the requests in progress, waits a limited time for the delivery attempts in progress,
- * releases the remaining leases, and then closes the store and the log. It stops every component even if
- * one of them fails to stop.
+ * The composition root: starts the components of a process for its roles from top to bottom, and disposes of them from
+ * bottom to top, also if the start fails. Every component is stopped even if another one fails to stop.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { requireValidClock } from './checks/clock.ts';
 import { type MonotonicClock, systemClock } from './clock.ts';
-import type { Settings, TransportSetting } from './config/settings.ts';
+import type { Settings } from './config/settings.ts';
 import { getDataFolder, getSecretWarning, SECRET_REMEDY } from './domains/setup.ts';
 import { DomainCache } from './domains/signing.ts';
 import { ApiKeyCache } from './http/keys.ts';
@@ -35,27 +31,18 @@ import { startIndexer } from './store/search/indexer.ts';
 import type { FilesFault } from './store/sqlite/thread.ts';
 import { createReplaceableTransport, openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
-import { startApi } from './wiring/api.ts';
+import { startApi } from './wiring/accepting.ts';
 import { allocateConnections, readDescriptorLimit } from './wiring/connections.ts';
-import { startDelivery } from './wiring/delivery.ts';
-import { findFirstError } from './wiring/disposal.ts';
-import { createEventAuthenticators } from './wiring/event-authenticators.ts';
-import { createFailureReporter } from './wiring/events.ts';
+import { createConsumeInboxRule, startDelivery } from './wiring/delivering.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
-import { createConsumeInboxRule } from './wiring/inbox-rules.ts';
-import { createNodeName, startNode } from './wiring/node.ts';
+import { createFailureReporter, createNodeName, startNode } from './wiring/node.ts';
 import { startObservability } from './wiring/observability.ts';
-import { type OperatorApiOptions, startOperator } from './wiring/operator.ts';
-import { findRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
+import { type OperatorApiOptions, startOperator } from './wiring/operating.ts';
+import { createEventAuthenticators, findRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
 import { startWebhooks } from './wiring/webhooks.ts';
 
-/**
- * Maximum wait for the delivery attempts in progress during a shutdown. Before this wait, the shutdown waits at most
- * one fifth of this time for the requests in progress.
- */
+/** For attempts in progress during a shutdown, which first waits a fifth of this time for requests in progress. */
 const MAX_DRAIN_MS = 25_000;
-
-/** Interval between two checks for changed secret files. */
 const SECRET_CHECK_INTERVAL_MS = 5_000;
 
 export interface Service {
@@ -63,22 +50,17 @@ export interface Service {
   readonly operatorUrl: string | null;
   /** One-time sign-in link; null when a password is set. */
   readonly signInUrl: string | null;
-  /** The name of the account that `startService` created in an empty store; otherwise null. */
+  /** The name of the account that was created in an empty store, and its raw API key. */
   readonly firstAccount: string | null;
-  /** The raw API key that `startService` created for an empty store; otherwise null. */
   readonly firstKey: string | null;
   /** True if any account has a domain from which messages may be sent. */
   readonly hasSendingDomain: boolean;
-  /** Addresses of the listeners for bounces and complaints. */
   readonly feedback: FeedbackAddresses;
   /** Folder of the Maildir if the transport is `capture:`; otherwise null. */
   readonly inboxPath: string | null;
-  /** Resolves when the service can no longer work; the process must then be restarted. Never rejects. */
+  /** Resolves when the service can no longer work and the process must be restarted. Never rejects. */
   readonly failed: Promise<Error>;
-  /**
-   * Stops every component. If a component fails to stop, the other components are still stopped, and the promise
-   * rejects with the first error.
-   */
+  /** Stops every component. Rejects with the first error. */
   stop(): Promise<void>;
 }
 
@@ -88,116 +70,102 @@ export interface ServiceOptions {
   readonly openStore?: (settings: Settings) => Promise<Store>;
   readonly limits?: Partial<ServerLimits>;
   readonly drainMs?: number;
-  /** Until this promise resolves or the start fails, the log writes nothing to standard output. */
+  /** Until then, or until the start fails, the log writes nothing to standard output. */
   readonly delayLogUntil?: Promise<unknown>;
-  /** Receives the lines of the log instead of standard output. */
+  /** Instead of standard output. */
   readonly logDestination?: LogDestination;
-  /**
-   * Called with a one-line text if opening the store takes more than a few seconds. By default the text is written to
-   * the log.
-   */
+  /** Receives one line if opening the store takes more than a few seconds, instead of the log. */
   readonly onWait?: (line: string) => void;
-  /** Receives the configured transport and returns the transport that the service uses. */
   readonly wrapTransport?: (transport: Transport) => Transport;
-  /** If false, the account that `startService` creates in an empty store has no API key. The default is true. */
+  /** If false, the account in an empty store gets no API key. */
   readonly createsFirstKey?: boolean;
-  /** Dependencies of the operator API. Without them the operator listener serves no operator API. */
+  /** Without it the operator listener serves no operator API. */
   readonly operatorApi?: OperatorApiOptions;
 }
 
-/** Starts the service. Rejects with a one-line Error. */
+/** Rejects with a one-line Error. */
 export async function startService(settings: Settings, options: ServiceOptions = {}): Promise<Service> {
+  return throwFirstError(startComponents(settings, options));
+}
+
+/** Disposal wraps the first error, the cause, in a SuppressedError for each later one. */
+async function throwFirstError<T>(step: Promise<T>): Promise<T> {
   try {
-    return await startComponents(settings, options);
+    return await step;
   } catch (error) {
-    // The first error is the cause of the failed start. A later error occurred during the shutdown.
-    throw findFirstError(error);
+    let firstError: unknown = error;
+    while (firstError instanceof SuppressedError) firstError = firstError.suppressed;
+    throw firstError;
   }
 }
 
-/**
- * Starts the components in the order in which this function creates them, and disposes of them in reverse order. If the
- * start fails, the components that were started are disposed of.
- */
 async function startComponents(settings: Settings, options: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
-  const { clock: machineClock = systemClock, limits = {}, drainMs = MAX_DRAIN_MS, delayLogUntil = null } = options;
+  const { clock: machineClock = systemClock, limits = {}, drainMs = MAX_DRAIN_MS, operatorApi = null } = options;
   const { roles, tls } = settings;
   // These checks run before the store opens, so that a start that cannot succeed changes nothing.
   requireValidClock(machineClock.now());
   if (tls !== null && (roles.has('api') || roles.has('feedback'))) readCertificate(tls);
-  const node = createNodeName();
-  const version = options.operatorApi?.version ?? '';
-  const log = createLog(settings.logLevel, options.logDestination ?? null, delayLogUntil);
+  const name = createNodeName();
+  const version = operatorApi?.version ?? '';
+  const log = createLog(settings.logLevel, options.logDestination ?? null, options.delayLogUntil ?? null);
   stack.defer(() => log.close());
-
   const events = createEvents(machineClock);
   const { publish } = events;
-  events.subscribe(createLogHandlers(log, node));
+  events.subscribe(createLogHandlers(log, name));
   const warn = (detail: string) => publish({ type: 'node.warned', at: machineClock.now(), detail });
+
   let filesFault: FilesFault | null = null;
-  const onFilesFault = (fault: FilesFault | null) => {
-    filesFault = fault;
-    const at = machineClock.now();
-    publish(fault === null ? { type: 'store.files_restored', at } : { type: 'store.files_lost', at, ...fault });
-  };
-  const onStandby = (standby: Standby) =>
-    publish({ type: 'store.standby', at: machineClock.now(), standby, meaning: STANDBY_TEXTS[standby] });
-  const { onWait = warn, openStore: openStoreOption } = options;
-  const store = await (openStoreOption?.(settings) ??
+  const openStoreOnce = () =>
     openStore(settings.database, {
       exclusive: true,
       requireSyncStandby: settings.requireSyncStandby,
-      node,
+      node: name,
       warn,
-      onStandby,
-      onWait,
-      onFilesFault,
-    }));
+      onWait: options.onWait ?? warn,
+      onStandby: (standby: Standby) =>
+        publish({ type: 'store.standby', at: machineClock.now(), standby, meaning: STANDBY_TEXTS[standby] }),
+      onFilesFault(fault: FilesFault | null) {
+        filesFault = fault;
+        const at = machineClock.now();
+        publish(fault === null ? { type: 'store.files_restored', at } : { type: 'store.files_lost', at, ...fault });
+      },
+    });
+  const store = await (options.openStore?.(settings) ?? openStoreOnce());
   stack.defer(() => store.close());
   const { ignoredVariables } = settings;
   if (ignoredVariables.length > 0)
     publish({ type: 'node.variables_ignored', at: machineClock.now(), names: ignoredVariables });
   const secretFault = getSecretWarning(settings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
+
   let readRefusedReports = (): readonly RefusedReports[] => [];
   let readDelivery = (): DeliveryStatus | null => null;
-  const reportNodeFailure = createFailureReporter(publish, machineClock);
-  const ownNode = await startNode(
-    node,
+  const node = await startNode({
+    name,
     settings,
     store,
-    machineClock,
-    reportNodeFailure,
-    () => readRefusedReports(),
-    () => readDelivery(),
-  );
-  const { clock } = ownNode;
+    clock: machineClock,
+    onError: createFailureReporter(publish, machineClock),
+    readRefusedReports: () => readRefusedReports(),
+    readDelivery: () => readDelivery(),
+  });
+  const { clock } = node;
   const reportFailure = createFailureReporter(publish, clock);
   // If the node cannot be removed from the store, the other nodes treat it as dead after the liveness timeout.
-  stack.defer(() => ownNode.leave().catch((error: unknown) => reportFailure('leave', error)));
+  stack.defer(() => node.leave().catch((error: unknown) => reportFailure('leave', error)));
   const health = watchHealth(store, clock, () => filesFault?.reason ?? null);
   stack.defer(() => health.stop());
   let storeFailed = false;
   void store.failed.then(() => {
     storeFailed = true;
   });
-  const readQueueStatistics = cacheByCost(
-    () => store.readQueueStatistics(),
-    () => performance.now(),
-  );
+  const monotonic = () => performance.now();
+  const readQueueStatistics = cacheByCost(() => store.readQueueStatistics(), monotonic);
   const { getDroppedLineCount } = log;
+  const shared = { settings, version, clock, events };
   const observability = stack.use(
-    await startObservability({
-      settings,
-      version,
-      node,
-      clock,
-      store,
-      readQueueStatistics,
-      getDroppedLineCount,
-      events,
-    }),
+    await startObservability({ ...shared, node: name, store, readQueueStatistics, getDroppedLineCount }),
   );
   readRefusedReports = observability.getRefusedReports;
   if (roles.has('deliver')) {
@@ -205,9 +173,9 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
     // Commands and other nodes read the state of the circuit breaker and its cause from the store.
     events.subscribe({
       'attempt.ended': () => {
-        if (observability.getDeliveryStatus().breaker.state !== 'closed') ownNode.membership.sendStatus();
+        if (observability.getDeliveryStatus().breaker.state !== 'closed') node.membership.sendStatus();
       },
-      'circuit_breaker.closed': () => ownNode.membership.sendStatus(),
+      'circuit_breaker.closed': () => node.membership.sendStatus(),
     });
   }
 
@@ -217,125 +185,99 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
     directory.apply(changes);
     domains.apply(changes);
   });
-
-  if (roles.has('operator') || roles.has('deliver')) {
-    const monotonic = () => performance.now();
-    stack.defer(startIndexer({ clock, monotonic, sharesStore: ownNode.sharesStore, store, reportFailure }));
-  }
+  if (roles.has('operator') || roles.has('deliver'))
+    stack.defer(startIndexer({ clock, monotonic, sharesStore: node.sharesStore, store, reportFailure }));
 
   const inboxPath = join(getDataFolder(settings.database), 'inbox');
-  const transportParts = {
-    clock,
-    inboxPath,
-    consumeInboxRule: createConsumeInboxRule(store, clock),
-    onError: reportFailure,
-  };
+  const consumeInboxRule = createConsumeInboxRule(store, clock);
+  const transportParts = { clock, inboxPath, consumeInboxRule, onError: reportFailure };
   const { transport: configuredTransport, inbox } = openTransport(settings.transport, transportParts);
   const replaceableTransport = createReplaceableTransport(configuredTransport);
   const transport = options.wrapTransport?.(replaceableTransport) ?? replaceableTransport;
   stack.defer(() => transport.close(1_000));
-  const applyTransport = (next: TransportSetting): string | null => {
-    const reason = findRestartReason(settings.transport, next);
-    if (reason === null) replaceableTransport.replace(openTransport(next, transportParts).transport, MAX_DRAIN_MS);
-    return reason;
-  };
   const authenticators = createEventAuthenticators(settings.eventSecrets);
-  const applyEventSecrets = authenticators.replace;
   let { notifySecrets } = settings;
-  const applyNotifySecrets = (secrets: readonly string[]) => {
-    notifySecrets = secrets;
-  };
-  const { secretFiles } = settings;
   stack.defer(
     watchSecretFiles({
-      files: secretFiles,
+      files: settings.secretFiles,
       clock,
       intervalMs: SECRET_CHECK_INTERVAL_MS,
-      applyTransport,
-      applyEventSecrets,
-      applyNotifySecrets,
+      applyTransport(next) {
+        const reason = findRestartReason(settings.transport, next);
+        if (reason === null) replaceableTransport.replace(openTransport(next, transportParts).transport, MAX_DRAIN_MS);
+        return reason;
+      },
+      applyEventSecrets: authenticators.replace,
+      applyNotifySecrets(secrets) {
+        notifySecrets = secrets;
+      },
       warn,
     }),
   );
-  const connectionLimits = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
-  const sharedComponents = { settings, node: ownNode, store, health, directory, domains, transport, publish, drainMs };
-  const delivery = roles.has('deliver') ? stack.use(await startDelivery(sharedComponents)) : null;
-  const dispatcher = delivery?.dispatcher ?? null;
-  if (roles.has('deliver')) stack.use(startWebhooks({ settings, version, node: ownNode, store, events, drainMs }));
+  const connections = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
 
+  const mailParts = { settings, node, store, health, directory, domains, transport, publish, drainMs };
+  const delivery = roles.has('deliver') ? stack.use(await startDelivery(mailParts)) : null;
+  if (delivery !== null) stack.use(startWebhooks({ ...shared, node, store, drainMs }));
+
+  const feedbackParts = { settings, authenticators, clock, store, domains, publish };
   const feedback = roles.has('feedback')
-    ? stack.use(
-        await startFeedback({
-          settings,
-          authenticators,
-          clock,
-          store,
-          domains,
-          maxConnections: connectionLimits.events,
-          publish,
-        }),
-      )
+    ? stack.use(await startFeedback({ ...feedbackParts, maxConnections: connections.events }))
     : null;
 
-  const readStatus = (): RuntimeStatus => ({
-    node,
+  const status = (): RuntimeStatus => ({
+    node: name,
     version,
     storeFault: health.findFault(),
     storeRemedy: filesFault?.remedy ?? null,
     delivery: delivery === null ? null : observability.getDeliveryStatus(),
     refusedReports: observability.getRefusedReports(),
   });
-  // Messages and notifications get their ids from one generator, because no two ids may have the same time and
-  // counter.
+  // Messages and notifications share a generator, because no two ids may have the same time and counter.
   const ids = createMessageIdGenerator(await store.findNewestId(), randomUUID);
+  const statisticsStore = { ...store, readQueueStatistics };
   if (settings.notifyTargets.length > 0) {
     const { startNotifications } = await import('./wiring/notifications.ts');
-    const notifications = startNotifications({
-      ...{ settings, version, node: ownNode, domains, directory, ids, status: readStatus },
-      ...{ store: { ...store, readQueueStatistics }, events, drainMs, getSecrets: () => notifySecrets, warn },
-    });
-    stack.use(notifications);
+    const getSecrets = () => notifySecrets;
+    const parts = { ...shared, node, store: statisticsStore, domains, directory, ids, status, drainMs };
+    stack.use(startNotifications({ ...parts, getSecrets, warn }));
   }
   // The role `api` stores this key at the end of its start if the store has no account.
   const firstKey = options.createsFirstKey === false ? null : generateApiKey(randomBytes);
   const operator = roles.has('operator')
     ? stack.use(
         await startOperator({
-          settings,
-          clock,
+          ...shared,
           machineClock,
-          store: { ...store, readQueueStatistics },
+          store: statisticsStore,
           directory,
-          events,
           observability,
-          maxConnections: connectionLimits.operator,
+          maxConnections: connections.operator,
           inbox,
-          status: readStatus,
+          status,
           firstKey: firstKey?.key ?? null,
-          api: options.operatorApi ?? null,
+          api: operatorApi,
+        }),
+      )
+    : null;
+  const api = roles.has('api')
+    ? stack.use(
+        await startApi({
+          ...mailParts,
+          limits: { maxConnections: connections.public, ...limits },
+          getNotReadyReason: () => (storeFailed ? 'the store has failed' : health.findFault()),
+          dispatcher: delivery?.dispatcher ?? null,
+          firstKey,
+          ids,
         }),
       )
     : null;
 
-  const getNotReadyReason = () => (storeFailed ? 'the store has failed' : health.findFault());
-  const listenerParts = {
-    limits: { maxConnections: connectionLimits.public, ...limits },
-    getNotReadyReason,
-    dispatcher,
-    firstKey,
-    ids,
-  };
-  const api = roles.has('api') ? stack.use(await startApi({ ...sharedComponents, ...listenerParts })) : null;
-
   const [publicUrl, operatorUrl] = [api?.publicUrl ?? null, operator?.url ?? null];
-  publish({
-    type: 'node.started',
-    at: clock.now(),
-    transport: settings.transport.kind,
-    url: publicUrl ?? operatorUrl ?? '',
-  });
+  const url = publicUrl ?? operatorUrl ?? '';
+  publish({ type: 'node.started', at: clock.now(), transport: settings.transport.kind, url });
   stack.defer(() => publish({ type: 'node.draining', at: clock.now() }));
-  const startedComponents = stack.move();
+  const started = stack.move();
   return {
     publicUrl,
     operatorUrl,
@@ -346,12 +288,6 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
     hasSendingDomain: domains.hasSendingDomain(),
     inboxPath: inbox === null ? null : inboxPath,
     failed: store.failed,
-    async stop() {
-      try {
-        await startedComponents.disposeAsync();
-      } catch (error) {
-        throw findFirstError(error);
-      }
-    },
+    stop: () => throwFirstError(started.disposeAsync()),
   };
 }

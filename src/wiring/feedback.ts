@@ -18,8 +18,8 @@ import { PROVIDERS } from '../providers/providers.ts';
 import { createGroupCommit } from '../store/commits.ts';
 import type { FeedbackStore } from '../store/contract.ts';
 import { setThreadFlags } from '../store/threads.ts';
-import type { EventAuthenticators } from './event-authenticators.ts';
-import { createFailureReporter } from './events.ts';
+import { createFailureReporter } from './node.ts';
+import type { EventAuthenticators } from './secret-files.ts';
 
 /** On PostgreSQL, a transaction holds the locks of all messages of the batch until it commits. */
 const MAX_BATCH_REPORTS = { sqlite: 512, postgres: 64 } as const;

@@ -1,7 +1,4 @@
-/**
- * The installation that `doctor` checks: the database, the relay and the provider. Each of them is loaded and opened
- * only for its check.
- */
+/** The database, the relay and the provider that `doctor` checks. Each is loaded and opened only for its check. */
 import { existsSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { OpenResult } from '../checks/database.ts';
@@ -11,10 +8,7 @@ import type { Settings } from '../config/settings.ts';
 import type { Standby } from '../model/node.ts';
 import { describeError } from '../printing/error-line.ts';
 
-/**
- * Creates the installation that `doctor` checks. `withStore` runs a function with the configured store or with the
- * store of the running service.
- */
+/** `withStore` runs a function with the configured store or with that of the running service. */
 export function createInstallation(
   { database, transport }: Pick<Settings, 'database' | 'transport'>,
   clock: MonotonicClock,
@@ -64,10 +58,9 @@ export function createInstallation(
   };
 }
 
-/** Determines whether the missing database file was never created or was removed. Creates no file. */
+/** Was it never created, or removed? */
 async function explainMissingDatabase(path: string): Promise<OpenResult> {
-  const { requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
-  const { isServeLockHeld } = await import('../store/sqlite/files.ts');
+  const { isServeLockHeld, requireUsableFiles, resolveDatabasePath } = await import('../store/sqlite/files.ts');
   try {
     if (isServeLockHeld(path)) {
       const reason = `the database ${path} was removed or moved, and a service still uses it`;

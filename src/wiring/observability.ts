@@ -19,7 +19,7 @@ import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore } from '..
 import type { DeliverabilityStore } from '../store/deliverability-store.ts';
 import type { WebhookStore } from '../store/webhook-store.ts';
 
-import { createFailureReporter } from './events.ts';
+import { createFailureReporter } from './node.ts';
 
 /** Where the SDK of OpenTelemetry registers itself. The API, which has 44 files, is loaded only if there is an SDK. */
 const TRACE_API_GLOBAL = Symbol.for('opentelemetry.js.api.1');

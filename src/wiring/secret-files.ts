@@ -1,35 +1,32 @@
 /**
- * Watches the files of secret settings (`NAME_FILE`). A changed transport is applied to the next delivery attempts,
- * changed secrets of a provider's events to the next request, and changed secrets of notifications to the next attempt.
- * A change of the file of any other setting is reported, because it takes effect only after a restart.
- *
- * Guarantees: each change of a file is reported at most once. A file that cannot be read, or whose content is not
- * valid, is reported and changes no setting. A change is applied only if the next check finds no further change, so
- * that a file is not read while it is being written.
+ * The secrets that can change while the service runs: those of `NAME_FILE`, which are watched, and those of providers'
+ * events. A file that cannot be read or is not valid is reported once and changes nothing; a change of any other setting
+ * is reported, because it takes effect only after a restart.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
 import { readSecretFile } from '../config/load.ts';
-import type { SecretFile, TransportSetting } from '../config/settings.ts';
+import type { SecretFile, Settings, TransportSetting } from '../config/settings.ts';
 import { EVENT_SECRET_SPECS, SETTINGS_TABLE } from '../config/table.ts';
 import { watchFiles } from '../http/tls.ts';
+import type { Authenticate } from '../providers/authentication.ts';
+import type { AuthenticationResult, ProviderRequest } from '../providers/event-reader.ts';
 import type { EventProviderName } from '../providers/provider.ts';
+import { PROVIDERS } from '../providers/providers.ts';
 
 export interface SecretFilesParts {
   readonly files: readonly SecretFile[];
   readonly clock: Clock;
   readonly intervalMs: number;
-  /** Applies a new transport setting. Returns null, or the reason why the change requires a restart. */
+  /** Returns null, or the reason why the change requires a restart. It applies to the next attempts. */
   readonly applyTransport: (setting: TransportSetting) => string | null;
-  /** Applies new secrets of a provider's events. Returns null, or the reason why they are not valid. */
+  /** Returns null, or the reason why they are not valid. */
   readonly applyEventSecrets: (provider: EventProviderName, secrets: readonly string[]) => string | null;
-  /** Replaces the secrets that sign the notifications to operators. */
   readonly applyNotifySecrets: (secrets: readonly string[]) => void;
-  /** Called with one line for the operator. */
   readonly warn: (line: string) => void;
 }
 
-/** Starts to watch the files. The returned function stops watching. */
+/** Returns the function that stops watching. */
 export function watchSecretFiles(parts: SecretFilesParts): () => void {
   const { files, clock, intervalMs, warn } = parts;
   const stopFunctions = files.map((file) =>
@@ -43,32 +40,31 @@ export function watchSecretFiles(parts: SecretFilesParts): () => void {
   };
 }
 
-/** Applies the changed content of a file. Returns null, or one line with the problem and the remedy. */
+/** Returns null, or one line with the problem and the remedy. */
 function applyChange(
   file: SecretFile,
   { applyTransport, applyEventSecrets, applyNotifySecrets }: SecretFilesParts,
 ): string | null {
   const variable = `${file.name}_FILE`;
+  const { notifySecrets, transport } = SETTINGS_TABLE;
   try {
-    for (const [provider, spec] of Object.entries(EVENT_SECRET_SPECS)) {
-      if (spec.name !== file.name) continue;
-      const parsedSetting = spec.parse(readSecretFile(file));
-      const fault = parsedSetting.ok
-        ? applyEventSecrets(provider as EventProviderName, parsedSetting.value)
-        : parsedSetting.fault;
+    const eventSpec = Object.entries(EVENT_SECRET_SPECS).find(([, spec]) => spec.name === file.name);
+    if (eventSpec !== undefined) {
+      const [provider, spec] = eventSpec;
+      const parsed = spec.parse(readSecretFile(file));
+      const fault = parsed.ok ? applyEventSecrets(provider as EventProviderName, parsed.value) : parsed.fault;
       return fault === null ? null : `${variable}: ${fault}; correct the file`;
     }
-    if (file.name === SETTINGS_TABLE.notifySecrets.name) {
-      const parsedSetting = SETTINGS_TABLE.notifySecrets.parse(readSecretFile(file));
-      if (!parsedSetting.ok) return `${variable}: ${parsedSetting.fault}; correct the file`;
-      applyNotifySecrets(parsedSetting.value);
+    if (file.name === notifySecrets.name) {
+      const parsed = notifySecrets.parse(readSecretFile(file));
+      if (!parsed.ok) return `${variable}: ${parsed.fault}; correct the file`;
+      applyNotifySecrets(parsed.value);
       return null;
     }
-    if (file.name !== SETTINGS_TABLE.transport.name)
-      return `${variable}: the file has changed; restart the service to apply it`;
-    const parsedSetting = SETTINGS_TABLE.transport.parse(readSecretFile(file));
-    if (!parsedSetting.ok) return `${variable}: ${parsedSetting.fault}; correct the file`;
-    const reason = applyTransport(parsedSetting.value);
+    if (file.name !== transport.name) return `${variable}: the file has changed; restart the service to apply it`;
+    const parsed = transport.parse(readSecretFile(file));
+    if (!parsed.ok) return `${variable}: ${parsed.fault}; correct the file`;
+    const reason = applyTransport(parsed.value);
     return reason === null ? null : `${variable}: ${reason}; restart the service to apply it`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
@@ -93,4 +89,44 @@ type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
 function isSameProvider(one: SmtpSetting, other: SmtpSetting): boolean {
   return one.provider === other.provider && isDeepStrictEqual(one.relayParameters, other.relayParameters);
+}
+
+export interface EventAuthenticators {
+  authenticate(name: EventProviderName, request: ProviderRequest, now: number): AuthenticationResult;
+  /** In the form in which they were configured. */
+  getSecrets(name: EventProviderName): readonly string[];
+  /** Returns null, or one line with the reason why a secret is invalid. */
+  replace(name: EventProviderName, secrets: readonly string[]): string | null;
+}
+
+/** The secrets were validated when the settings were loaded. */
+export function createEventAuthenticators(secrets: Settings['eventSecrets']): EventAuthenticators {
+  const authenticators = new Map<
+    EventProviderName,
+    { readonly secretTexts: readonly string[]; readonly authenticate: Authenticate }
+  >();
+  const replaceSecrets = (name: EventProviderName, secretTexts: readonly string[]): string | null => {
+    const eventFormat = PROVIDERS.find((provider) => provider.name === name)?.events ?? null;
+    if (eventFormat === null) return `the provider ${name} has no events`;
+    const createdAuthenticator = eventFormat.createAuthenticator(secretTexts);
+    if (!createdAuthenticator.ok) return createdAuthenticator.fault;
+    authenticators.set(name, { secretTexts, authenticate: createdAuthenticator.secret });
+    return null;
+  };
+  for (const { name } of PROVIDERS) {
+    const secretTexts = name === 'ses' ? undefined : secrets[name];
+    if (name !== 'ses' && secretTexts !== undefined) replaceSecrets(name, secretTexts);
+  }
+  return {
+    authenticate(name, request, now) {
+      return (
+        authenticators.get(name)?.authenticate(request, now) ?? {
+          kind: 'refused',
+          reason: 'the endpoint has no secret',
+        }
+      );
+    },
+    getSecrets: (name) => authenticators.get(name)?.secretTexts ?? [],
+    replace: replaceSecrets,
+  };
 }

@@ -24,10 +24,10 @@ async function startTestNode(database: string) {
   const heartbeats: (readonly RefusedReports[] | undefined)[] = [];
   const removedNodes: string[] = [];
   const state = { refused: [] as readonly RefusedReports[], failures: 0, isFailing: false };
-  const node = await startNode(
-    'node-a',
-    loadSettings({ POSTRIDER_DATABASE: database }, null),
-    {
+  const node = await startNode({
+    name: 'node-a',
+    settings: loadSettings({ POSTRIDER_DATABASE: database }, null),
+    store: {
       async recordHeartbeat(_node, _ttlMs, now, refused) {
         if (state.isFailing) throw new Error('the database does not answer');
         heartbeats.push(refused);
@@ -38,11 +38,12 @@ async function startTestNode(database: string) {
       updateRunningTime: async (_elapsedMs, now) => startRunningTime(now),
     },
     clock,
-    () => {
+    onError() {
       state.failures += 1;
     },
-    () => state.refused,
-  );
+    readRefusedReports: () => state.refused,
+    readDelivery: () => null,
+  });
   return { clock, heartbeats, removedNodes, state, node };
 }
 

@@ -1,5 +1,4 @@
-/** The role `operator`: serves metrics, the dashboard with its live updates, and the operator API. */
-
+/** The role `operator`: metrics, the dashboard with its live updates, and the operator API. */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,13 +22,11 @@ import { createOperatorListener } from '../operator/listener.ts';
 import type { OperatorOptions } from '../operator/ports.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { createInstallationInfo } from './about.ts';
-import { createFailureReporter } from './events.ts';
 import { createInstallation } from './installation.ts';
+import { createFailureReporter } from './node.ts';
 import type { Observability } from './observability.ts';
 
-/**
- * The folder with the pages of the dashboard. `npm ci` builds them in a checkout, and the npm package contains them.
- */
+/** `npm ci` builds the pages in a checkout, and the npm package contains them. */
 const DASHBOARD_FOLDER = fileURLToPath(new URL('../../dashboard/dist', import.meta.url));
 
 function requireDashboard(): void {
@@ -39,10 +36,9 @@ function requireDashboard(): void {
   );
 }
 
-/** The data of this installation for the operator API. */
 export interface OperatorApiOptions {
   readonly version: string;
-  /** Returns the settings as they were read during the start, with masked secrets. No file is read again. */
+  /** As read during the start, with masked secrets. */
   readonly describeSettings: () => readonly DescribedSetting[];
 }
 
@@ -56,12 +52,12 @@ export interface OperatorParts {
   readonly events: Events;
   readonly observability: Pick<Observability, 'scrape' | 'liveUpdates'>;
   readonly maxConnections: number;
-  /** The captured messages; null if the transport does not capture messages. */
+  /** Null if the transport does not capture messages. */
   readonly inbox: Inbox | null;
   readonly status: () => RuntimeStatus;
-  /** The raw API key that the role `api` stores if the store has no account; null if the role stores no key. */
+  /** The raw key that the role `api` stores if the store has no account. */
   readonly firstKey: string | null;
-  /** The options of the operator API; null if this process does not serve the operator API. */
+  /** Null if this process does not serve the operator API. */
   readonly api: OperatorApiOptions | null;
 }
 
@@ -71,10 +67,7 @@ export interface Operator extends AsyncDisposable {
   readonly signInUrl: string | null;
 }
 
-/**
- * Starts the operator listener. Disposal first ends the imports in progress, so that their clients receive an answer.
- * Rejects with a one-line Error.
- */
+/** Disposal first ends the imports in progress, so that their clients are answered. Rejects with a one-line Error. */
 export async function startOperator(parts: OperatorParts): Promise<Operator> {
   const { settings, clock } = parts;
   requireDashboard();

@@ -1,8 +1,5 @@
-/**
- * The role `deliver`: starts the dispatcher with its transport and signatures, the sweeper, and the checks of sending
- * domains.
- */
-
+/** The role `deliver`: the dispatcher with its transport and signatures, the sweeper, and the checks of sending domains. */
+import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { updateWithProviderKey } from '../domains/provider-identity.ts';
 import { checkSecret, createDomainCheck, createSigningParts } from '../domains/setup.ts';
@@ -11,19 +8,22 @@ import { watchDomains } from '../domains/watcher.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { getLoopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
+import type { InboxRule, InboxRuleRequest } from '../model/inbox-rule.ts';
 import { DELIVERY_LEASE_MS } from '../model/webhook.ts';
 import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
-import type { DomainStore, QueueStore, RetentionStore } from '../store/contract.ts';
+import type { DomainStore, QueueStore, RetentionStore, Store } from '../store/contract.ts';
 import type { WebhookWorkerStore } from '../store/webhook-store.ts';
+import type { ConsumeInboxRule } from '../transports/capture/rules.ts';
 import type { Transport } from '../transports/transport.ts';
-import { createFailureReporter } from './events.ts';
-import type { ClusterNode } from './node.ts';
+import { type ClusterNode, createFailureReporter } from './node.ts';
 
-/** Maximum number of settlements in one commit, which limits the duration of a commit. */
+/** Per commit, which limits its duration. */
 const MAX_BATCH_SETTLEMENTS = 512;
+/** The transport `capture:` makes at most 16 attempts at the same time. */
+const MAX_BATCH_ATTEMPTS = 16;
 
 export interface DeliveryParts {
   readonly settings: Settings;
@@ -40,45 +40,25 @@ export interface DeliveryParts {
   readonly drainMs: number;
 }
 
-export interface Delivery extends AsyncDisposable {
-  readonly dispatcher: Dispatcher;
-}
-
-/**
- * Starts delivery. Disposal stops the domain checks, the sweeper and the dispatcher. If the start fails, rejects with
- * an Error of one line.
- */
-export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
-  const { settings, node: clusterNode, store, health, directory, domains, transport, publish, drainMs } = parts;
+/** Disposal stops the domain checks, the sweeper and the dispatcher. Rejects with an Error of one line. */
+export async function startDelivery(
+  parts: DeliveryParts,
+): Promise<AsyncDisposable & { readonly dispatcher: Dispatcher }> {
+  const { settings, store, health, directory, domains, transport, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();
-  const { name: node, clock, ages, membership } = clusterNode;
+  const { name: node, clock, ages, membership, sharesStore } = parts.node;
   const reportFailure = createFailureReporter(publish, clock);
   await checkSecret(settings, store);
-  const count = await store.recover({
-    now: clock.now(),
-    includeAllLeases: !clusterNode.sharesStore,
-    includeDeadNodes: false,
-    onUncertain: settings.onUncertain,
-    node,
-  });
+  const ownLeases = { now: clock.now(), node, includeAllLeases: !sharesStore };
+  const { onUncertain } = settings;
+  const count = await store.recover({ ...ownLeases, includeDeadNodes: false, onUncertain });
   if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
-  if (!clusterNode.sharesStore) {
-    const startedAt = clock.now();
-    await store.recoverDeliveries({
-      now: startedAt,
-      until: startedAt + DELIVERY_LEASE_MS,
-      node,
-      includeAllLeases: true,
-    });
-  }
-  const now = clock.monotonic;
-  const settleCommits = createGroupCommit(health.observeCall(store.settle), {
-    maxBatch: MAX_BATCH_SETTLEMENTS,
-    now,
-    onCommit: publishCommits('settle', clock, publish),
-  });
-  const markCommits = createGroupCommit(store.markTransmitting, { maxBatch: MAX_BATCH_SETTLEMENTS, now });
-  const suppressionQueries = createGroupCommit(store.checkSuppression, { maxBatch: MAX_BATCH_SETTLEMENTS, now });
+  if (!sharesStore) await store.recoverDeliveries({ ...ownLeases, until: ownLeases.now + DELIVERY_LEASE_MS });
+  const batch = { maxBatch: MAX_BATCH_SETTLEMENTS, now: clock.monotonic };
+  const onCommit = publishCommits('settle', clock, publish);
+  const settleCommits = createGroupCommit(health.observeCall(store.settle), { ...batch, onCommit });
+  const markCommits = createGroupCommit(store.markTransmitting, batch);
+  const suppressionQueries = createGroupCommit(store.checkSuppression, batch);
   const suppressionCheck = createSuppressionCheck(clock, suppressionQueries.submit);
   const notifiedAddresses = new Set(
     settings.notifyTargets.flatMap((target) => (target.kind === 'mail' ? [target.address] : [])),
@@ -109,17 +89,10 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     publish,
   });
   stack.defer(() => dispatcher.drain(drainMs));
+  const { canDetectDeadNodes } = membership;
+  const { listLeasedMessageIds } = dispatcher;
   stack.defer(
-    startSweeper({
-      node,
-      clock,
-      ages,
-      policy: settings,
-      store,
-      canDetectDeadNodes: membership.canDetectDeadNodes,
-      listLeasedMessageIds: dispatcher.listLeasedMessageIds,
-      publish,
-    }),
+    startSweeper({ node, clock, ages, policy: settings, store, canDetectDeadNodes, listLeasedMessageIds, publish }),
   );
   stack.defer(
     watchDomains({
@@ -132,6 +105,18 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     }),
   );
   dispatcher.start();
-  const startedComponents = stack.move();
-  return { dispatcher, [Symbol.asyncDispose]: () => startedComponents.disposeAsync() };
+  const started = stack.move();
+  return { dispatcher, [Symbol.asyncDispose]: () => started.disposeAsync() };
+}
+
+/** Concurrent attempts share a transaction that counts the uses of the rules of the inbox. */
+export function createConsumeInboxRule(
+  store: Pick<Store, 'consumeInboxRules'>,
+  clock: MonotonicClock,
+): ConsumeInboxRule {
+  const { submit } = createGroupCommit<InboxRuleRequest, { readonly rule: InboxRule | null }>(
+    async (batch) => (await store.consumeInboxRules(batch, clock.now())).map((rule) => ({ rule })),
+    { maxBatch: MAX_BATCH_ATTEMPTS, now: clock.monotonic },
+  );
+  return async (request) => (await submit(request)).rule;
 }
