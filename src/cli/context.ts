@@ -12,7 +12,7 @@ import type { OperationContext } from '../operations/operation.ts';
 import { replaceCommandName } from '../printing/command-line.ts';
 import { escapeJson, toPrintableLines } from '../printing/escape.ts';
 import type { OperatorStore, Store, TrafficStore } from '../store/contract.ts';
-import type { DeliverabilityStore } from '../store/deliverability-store.ts';
+import type { DeliverabilityStore } from '../store/contract.ts';
 
 /**
  * The exit code of `serve` if a setting is invalid (EX_CONFIG of sysexits.h). A supervisor must not restart the service,

@@ -6,7 +6,7 @@
 import type { Clock } from '../clock.ts';
 import { findMailboxProvider, type MailboxProvider, type StoredMailboxProvider } from '../model/mailbox-provider.ts';
 import { SIMULATOR_DOMAIN } from '../model/outcome.ts';
-import type { DeliverabilityStore } from '../store/deliverability-store.ts';
+import type { DeliverabilityStore } from '../store/contract.ts';
 import type { Resolver } from './dns.ts';
 
 const TTL_MS = 24 * 3_600_000;

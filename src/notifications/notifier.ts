@@ -22,7 +22,7 @@ import {
   selectForTarget,
 } from '../model/notification.ts';
 import { buildNotificationPayload } from '../model/notification-payload.ts';
-import type { AttentionRecord, NotificationStore } from '../store/notification-store.ts';
+import type { AttentionRecord, NotificationStore } from '../store/contract.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../webhooks/attempt.ts';
 import { computeRetryDelayMs } from '../webhooks/schedule.ts';
 import { buildNotificationMail } from './mail-text.ts';

@@ -22,7 +22,7 @@ import {
 } from '../model/deliverability.ts';
 import { createFrequentKeys, type FrequentKeys } from '../model/frequent-keys.ts';
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
-import type { DeliverabilityStore } from '../store/deliverability-store.ts';
+import type { DeliverabilityStore } from '../store/contract.ts';
 import { addToSums, type Count } from './counts.ts';
 import type { StoredSeries } from './traffic.ts';
 

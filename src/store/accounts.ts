@@ -4,6 +4,7 @@
  */
 import type {
   Account,
+  AccountChange,
   AccountLimits,
   ApiKey,
   ChangeResult,
@@ -13,7 +14,6 @@ import type {
 import { type Actor, toAuditedAccount, toAuditedKey } from '../model/audit.ts';
 import { buildAccountData } from '../model/webhook-payload.ts';
 import { writeAudit } from './audit.ts';
-import type { NewKey, Store } from './contract.ts';
 import { selectAccounts } from './directory.ts';
 import { recordResourceEvent } from './outbox.ts';
 import { incrementRevision } from './revision.ts';
@@ -21,6 +21,13 @@ import { decideRotatedExpiry, findChangeConflict, NO_LIMITS, toLimitColumns } fr
 import { getLastHourBeforeWindow } from './rules/reputation.ts';
 import * as rows from './rules/rows.ts';
 import type { Transaction } from './transaction.ts';
+
+export interface NewKey {
+  readonly name: string;
+  readonly prefix: string;
+  readonly hash: string;
+  readonly expiresAt: number | null;
+}
 
 const MAX_ID = 2_147_483_647;
 
@@ -54,9 +61,12 @@ async function insertKey(
   return rows.toApiKey(row);
 }
 
+/** Creates an account, and its first key unless `newKey` is null. Resolves to null if the store has an account. */
 export async function createFirstAccount(
   tx: Transaction,
-  ...[name, newKey, now]: Parameters<Store['createFirstAccount']>
+  name: string,
+  newKey: Omit<NewKey, 'expiresAt'> | null,
+  now: number,
 ): Promise<{ readonly account: Account; readonly key: ApiKey | null } | null> {
   const revision = await incrementRevision(tx);
   if ((await tx.query('SELECT 1 AS one FROM account LIMIT 1')).length > 0) return null;
@@ -98,9 +108,17 @@ async function changeAccount(
   return { kind: 'done', value: changed };
 }
 
+/**
+ * A new volume or rate limit restarts its count at zero. If `expected` is given and the account's version
+ * (`computeAccountVersion`) differs, nothing changes.
+ */
 export function setAccount(
   tx: Transaction,
-  ...[name, changes, , expected, actor]: Parameters<Store['setAccount']>
+  name: string,
+  changes: AccountChange,
+  _now: number,
+  expected?: string,
+  actor?: Actor,
 ): Promise<GuardedChangeResult<Account>> {
   const { bounceRate = null, complaintRate = null, onReputation = null, sesConfigurationSet, ...limits } = changes;
   return changeAccount(tx, actor, 'account.set', name, expected, async (account) => {
@@ -141,14 +159,21 @@ async function moveUsage(tx: Transaction, accountId: number, isDiscarded: boolea
 
 export function lockAccount(
   tx: Transaction,
-  ...[name, reason, now, expected, actor]: Parameters<Store['lockAccount']>
+  name: string,
+  reason: string,
+  now: number,
+  expected?: string,
+  actor?: Actor,
 ): Promise<GuardedChangeResult<Account>> {
   return setLock(tx, 'lock', name, reason, now, expected, actor);
 }
 
 export function unlockAccount(
   tx: Transaction,
-  ...[name, now, expected, actor]: Parameters<Store['unlockAccount']>
+  name: string,
+  now: number,
+  expected?: string,
+  actor?: Actor,
 ): Promise<GuardedChangeResult<Account>> {
   return setLock(tx, 'unlock', name, null, now, expected, actor);
 }
@@ -183,7 +208,7 @@ const SUM_COUNTS = ['emails', 'bounces', 'complaints', 'proven_bounces', 'proven
   .map((name) => `coalesce(sum(${name}), 0)::bigint AS ${name}`)
   .join(', ');
 
-/** Returns the sums of the reputation window that ends at `now`. */
+/** Returns the sums of the reputation window that ends at `now`: the last 7 days, since the last unlock. */
 export async function readWindow(tx: Transaction, accountId: number, now: number): Promise<WindowCounts> {
   const [row = {}] = await tx.query(`SELECT ${SUM_COUNTS} FROM reputation WHERE account_id = $1 AND hour > $2`, [
     accountId,
@@ -197,6 +222,7 @@ export async function readReputation(tx: Transaction, name: string, now: number)
   return account === null ? { kind: 'missing' } : { kind: 'done', value: await readWindow(tx, account.id, now) };
 }
 
+/** By account id, without accounts whose counts are zero. */
 export async function readAllReputations(tx: Transaction, now: number): Promise<ReadonlyMap<number, WindowCounts>> {
   const sums = await tx.query(`SELECT account_id, ${SUM_COUNTS} FROM reputation WHERE hour > $1 GROUP BY account_id`, [
     getLastHourBeforeWindow(now),
@@ -204,18 +230,21 @@ export async function readAllReputations(tx: Transaction, now: number): Promise<
   return new Map(sums.map((row) => [rows.readInteger(row, 'account_id'), rows.toWindowCounts(row)]));
 }
 
-export function createKey(tx: Transaction, ...args: Parameters<Store['createKey']>): Promise<ChangeResult<ApiKey>> {
-  return storeKey(tx, 'key.create', ...args);
+type KeyArguments = [tx: Transaction, accountName: string, key: NewKey, now: number, actor?: Actor];
+
+/** Stores a generated key. Returns `exists` if a key with this hash is stored, in any account and any state. */
+export function createKey(...args: KeyArguments): Promise<ChangeResult<ApiKey>> {
+  return storeKey('key.create', ...args);
 }
 
-export function importKey(tx: Transaction, ...args: Parameters<Store['createKey']>): Promise<ChangeResult<ApiKey>> {
-  return storeKey(tx, 'key.import', ...args);
+/** Stores a key that the operator has supplied. */
+export function importKey(...args: KeyArguments): Promise<ChangeResult<ApiKey>> {
+  return storeKey('key.import', ...args);
 }
 
 async function storeKey(
-  tx: Transaction,
   action: 'key.create' | 'key.import',
-  ...[accountName, key, now, actor]: Parameters<Store['createKey']>
+  ...[tx, accountName, key, now, actor]: KeyArguments
 ): Promise<ChangeResult<ApiKey>> {
   const revision = await incrementRevision(tx);
   const account = await findAccount(tx, accountName);
@@ -250,9 +279,14 @@ export async function revokeKey(
   );
 }
 
+/** Creates a key with the name of the old key, which expires at `oldExpiresAt`. */
 export async function rotateKey(
   tx: Transaction,
-  ...[id, { prefix, hash }, oldExpiresAt, now, actor]: Parameters<Store['rotateKey']>
+  id: number,
+  { prefix, hash }: Pick<NewKey, 'prefix' | 'hash'>,
+  oldExpiresAt: number,
+  now: number,
+  actor?: Actor,
 ): Promise<ChangeResult<ApiKey>> {
   const revision = await incrementRevision(tx);
   const oldKey = await findKey(tx, id);

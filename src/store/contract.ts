@@ -1,52 +1,21 @@
 /**
- * Defines the interfaces of the store, one for each role. One test suite (test/contract) checks every implementation.
- * Each module of the service receives only the roles that it uses. A new method requires a declaration in its role, a
- * line in `METHODS`, and an implementation for each database.
+ * The interfaces of the store, one for each role; a module of the service receives only the roles that it uses. `Nouns`
+ * are the methods that are written once for both databases and documented there. A method needs a line in `METHODS`.
  *
- * Guarantees: a message that `accept` reports as accepted is written to disk and synced. A batch is one transaction: if
- * the promise rejects, nothing of the batch is stored. Times are milliseconds since the epoch and are passed by the
- * caller. Methods reject with a StoreError. The interfaces are independent of HTTP and SMTP.
+ * A message that `accept` reports as accepted is written to disk and synced. A batch is one transaction: if the promise
+ * rejects, nothing of the batch is stored. Times are milliseconds since the epoch and are passed by the caller. With
+ * `actor` a change is written to the audit log in the same transaction. Methods reject with a StoreError.
  */
-
-import type {
-  Account,
-  AccountChange,
-  AccountLimits,
-  ApiKey,
-  ChangeResult,
-  DirectoryChanges,
-  FoundKeys,
-  GuardedChangeResult,
-  OperatorToken,
-  WindowCounts,
-} from '../model/account.ts';
-import type { Actor, AuditEntry, ImportStep } from '../model/audit.ts';
-import type { SpanMs } from '../model/deliverability.ts';
-import type { DkimKey, DomainChange, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
-import type {
-  AppliedReports,
-  FeedbackReport,
-  FeedbackResult,
-  LastFeedback,
-  UnprocessedReport,
-} from '../model/feedback.ts';
+import type { DirectoryChanges } from '../model/account.ts';
+import type { AppliedReports, FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 import type {
   AcceptResult,
-  BulkResult,
-  BulkStep,
   Lease,
   LeasedMessage,
   LeaseRef,
-  MessageFilter,
-  MessageHistory,
   NewMessage,
-  OperatorChangeResult,
-  ResendRequest,
-  ResendResult,
   Settlement,
   SettleResult,
-  StoredMessage,
-  StoredMessageSummary,
 } from '../model/message.ts';
 import type {
   DeliveryStatus,
@@ -56,24 +25,17 @@ import type {
   TokenGrant,
   TokenRequest,
 } from '../model/node.ts';
-import type { ChangeFeedPosition, OverviewData, QueueStatistics } from '../model/overview.ts';
 import type { PackedReports } from '../model/packed-reports.ts';
 import type { RunningTime } from '../model/running-time.ts';
-import type {
-  ListedSuppression,
-  ListName,
-  ProviderRemoval,
-  Suppression,
-  SuppressionSearch,
-} from '../model/suppression.ts';
-import type { TrafficRow, TrafficStep } from '../model/traffic.ts';
-import type { DeliverabilityStore } from './deliverability-store.ts';
 import type { StoreError } from './error.ts';
-import type { InboxRuleStore } from './inbox-rule-store.ts';
-import type { NotificationStore } from './notification-store.ts';
+import type { Nouns } from './nouns.ts';
 import type { IndexProgress, IndexStep } from './search/index-step.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
 import type { WebhookStore, WebhookWorkerStore } from './webhook-store.ts';
+
+export type { NewKey } from './accounts.ts';
+export type { DomainNameResult } from './domains.ts';
+export type { AttentionRecord } from './notifications.ts';
 
 /**
  * Limits of one claim. The first message is leased regardless of its size, so that a large message cannot stay in the
@@ -93,11 +55,8 @@ export interface ClaimedMessages {
   readonly hasMore: boolean;
 }
 
-/** The operations that accept messages. */
-export interface AcceptStore {
+export interface AcceptStore extends Pick<Nouns, 'findNewestId'> {
   accept(batch: readonly NewMessage[]): Promise<readonly AcceptResult[]>;
-  /** Resolves to the greatest stored id, or to null. Every new id is greater than this id. */
-  findNewestId(): Promise<string | null>;
   /**
    * Takes tokens from the buckets that all nodes share. The time of the store determines the refill. A new bucket is
    * full. After a change of the limit, a full bucket remains full under the new limit, and any other bucket keeps its
@@ -106,8 +65,7 @@ export interface AcceptStore {
   takeTokens(batch: readonly TokenRequest[], now: number): Promise<readonly TokenGrant[]>;
 }
 
-/** The operations on leases: claim, mark, settle, release and recover. */
-export interface QueueStore {
+export interface QueueStore extends Pick<Nouns, 'checkSuppression'> {
   /**
    * Leases due messages, distributed fairly among accounts, and between first attempts and retries. Messages of locked
    * accounts are not leased. One claim examines a limited number of accounts. If it stops before it has examined every
@@ -148,12 +106,10 @@ export interface QueueStore {
     readonly ownLeasesUntil?: number;
     readonly excludedIds?: readonly string[];
   }): Promise<number>;
-  /** Returns false for each message whose recipient is on a suppression list now, and true for every other message. */
-  checkSuppression(batch: readonly { readonly id: string }[]): Promise<readonly boolean[]>;
 }
 
-/** The operations that expire messages, purge old data and repair due times. */
-export interface RetentionStore {
+export interface RetentionStore
+  extends Pick<Nouns, 'purgeFeedback' | 'purgeTraffic' | 'purgeDeliverability' | 'purgeMailboxProviders'> {
   /**
    * Expires up to `limit` queued messages that were accepted at or before `acceptedBefore`. Resolves to the ids of
    * these messages.
@@ -171,31 +127,9 @@ export interface RetentionStore {
    * more rows may remain.
    */
   purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
-  /**
-   * Purges reports received at or before `before`, provider references of the same age, and unprocessed reports that
-   * are not among the newest `maxStored`: up to `limit` of each kind. Resolves to the greatest of the counts. If it
-   * equals `limit`, more rows may remain.
-   */
-  purgeFeedback(before: number, maxStored: number, limit: number): Promise<number>;
-  /**
-   * Purges up to `limit` minute rows that began before `minuteRowsBefore` and up to `limit` hour rows that began before
-   * `hourRowsBefore`. Resolves to the number of purged rows.
-   */
-  purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): Promise<number>;
-  /**
-   * Purges up to `limit` deliverability rows that have the span `spanMs` and began before `before`. Resolves to the
-   * number of purged rows.
-   */
-  purgeDeliverability(spanMs: SpanMs, before: number, limit: number): Promise<number>;
-  /**
-   * Purges up to `limit` mailbox providers whose last lookup was before `before`, and up to `limit` mailbox providers
-   * that are not among the newest `maxStored`. Resolves to the greater of the two counts.
-   */
-  purgeMailboxProviders(before: number, maxStored: number, limit: number): Promise<number>;
 }
 
-/** The operations that apply reports about messages that a next hop has accepted. */
-export interface FeedbackStore {
+export interface FeedbackStore extends Pick<Nouns, 'findLastFeedbackAt' | 'listLastFeedback'> {
   /** Applies a batch of reports in one transaction. If the promise rejects, nothing of the batch is stored. */
   recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
   /** Applies the packed reports of provider events in one transaction, like `recordFeedback`. */
@@ -205,38 +139,13 @@ export interface FeedbackStore {
    * is not yet settled is postponed.
    */
   applyPendingReports(now: number, limit: number): Promise<AppliedReports>;
-  /** Resolves to the time of the last received report, or to null. */
-  findLastFeedbackAt(): Promise<number | null>;
-  /**
-   * Resolves, for each source, to the time of its last report that changed a message or the history of a message. Only
-   * the newest million reports are read, so that the duration is limited. A source without such a report is omitted.
-   */
-  listLastFeedback(): Promise<readonly LastFeedback[]>;
 }
 
-/** The operations for the nodes' caches of accounts, keys and domains. */
-export interface DirectoryStore {
+export interface DirectoryStore extends Pick<Nouns, 'findKeys' | 'createFirstAccount' | 'updateKeysLastUsed'> {
   /** Calls `onChange` immediately with all entries, and then within one second of each change by any process. */
   watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void>;
-  /**
-   * Returns the keys with these SHA-256 digests (hexadecimal, at most 1,000) and their accounts. Includes everything
-   * committed before the call. Digests without a key are omitted.
-   */
-  findKeys(hashes: readonly string[]): Promise<FoundKeys>;
-  /**
-   * Creates an account if the store has no account. In the same transaction, creates its first key unless `key` is
-   * null. Resolves to null if the store has an account.
-   */
-  createFirstAccount(
-    accountName: string,
-    key: { readonly name: string; readonly prefix: string; readonly hash: string } | null,
-    now: number,
-  ): Promise<{ readonly account: Account; readonly key: ApiKey | null } | null>;
-  /** Records when keys were last used. */
-  updateKeysLastUsed(used: readonly { readonly id: number; readonly at: number }[]): Promise<void>;
 }
 
-/** The operations on the nodes of this store, and on the running time that the nodes share. */
 export interface NodeStore {
   /**
    * Reads the running time, advances it (`advanceRunningTime`) to the time of the store, and writes it, in one
@@ -264,24 +173,7 @@ export interface NodeStore {
   listNodes(now: number): Promise<readonly NodeStatus[]>;
 }
 
-/** The operations on the traffic time series. */
-export interface TrafficStore {
-  /**
-   * Writes rows of this node. Replaces the node's rows for the same time spans. A crash may lose the most recent rows.
-   */
-  writeTraffic(node: string, rows: readonly TrafficRow[]): Promise<void>;
-  /**
-   * Returns sums over all nodes for each step of `stepMs` from `since` (inclusive) to `until` (exclusive), in order.
-   * Steps without traffic are omitted. Steps begin at multiples of `stepMs`, which is a multiple of one minute. If
-   * `stepMs` is a multiple of one hour, the hour rows are read.
-   */
-  readTraffic(since: number, until: number, stepMs: number): Promise<readonly TrafficStep[]>;
-}
-
-/** The operations that maintain the search index. */
-export interface IndexStore {
-  /** Resolves to the greatest stored id, or to null. Every new id is greater than this id. */
-  findNewestId(): Promise<string | null>;
+export interface IndexStore extends Pick<Nouns, 'findNewestId'> {
   /**
    * Indexes up to a few thousand messages, so that a search does not read each row. The index does not change the
    * result of a search. Only one process at a time builds the index. In other processes the call does nothing.
@@ -289,207 +181,94 @@ export interface IndexStore {
   indexMessages(step: IndexStep): Promise<IndexProgress>;
 }
 
-/** An API key to store. */
-export interface NewKey {
-  readonly name: string;
-  readonly prefix: string;
-  readonly hash: string;
-  readonly expiresAt: number | null;
-}
+export type TrafficStore = Pick<Nouns, 'writeTraffic' | 'readTraffic'>;
 
-/** The operations on accounts, their keys and their reputation. */
-export interface AccountStore {
-  /**
-   * Creates an account. If `actor` is given, the change is written to the audit log in the same transaction. The same
-   * applies to `actor` in the other methods of this interface.
-   */
-  createAccount(name: string, limits: AccountLimits, now: number, actor?: Actor): Promise<ChangeResult<Account>>;
-  /**
-   * Changes the account in one transaction. A new volume or rate limit restarts its count at zero. New reputation
-   * thresholds replace the current ones. If `expected` is given and the account's version (`computeAccountVersion`)
-   * differs, nothing changes. The same applies to `expected` in the other methods of this interface.
-   */
-  setAccount(
-    name: string,
-    change: AccountChange,
-    now: number,
-    expected?: string,
-    actor?: Actor,
-  ): Promise<GuardedChangeResult<Account>>;
-  lockAccount(
-    name: string,
-    reason: string,
-    now: number,
-    expected?: string,
-    actor?: Actor,
-  ): Promise<GuardedChangeResult<Account>>;
-  unlockAccount(name: string, now: number, expected?: string, actor?: Actor): Promise<GuardedChangeResult<Account>>;
-  listAccounts(): Promise<readonly Account[]>;
-  /**
-   * Returns the numbers of messages, hard bounces and complaints of the last 7 days. Counts from before the last unlock
-   * of the account are not included.
-   */
-  readReputation(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
-  /** Returns the counts of `readReputation` for all accounts with a count greater than zero, by account id. */
-  readAllReputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
-  /** Stores a generated key. Returns `exists` if a key with this hash is stored, in any account and any state. */
-  createKey(accountName: string, key: NewKey, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
-  /**
-   * Stores a key that the operator has supplied, as `createKey` stores a generated key. The action in the audit log
-   * entry differs from that of `createKey`.
-   */
-  importKey(accountName: string, key: NewKey, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
-  listKeys(accountName: string): Promise<ChangeResult<readonly ApiKey[]>>;
-  revokeKey(id: number, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
-  /** Creates a key with the name of the old key. The old key expires at `oldExpiresAt`. */
-  rotateKey(
-    id: number,
-    key: { readonly prefix: string; readonly hash: string },
-    oldExpiresAt: number,
-    now: number,
-    actor?: Actor,
-  ): Promise<ChangeResult<ApiKey>>;
-}
+/** A crash may lose the most recent writes. */
+export type DeliverabilityStore = Pick<
+  Nouns,
+  | 'writeDeliverability'
+  | 'readDeliverability'
+  | 'writeMailboxProviders'
+  | 'findMailboxProviders'
+  | 'listMailboxProviderDomains'
+>;
 
-/** `used`: the name is used by the domain `by`, as its name or as its return path. Nothing is changed. */
-export type DomainNameResult = ChangeResult<SendingDomain> | { readonly kind: 'used'; readonly by: string };
+export type AccountStore = Pick<
+  Nouns,
+  | 'createAccount'
+  | 'setAccount'
+  | 'lockAccount'
+  | 'unlockAccount'
+  | 'listAccounts'
+  | 'readReputation'
+  | 'readAllReputations'
+  | 'createKey'
+  | 'importKey'
+  | 'listKeys'
+  | 'revokeKey'
+  | 'rotateKey'
+>;
 
-/** The operations on sending domains. */
-export interface DomainStore {
-  /** Returns `exists` if any account owns the name, and `used` if the name is the return path of a domain. */
-  addDomain(
-    accountName: string,
-    domain: { readonly name: string; readonly subdomains: boolean; readonly keys: readonly DkimKey[] },
-    now: number,
-    actor?: Actor,
-  ): Promise<DomainNameResult>;
-  findDomain(name: string): Promise<SendingDomain | null>;
-  /** Returns the result of the last answered check of each record. The list is empty before the first check. */
-  findDomainChecks(name: string): Promise<readonly RecordCheck[]>;
-  listDomains(): Promise<readonly SendingDomain[]>;
-  /**
-   * Writes the result of a check or a rotation. Every node reads the result within one second. The revision does not
-   * change if only the times of checks changed.
-   */
-  updateDomain(update: DomainUpdate, actor?: Actor): Promise<ChangeResult<SendingDomain> | { readonly kind: 'stale' }>;
-  /**
-   * Changes the domain. A new return path is unverified until its records are checked. Returns `used` if the return
-   * path is the name of a domain or the return path of another domain.
-   */
-  setDomain(name: string, change: DomainChange, actor?: Actor): Promise<DomainNameResult>;
-  removeDomain(name: string, actor?: Actor): Promise<ChangeResult<SendingDomain>>;
-}
+export type DomainStore = Pick<
+  Nouns,
+  'addDomain' | 'findDomain' | 'findDomainChecks' | 'listDomains' | 'updateDomain' | 'setDomain' | 'removeDomain'
+>;
 
-/** The operations on suppression lists. */
-export interface SuppressionStore {
-  /**
-   * Adds addresses to a list. An address that is already listed keeps its reason and time. Resolves to the number of
-   * new addresses, or to `missing` if the account does not exist.
-   */
-  addSuppressions(list: ListName, entries: readonly Suppression[], actor?: Actor): Promise<ChangeResult<number>>;
-  /**
-   * Adds one batch of an import to a list, in the same way as `addSuppressions`. With `actor` the whole import has one
-   * audit log entry. The first batch writes the entry. Each later batch updates the counts of the entry in its own
-   * transaction. Resolves to the number of new addresses and to the id of the entry, which the next batch requires
-   * (null without `actor`).
-   */
-  importSuppressions(
-    list: ListName,
-    entries: readonly Suppression[],
-    step: ImportStep,
-    actor?: Actor,
-  ): Promise<ChangeResult<{ readonly added: number; readonly entry: number | null }>>;
-  /**
-   * Removes an address from a list. Resolves to false if the list does not contain the address. `providerRemoval`
-   * describes the removal of the address from the list of a provider. The caller has already completed this removal.
-   * The audit log entry names the provider, and is also written if only the list of the provider contained the address.
-   */
-  removeSuppression(
-    list: ListName,
-    address: string,
-    providerRemoval?: ProviderRemoval,
-    actor?: Actor,
-  ): Promise<ChangeResult<boolean>>;
-  /** Lists the entries after the address `after`, in order of address. */
-  listSuppressions(list: ListName, after: string | null, limit: number): Promise<ChangeResult<readonly Suppression[]>>;
-  /**
-   * Returns the entries after the address `after` that match `search`. A search by address returns them in order of
-   * address, and a search by domain in order of domain and then address. The search uses an index.
-   */
-  searchSuppressions(
-    list: ListName,
-    search: SuppressionSearch,
-    after: string | null,
-    limit: number,
-  ): Promise<ChangeResult<readonly Suppression[]>>;
-  /** Returns the entry of each list that contains the address. The entry of the list `*` is the first entry. */
-  findSuppression(address: string): Promise<readonly ListedSuppression[]>;
-  /** Returns the addresses of `addresses` that at least one list contains, in any order. */
-  findSuppressed(addresses: readonly string[]): Promise<readonly string[]>;
-}
+export type SuppressionStore = Pick<
+  Nouns,
+  | 'addSuppressions'
+  | 'importSuppressions'
+  | 'removeSuppression'
+  | 'listSuppressions'
+  | 'searchSuppressions'
+  | 'findSuppression'
+  | 'findSuppressed'
+>;
 
-/** The operations of operators on messages, and on reports that could not be processed. */
-export interface MessageStore {
-  listMessages(filter: MessageFilter): Promise<readonly StoredMessageSummary[]>;
-  findMessage(id: string): Promise<StoredMessage | null>;
-  /** Returns the histories of the messages that exist, in the order of `ids`. Does not read message texts. */
-  readMessageHistories(ids: readonly string[]): Promise<readonly MessageHistory[]>;
+export interface MessageStore
+  extends Pick<
+    Nouns,
+    | 'listMessages'
+    | 'findMessage'
+    | 'readMessageHistories'
+    | 'retryMessage'
+    | 'cancelMessage'
+    | 'resendMessage'
+    | 'changeMessages'
+    | 'listFeedback'
+    | 'findFeedback'
+  > {
   /** Searches for about `budgetMs` and returns the messages found in that time. */
   searchMessages(search: MessageSearch, budgetMs: number): Promise<MessageSearchResult>;
-  /** Makes a queued message due now. Requeues an uncertain message. */
-  retryMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
-  cancelMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
-  /**
-   * Submits an ended message again as a new message, which is accepted like any other message: the suppression lists,
-   * the volume and the rate limit apply. The histories of the ended message and of the new message refer to each other.
-   * The acceptance, both history entries and the audit log entry are written in one transaction.
-   */
-  resendMessage(request: ResendRequest, now: number, actor?: Actor): Promise<ResendResult>;
-  /**
-   * Performs one batch of an action on many messages in one transaction. A message whose state does not allow the
-   * action is refused, and a message that was resent before is not resent again. All batches of the action share one
-   * audit log entry: the first batch writes it, and each later batch of the same actor and filter updates its counts.
-   */
-  changeMessages(step: BulkStep, now: number, actor?: Actor): Promise<BulkResult>;
-  /** Lists stored reports with ids less than `before`, newest first. */
-  listFeedback(before: number | null, limit: number): Promise<readonly UnprocessedReport[]>;
-  findFeedback(id: number): Promise<(UnprocessedReport & { readonly raw: Uint8Array }) | null>;
 }
 
-/** The operations on the audit log, operator tokens, and ended sessions. */
-export interface AccessStore {
-  /** Lists entries with ids less than `before`, newest first. */
-  listAudit(before: number | null, limit: number): Promise<readonly AuditEntry[]>;
-  /** Returns `exists` if another token that is not revoked has the name. */
-  createToken(
-    token: Pick<OperatorToken, 'name' | 'prefix' | 'hash' | 'expiresAt'>,
-    now: number,
-    actor?: Actor,
-  ): Promise<ChangeResult<OperatorToken>>;
-  listTokens(): Promise<readonly OperatorToken[]>;
-  /** Returns the tokens with these SHA-256 hashes (hexadecimal), including expired and revoked ones. */
-  findTokens(hashes: readonly string[]): Promise<readonly OperatorToken[]>;
-  revokeToken(id: number, now: number, actor?: Actor): Promise<ChangeResult<OperatorToken>>;
-  updateTokenLastUsed(id: number, at: number): Promise<void>;
-  /**
-   * Records a sign-out of a session that would have expired at `expiresAt`. Deletes entries that have expired by `now`.
-   */
-  endSession(hash: string, expiresAt: number, now: number): Promise<void>;
-  isSessionEnded(hash: string): Promise<boolean>;
-}
+/** The audit log, operator tokens, and ended sessions. */
+export type AccessStore = Pick<
+  Nouns,
+  | 'listAudit'
+  | 'createToken'
+  | 'listTokens'
+  | 'findTokens'
+  | 'revokeToken'
+  | 'updateTokenLastUsed'
+  | 'endSession'
+  | 'isSessionEnded'
+>;
 
-/** The operations that read the data of the overview page. */
-export interface OverviewStore {
-  readQueueStatistics(): Promise<QueueStatistics>;
-  /** Resolves to at most `maxItems` items of each kind, by default `MAX_OVERVIEW_ITEMS`. */
-  readOverviewData(now: number, maxItems?: number): Promise<OverviewData>;
-  readChangeFeedPosition(now: number): Promise<ChangeFeedPosition>;
-}
+export type OverviewStore = Pick<Nouns, 'readQueueStatistics' | 'readOverviewData' | 'readChangeFeedPosition'>;
 
-/**
- * The operations that read and change data for an operator. With `actor` a change is written to the audit log in the
- * same transaction.
- */
+export type NotificationStore = Pick<
+  Nouns,
+  | 'readAttentionCheck'
+  | 'recordAttention'
+  | 'claimNotifications'
+  | 'settleNotification'
+  | 'listNotifications'
+  | 'purgeNotifications'
+>;
+
+export type InboxRuleStore = Pick<Nouns, 'addInboxRule' | 'listInboxRules' | 'removeInboxRule' | 'consumeInboxRules'>;
+
 export interface OperatorStore
   extends AccountStore,
     DomainStore,
@@ -522,7 +301,6 @@ export type StoreMethods = AcceptStore &
   InboxRuleStore &
   OperatorStore;
 
-/** The operations that probe and close the store. */
 export interface StoreLifecycle {
   /**
    * Probes the store with a write. Resolves if the write succeeds; otherwise rejects with the error of the database.

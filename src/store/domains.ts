@@ -7,7 +7,6 @@ import { type Actor, hasAuditedDomainChanged, toAuditedDomain } from '../model/a
 import type { DkimKey, DomainChange, DomainUpdate, RecordCheck, SendingDomain } from '../model/domain.ts';
 import { buildDomainData } from '../model/webhook-payload.ts';
 import { writeAudit } from './audit.ts';
-import type { DomainNameResult } from './contract.ts';
 import { recordResourceEvent } from './outbox.ts';
 import { incrementRevision } from './revision.ts';
 import { decideDomainChange, decideDomainUpdate, findStatusChange } from './rules/directory.ts';
@@ -28,9 +27,13 @@ const KEY_COLUMNS = [
 const SELECT_DOMAINS = `SELECT d.*, (SELECT coalesce(json_agg(json_build_object(${KEY_COLUMNS.map((name) => `'${name}', k.${name}`).join(', ')})
     ORDER BY k.created_at, k.algorithm DESC, k.selector), '[]')::text FROM dkim_key k WHERE k.domain_id = d.id) AS keys
   FROM domain d`;
+/** `used`: the name is used by the domain `by`, as its name or as its return path. Nothing is changed. */
+export type DomainNameResult = ChangeResult<SendingDomain> | { readonly kind: 'used'; readonly by: string };
+
 /** An id that no domain has. The ids of domains begin at 1. */
 const NO_DOMAIN_ID = 0;
 
+/** Returns `exists` if any account owns the name. */
 export async function addDomain(
   tx: Transaction,
   accountName: string,
@@ -70,11 +73,16 @@ export async function listDomains(tx: Transaction): Promise<readonly SendingDoma
   return (await tx.query(`${SELECT_DOMAINS} WHERE NOT d.removed ORDER BY d.name`)).map(toDomain);
 }
 
+/** Returns the result of the last answered check of each record. */
 export async function findDomainChecks(tx: Transaction, name: string): Promise<readonly RecordCheck[]> {
   const row = await findRow(tx, 'd.name = $1', name);
   return row === null ? [] : rows.toDomainChecks(row);
 }
 
+/**
+ * Writes the result of a check or a rotation. The revision of the domain does not change if only the times of checks have
+ * changed, so that nodes do not reload it.
+ */
 export async function updateDomain(
   tx: Transaction,
   update: DomainUpdate,
@@ -113,6 +121,7 @@ export async function updateDomain(
   return auditChange(tx, actor, 'domain.update', before, after);
 }
 
+/** A new return path is unverified until its records are checked. */
 export async function setDomain(
   tx: Transaction,
   name: string,

@@ -173,6 +173,7 @@ async function readHistory(tx: Transaction, row: rows.Row): Promise<MessageHisto
   return rows.toMessageHistory(row, entries);
 }
 
+/** Every new id is greater than this one. */
 export async function findNewestId(tx: Transaction): Promise<string | null> {
   const [row] = await tx.query(`SELECT id FROM mail_request ORDER BY ${DIALECTS[tx.dialect].key} DESC LIMIT 1`);
   return row === undefined ? null : rows.readText(row, 'id');
@@ -214,6 +215,7 @@ export async function readQueueStatistics(tx: Transaction): Promise<QueueStatist
   };
 }
 
+/** Makes a queued message due now, or requeues an uncertain one. */
 export function retryMessage(
   tx: MessageTransaction,
   id: string,
@@ -270,7 +272,10 @@ async function changeState(
   return { kind: 'done' };
 }
 
-/** The row of the ended message is locked, so that two operators cannot submit it at the same time. */
+/**
+ * Submits an ended message again as a new message, to which suppression lists and limits apply. The histories of both
+ * refer to each other. The row of the ended message is locked, so that two operators cannot submit it at the same time.
+ */
 export async function resendMessage(
   tx: MessageTransaction,
   { id, newId }: ResendRequest,
@@ -306,7 +311,10 @@ export async function resendMessage(
   return result;
 }
 
-/** All messages are locked before the first change, so that only one of two transactions resends a message. */
+/**
+ * Performs one batch of an action on many messages. A message that was resent before is not resent again. All messages are
+ * locked before the first change, so that only one of two transactions resends a message.
+ */
 export async function changeMessages(
   tx: MessageTransaction,
   step: BulkStep,

@@ -5,11 +5,11 @@
 import { getAttentionKey } from '../model/attention.ts';
 import type {
   AttentionCheck,
+  AttentionState,
   LeasedNotification,
   NotificationSettlement,
   StoredNotification,
 } from '../model/notification.ts';
-import type { AttentionRecord } from './notification-store.ts';
 import {
   formatAttentionState,
   toAttentionCheck,
@@ -19,6 +19,25 @@ import {
 } from './rules/notifications.ts';
 import { forceDurableCommit, type Transaction } from './transaction.ts';
 
+/** The record of one check. */
+export interface AttentionRecord {
+  /** The round that `readAttentionCheck` returned. */
+  readonly round: number;
+  readonly now: number;
+  readonly changedStates: readonly AttentionState[];
+  /** The keys of the states that are removed. */
+  readonly removedKeys: readonly string[];
+  /** The notification of this check with one payload for each target, or null. */
+  readonly notification: {
+    readonly id: string;
+    readonly deliveries: readonly { readonly target: string; readonly payload: string }[];
+  } | null;
+}
+
+/**
+ * Starts a check. Resolves to null if a check by any node was recorded within the last `intervalMs`. A recorded time in the
+ * future, from before the clock was set back, is ignored.
+ */
 export async function readAttentionCheck(
   tx: Transaction,
   now: number,

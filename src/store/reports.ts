@@ -33,6 +33,7 @@ export async function findLastFeedbackAt(tx: Transaction): Promise<number | null
   return rows.readIntegerOrNull(row, 'at');
 }
 
+/** Resolves, for each source, to the time of its last report about a message, among the newest million reports. */
 export async function listLastFeedback(tx: Transaction): Promise<readonly LastFeedback[]> {
   const found = await tx.query(
     `SELECT source, max(at) AS at FROM feedback WHERE mail_id IS NOT NULL AND reason IS NULL
@@ -48,7 +49,10 @@ const PURGED_KEYS = {
   evidence: 'account_id, kind, source',
 };
 
-/** Resolves to the greatest number of rows that one table lost. */
+/**
+ * Purges what is older than `before`, and reports that are not among the newest `maxStored`: up to `limit` of each kind.
+ * Resolves to the greatest of the counts. If it equals `limit`, more rows may remain.
+ */
 export async function purgeFeedback(
   tx: Transaction,
   before: number,

@@ -82,6 +82,7 @@ async function addEntries(
   return addedCount;
 }
 
+/** An address that is already listed keeps its reason and time. Resolves to the number of new addresses. */
 export async function addSuppressions(
   tx: Transaction,
   name: ListName,
@@ -95,6 +96,7 @@ export async function addSuppressions(
   return { kind: 'done', value: added };
 }
 
+/** Adds one batch of an import. With `actor` the whole import has one audit log entry, which the next batch requires. */
 export async function importSuppressions(
   tx: Transaction,
   name: ListName,
@@ -108,6 +110,10 @@ export async function importSuppressions(
   return { kind: 'done', value: { added, entry: await auditImport(tx, actor, name, step, added) } };
 }
 
+/**
+ * Resolves to false if the list does not contain the address. `providerRemoval` describes the removal from the list of a
+ * provider, which the caller has completed; it is audited even if only that list contained the address.
+ */
 export async function removeSuppression(
   tx: Transaction,
   name: ListName,
@@ -140,6 +146,7 @@ export async function listSuppressions(
   return searchSuppressions(tx, name, { of: 'address', prefix: '' }, after, limit);
 }
 
+/** Returns the entries after the address `after`, in order of address, or of domain and address. */
 export async function searchSuppressions(
   tx: Transaction,
   name: ListName,
@@ -197,6 +204,7 @@ async function selectByDomain(
   return [...ofCursor, ...later];
 }
 
+/** Returns the entry of each list that contains the address, that of `*` first. */
 export async function findSuppression(tx: Transaction, address: string): Promise<readonly ListedSuppression[]> {
   const found = await tx.query(
     `SELECT s.recipient, s.reason, s.source, s.at, coalesce(a.name, '*') AS list
@@ -213,6 +221,7 @@ export async function findSuppressed(tx: Transaction, addresses: readonly string
   return found.map((row) => rows.readText(row, 'recipient'));
 }
 
+/** Returns false for each message whose recipient is suppressed now. */
 export async function checkSuppression(
   tx: Transaction,
   batch: readonly { readonly id: string }[],

@@ -49,6 +49,10 @@ export async function writeTraffic(tx: Transaction, node: string, batch: readonl
   await Promise.all([allowLoss(tx), ...writes]);
 }
 
+/**
+ * Returns the sums over all nodes for each step from `since` (inclusive) to `until` (exclusive). Steps without traffic are
+ * omitted. `stepMs` is a multiple of one minute; for a multiple of one hour the hour rows are read.
+ */
 export async function readTraffic(
   tx: Transaction,
   since: number,
@@ -163,6 +167,7 @@ export async function listMailboxProviderDomains(
   return found.map((row) => rows.readText(row, 'domain'));
 }
 
+/** Purges providers that were last looked up before `before`, and those that are not among the newest `maxStored`. */
 export async function purgeMailboxProviders(
   tx: Transaction,
   before: number,

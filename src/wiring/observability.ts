@@ -16,7 +16,7 @@ import { createCountHandlers } from '../statistics/counts.ts';
 import { startDeliverabilityCounter } from '../statistics/deliverability.ts';
 import { startTrafficCounter } from '../statistics/traffic.ts';
 import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore } from '../store/contract.ts';
-import type { DeliverabilityStore } from '../store/deliverability-store.ts';
+import type { DeliverabilityStore } from '../store/contract.ts';
 import type { WebhookStore } from '../store/webhook-store.ts';
 
 import { createFailureReporter } from './node.ts';

@@ -1,11 +1,10 @@
+import type { Work } from '../bind.ts';
 import { isRead, type MethodKind } from '../contract.ts';
 import type { MessageTransaction } from '../messages.ts';
 import { acceptInTransaction } from './accept.ts';
 import { appendEvents, endMessages } from './history.ts';
 import { lockMessages } from './message-locks.ts';
 import type { Database, Session, Transaction } from './session.ts';
-
-type Work = (tx: MessageTransaction) => Promise<unknown>;
 
 const SELECT_STORED = 'SELECT 1 AS one FROM mail_request WHERE id = ANY($1::uuid[])';
 

@@ -6,9 +6,9 @@
 
 import type { PostgresSetting } from '../../config/settings.ts';
 import type { Standby } from '../../model/node.ts';
+import { bindNouns } from '../bind.ts';
 import type { Store } from '../contract.ts';
 import { getServerTimeOverride, type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
-import { bindNouns } from '../nouns.ts';
 import { createOnDemandThread } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareClaim } from './claim.ts';
