@@ -32,10 +32,15 @@ import type { FilesFault } from './store/sqlite/thread.ts';
 import { createReplaceableTransport, openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/accepting.ts';
-import { allocateConnections, readDescriptorLimit } from './wiring/connections.ts';
 import { createConsumeInboxRule, startDelivery } from './wiring/delivering.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
-import { createFailureReporter, createNodeName, startNode } from './wiring/node.ts';
+import {
+  allocateConnections,
+  createFailureReporter,
+  createNodeName,
+  readDescriptorLimit,
+  startNode,
+} from './wiring/node.ts';
 import { startObservability } from './wiring/observability.ts';
 import { type OperatorApiOptions, startOperator } from './wiring/operating.ts';
 import { createEventAuthenticators, findRestartReason, watchSecretFiles } from './wiring/secret-files.ts';

@@ -7,7 +7,6 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { SMTPServer, type SMTPServerSession } from 'smtp-server';
 import { type MonotonicClock, runEvery } from '../clock.ts';
-import type { BindServer } from '../http/bind.ts';
 import {
   type Body,
   Capacity,
@@ -15,6 +14,7 @@ import {
   type CapacityLimits,
   CHECK_INTERVAL_MS,
 } from '../http/capacity.ts';
+import type { BindServer } from '../http/server.ts';
 import type { SignerResult } from '../message/dkim-verification.ts';
 import { toPeerNetwork } from '../model/address.ts';
 import type { PublishOf } from '../model/events.ts';

@@ -31,19 +31,25 @@ export function isNestedTooDeep(body: Buffer): boolean {
   while (LEADING_BYTES.has(body[index])) index += 1;
   if (body[index] !== OPEN_BRACKET && body[index] !== OPEN_BRACE) return false;
   let depth = 0;
-  let isInText = false;
   for (; index < body.length; index += 1) {
     const byte = body[index];
-    if (isInText) {
-      if (byte === BACKSLASH) index += 1;
-      else if (byte === QUOTE) isInText = false;
-    } else if (byte === QUOTE) isInText = true;
+    if (byte === QUOTE) index = findTextEnd(body, index + 1);
     else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) {
       depth += 1;
       if (depth > MAX_DEPTH) return true;
     } else if (byte === CLOSE_BRACKET || byte === CLOSE_BRACE) depth -= 1;
   }
   return false;
+}
+
+/** Returns the index of the quotation mark that ends the text from `start`. The search is native, for long texts. */
+export function findTextEnd(body: Buffer, start: number): number {
+  for (let end = body.indexOf(QUOTE, start); end >= 0; end = body.indexOf(QUOTE, end + 1)) {
+    let first = end;
+    while (body[first - 1] === BACKSLASH) first -= 1;
+    if ((end - first) % 2 === 0) return end;
+  }
+  return body.length;
 }
 
 function parseJsonText(text: string): unknown {

@@ -15,8 +15,8 @@ import {
   PROXY_HEADER_TIMEOUT_MS,
   type SmtpListenerParts,
 } from '../../../src/feedback/smtp-listener.ts';
-import { bind } from '../../../src/http/bind.ts';
 import type { CapacityLimits } from '../../../src/http/capacity.ts';
+import { bind } from '../../../src/http/server.ts';
 import { createReturnPathToken } from '../../../src/message/return-path.ts';
 import type { FeedbackReport, FeedbackResult } from '../../../src/model/feedback.ts';
 import { createVirtualClock } from '../../rig/clock.ts';

@@ -6,9 +6,8 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { bind } from '../../../src/http/bind.ts';
 import { getClientAddress } from '../../../src/http/peers.ts';
-import { createHttpServer } from '../../../src/http/server.ts';
+import { bind, createHttpServer } from '../../../src/http/server.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 
 function createUnixServer(): Server {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { divideDescriptors, MAX_CONNECTIONS, readDescriptorLimit } from '../../../src/wiring/connections.ts';
+import { divideDescriptors, MAX_CONNECTIONS, readDescriptorLimit } from '../../../src/wiring/node.ts';
 
 test('each listener gets its maximum if the limit of open files is sufficient; otherwise, all listeners get the same fraction of their maximum', () => {
   expect(divideDescriptors(Number.POSITIVE_INFINITY, 20)).toEqual(MAX_CONNECTIONS);
