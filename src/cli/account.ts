@@ -1,4 +1,4 @@
-/** `postrider account …`: creates, changes, shows, locks and unlocks accounts. */
+/** `postrider account …` */
 import type { Command } from 'commander';
 import { formatPercent } from '../model/account.ts';
 import {
@@ -18,7 +18,6 @@ import { type Cell, formatPairs, formatTable } from './terminal.ts';
 
 const NO_VOLUME = { '--no-volume': { member: 'volume', value: 'unlimited' } } as const;
 
-/** Adds `account` and its subcommands to `program`. */
 export function addAccountCommands(program: Command, context: Context): void {
   const group = program.command('account').description('accounts and their limits').helpCommand(false);
   addOperationCommand(group, context, 'create <name>', createAccount, {
@@ -74,7 +73,6 @@ function createChangeFormatter(pastParticiple: string) {
     `${pastParticiple} account ${account.name}\n\n${formatAccount(account, now)}`;
 }
 
-/** Returns a table with one row for each account. */
 export function formatAccountTable(accounts: readonly AccountEntry[], now: number): string {
   const rows = accounts.map((account) => [
     account.name,
@@ -86,10 +84,7 @@ export function formatAccountTable(accounts: readonly AccountEntry[], now: numbe
   return formatTable(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows, { truncatedHeadings: ['VOLUME'] });
 }
 
-/**
- * Returns one line with name and value for each property of the account. If `account` contains the counts of the last 7
- * days, the lines include them.
- */
+/** One line per value. If `account` contains the counts of the last 7 days, the lines include them. */
 export function formatAccount(account: AccountEntry | AccountDetails, now: number): string {
   const { maxBounces, maxComplaints, onReputation, warning, reason, lockedAt } = account;
   const lockPairs =

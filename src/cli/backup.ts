@@ -1,7 +1,4 @@
-/**
- * `postrider backup FILE` copies the embedded database while the service runs. `postrider restore FILE` replaces the
- * database while no service runs, and renames the replaced files without removing them.
- */
+/** `postrider backup FILE`, while the service runs, and `postrider restore FILE`, while no service runs. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -14,7 +11,6 @@ import { CommandFailure, type Context } from './context.ts';
 import { writeNewFile } from './new-file.ts';
 import { type ProgressStream, StatusLine } from './terminal.ts';
 
-/** Adds `backup` and `restore` to `program`. `terminal` shows the progress. */
 export function addBackupCommands(program: Command, context: Context, terminal: ProgressStream = process.stderr): void {
   program
     .command('backup <file>')
@@ -68,10 +64,7 @@ function requireEmbeddedDatabase(context: Context, command: string, alternative:
   throw new CommandFailure(`${command} works on the embedded database only; with PostgreSQL use ${alternative}`, 2);
 }
 
-/**
- * Returns the paths of the existing files of the replaced database, joined as text. An incomplete database may consist
- * only of its write-ahead log.
- */
+/** An incomplete database may consist only of its write-ahead log. */
 function listReplacedFiles(replacedPath: string): string {
   const paths = DATABASE_FILE_SUFFIXES.map((suffix) => replacedPath + suffix);
   return paths.filter((path) => existsSync(path)).join(' and ');

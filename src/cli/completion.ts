@@ -13,7 +13,6 @@ Load the script in each new shell:
   fish  postrider completion fish | source        in ~/.config/fish/config.fish
 `;
 
-/** Adds `completion` to `program`. The script completes all commands that `program` has when `completion` runs. */
 export function addCompletionCommand(program: Command, context: Context): void {
   const completion = program.command('completion').description('print the completion script for a shell');
   completion.addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)));
@@ -25,7 +24,6 @@ export function addCompletionCommand(program: Command, context: Context): void {
   });
 }
 
-/** Returns the program and all its commands, each after its parent. */
 export function listCommandNodes(program: Command): readonly CommandNode[] {
   const listNodes = (command: Command, path: string): readonly CommandNode[] => {
     const help = command.createHelp();
@@ -52,54 +50,60 @@ interface DescribedName {
   readonly description: string;
 }
 
-/** The program or one of its commands. */
 export interface CommandNode {
-  /** The words of the command, separated by spaces, such as `key create`. Empty for the program. */
+  /** The words of the command, such as `key create`. Empty for the program. */
   readonly path: string;
   readonly commands: readonly DescribedName[];
   readonly options: readonly (DescribedName & { readonly takesValue: boolean; readonly choices: readonly string[] })[];
-  /** The values that the arguments of the command accept. Empty if every value is accepted. */
+  /** The values of the arguments. Empty if every value is accepted. */
   readonly choices: readonly string[];
   readonly takesFile: boolean;
 }
 
-/** Returns every flag that takes a value, with the path of its command, such as `key create --name`. */
+/** The flags that take a value, with the paths of their commands. */
 function listValueFlags(nodes: readonly CommandNode[]) {
   return nodes.flatMap(({ path, options }) =>
-    options
-      .filter(({ takesValue }) => takesValue)
-      .map(({ name, choices }) => ({ path, flag: name, key: `${path} ${name}`, choices })),
+    options.filter(({ takesValue }) => takesValue).map(({ name, choices }) => ({ key: `${path} ${name}`, choices })),
   );
 }
 
-/** Returns a word in single quotes. Quotes in the word are escaped in a form that is valid in all three shells. */
+/** The escaped form of a quote is valid in all three shells. */
 function quoteWord(text: string): string {
   return `'${text.replaceAll("'", () => "'\\''")}'`;
 }
 
-/** Returns a `case` pattern for bash and zsh that matches every key. */
-function createCasePattern(keys: readonly string[]): string {
-  return keys.map(quoteWord).join('|');
+/** Returns the cases for bash and zsh that assign the values of the flags. */
+function createValueCases(nodes: readonly CommandNode[], assign: (choices: readonly string[]) => string): string {
+  return listValueFlags(nodes)
+    .filter(({ choices }) => choices.length > 0)
+    .map(({ key, choices }) => `      ${quoteWord(key)}) ${assign(choices)} ;;`)
+    .join('\n');
+}
+
+/** Returns the cases for bash and zsh that assign the completions of the commands. */
+function createCommandCases(nodes: readonly CommandNode[], assign: (node: CommandNode) => string): string {
+  return nodes
+    .map((node) => `    ${quoteWord(node.path)}) ${assign(node)}${node.takesFile ? ' files=yes' : ''} ;;`)
+    .join('\n');
 }
 
 /**
- * Returns the loop body that bash and zsh share. The loop body reads one word before the cursor. It sets `command` to
- * the path of the command that the words read so far select. It sets `flag` to the flag whose value is the next word,
- * or to the empty string.
+ * The loop body that bash and zsh share. It reads one word before the cursor, sets `command` to the path of the
+ * selected command, and `flag` to the flag whose value is the next word, or to the empty string.
  */
 function createWordLoopBody(nodes: readonly CommandNode[]): string {
   const commands = nodes.filter(({ path }) => path !== '').map(({ path }) => path);
   return `    if [[ -n $flag && $word == '=' ]]; then continue; fi
     if [[ -n $flag ]]; then flag=; continue; fi
     case "\${command:+$command }$word" in
-      ${createCasePattern(commands)}) command="\${command:+$command }$word" ;;
-      ${createCasePattern(listValueFlags(nodes).map(({ key }) => key))}) flag=$word ;;
+      ${commands.map(quoteWord).join('|')}) command="\${command:+$command }$word" ;;
+      ${listValueFlags(nodes)
+        .map(({ key }) => quoteWord(key))
+        .join('|')}) flag=$word ;;
     esac`;
 }
 
-/** Returns the script for bash 3.2 and later. */
 export function createBashScript(nodes: readonly CommandNode[]): string {
-  const valueFlags = listValueFlags(nodes).filter(({ choices }) => choices.length > 0);
   return `# Completion of postrider for bash. Load it: source <(postrider completion bash)
 _postrider() {
   local IFS=$' \\t\\n' current=\${COMP_WORDS[COMP_CWORD]} command= flag= word i
@@ -112,19 +116,16 @@ ${createWordLoopBody(nodes)}
   COMPREPLY=()
   if [[ -n $flag ]]; then
     case "\${command:+$command }$flag" in
-${valueFlags.map(({ key, choices }) => `      ${quoteWord(key)}) values=${quoteWord(choices.join(' '))} ;;`).join('\n')}
+${createValueCases(nodes, (choices) => `values=${quoteWord(choices.join(' '))}`)}
     esac
     COMPREPLY=($(compgen -W "$values" -- "$current"))
     return
   fi
   case $command in
-${nodes
-  .map(({ path, commands, options, choices, takesFile }) => {
-    const completionWords = [...commands.map(({ name }) => name), ...choices].join(' ');
-    const completionFlags = options.map(({ name }) => name).join(' ');
-    return `    ${quoteWord(path)}) values=${quoteWord(completionWords)} flags=${quoteWord(completionFlags)}${takesFile ? ' files=yes' : ''} ;;`;
-  })
-  .join('\n')}
+${createCommandCases(nodes, ({ commands, options, choices }) => {
+  const completionWords = [...commands.map(({ name }) => name), ...choices].join(' ');
+  return `values=${quoteWord(completionWords)} flags=${quoteWord(options.map(({ name }) => name).join(' '))}`;
+})}
   esac
   if [[ $current == -* ]]; then
     COMPREPLY=($(compgen -W "$flags" -- "$current"))
@@ -140,14 +141,11 @@ complete -F _postrider postrider
 `;
 }
 
-/**
- * Returns the script for zsh. The script can be sourced, or installed as the file `_postrider` in a folder of `fpath`.
- */
+/** The script can be sourced, or installed as the file `_postrider` in a folder of `fpath`. */
 export function createZshScript(nodes: readonly CommandNode[]): string {
-  // Formats an entry for `_describe`, which separates a name from its description at the first colon.
+  // `_describe` separates a name from its description at the first colon.
   const formatEntry = ({ name, description }: DescribedName) =>
     quoteWord(`${name.replaceAll(':', '\\:')}:${description.replaceAll('`', '')}`);
-  const valueFlags = listValueFlags(nodes).filter(({ choices }) => choices.length > 0);
   return `#compdef postrider
 # Completion of postrider for zsh. Load it after compinit: source <(postrider completion zsh)
 _postrider() {
@@ -164,18 +162,16 @@ ${createWordLoopBody(nodes)}
   fi
   if [[ -n $flag ]]; then
     case "\${command:+$command }$flag" in
-${valueFlags.map(({ key, choices }) => `      ${quoteWord(key)}) entries=(${choices.map(quoteWord).join(' ')}) ;;`).join('\n')}
+${createValueCases(nodes, (choices) => `entries=(${choices.map(quoteWord).join(' ')})`)}
     esac
     (( $#entries )) && compadd -a entries
     return
   fi
   case $command in
-${nodes
-  .map(({ path, commands, options, choices, takesFile }) => {
-    const names = [...commands.map(formatEntry), ...choices.map(quoteWord)].join(' ');
-    return `    ${quoteWord(path)}) entries=(${names}) flags=(${options.map(formatEntry).join(' ')})${takesFile ? ' files=yes' : ''} ;;`;
-  })
-  .join('\n')}
+${createCommandCases(nodes, ({ commands, options, choices }) => {
+  const names = [...commands.map(formatEntry), ...choices.map(quoteWord)].join(' ');
+  return `entries=(${names}) flags=(${options.map(formatEntry).join(' ')})`;
+})}
   esac
   if [[ $PREFIX == -* ]]; then
     _describe flag flags
@@ -193,9 +189,8 @@ fi
 `;
 }
 
-/** Returns the script for fish 3 and later. */
 export function createFishScript(nodes: readonly CommandNode[]): string {
-  // Quotes a text for fish. In single quotes, fish requires an escape only for the quote and the backslash.
+  // In single quotes, fish requires an escape only for the quote and the backslash.
   const quoteForFish = (value: string) => `'${value.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
   const commands = nodes.filter(({ path }) => path !== '').map(({ path }) => quoteForFish(path));
   const completionLines = nodes.flatMap(({ path, commands: subcommands, options, choices, takesFile }) => {
@@ -228,7 +223,6 @@ ${completionLines.join('\n')}
 `;
 }
 
-/** Adds `openapi` to `program`. */
 export function addOpenApiCommand(program: Command, context: Context): void {
   const openapi = program.command('openapi').description('print the OpenAPI document of the public interface');
   // The document is always JSON. The flag exists because every command accepts `--json`.

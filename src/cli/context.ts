@@ -15,8 +15,7 @@ import type { OperatorStore, Store, TrafficStore } from '../store/contract.ts';
 import type { DeliverabilityStore } from '../store/contract.ts';
 
 /**
- * The exit code of `serve` if a setting is invalid (EX_CONFIG of sysexits.h). A supervisor must not restart the service,
- * because the next start fails too.
+ * EX_CONFIG of sysexits.h: an invalid setting. A supervisor must not restart `serve`, because the next start fails too.
  */
 export const EXIT_INVALID_SETTINGS = 78;
 
@@ -31,51 +30,38 @@ export class CommandFailure extends Error {
   }
 }
 
-/** The part of the store that commands use. */
 export type CommandStore = OperatorStore & DoctorStore;
 
 export interface Context {
   readonly environment: Environment;
   readonly clock: MonotonicClock;
-  /**
-   * Returns the text of `.env` in the working directory, or null if the file does not exist. @throws SettingsError if
-   * the file cannot be read
-   */
+  /** Returns the text of `.env` in the working directory, or null. @throws SettingsError if the file cannot be read */
   readDotEnv(): string | null;
-  /** Returns the settings. @throws SettingsError */
+  /** @throws SettingsError */
   getSettings(): Settings;
   /** Writes text to standard output and replaces control characters. */
   writeText(text: string): void;
   /** Writes data, such as CSV, to standard output without change. */
   writeData(text: string): void;
   /**
-   * Reads the first line of standard input. `name` stands for the value in error messages, such as `the key` or
-   * `--key -`. @throws CommandFailure if there is no line
+   * Reads the first line of standard input. `name` names the value in errors. @throws CommandFailure without a line
    */
   readInputLine(name: string): Promise<string>;
-  /**
-   * Writes one JSON value and a line feed to standard output, with control characters escaped. Then calls `onWritten`.
-   */
+  /** Writes one JSON value and a line feed with control characters escaped, then calls `onWritten`. */
   writeJson(value: unknown, onWritten?: () => void): void;
-  /** Writes one line to standard error. */
   warn(message: string): void;
-  /**
-   * Runs an operation as the user of this command, on the configured store. `runsInCallerThread` has the same meaning
-   * as for `withStore`. The default is true.
-   */
+  /** Runs an operation as the user of this command, on the configured store. */
   withOperationContext<T>(
     work: (context: Omit<OperationContext, 'warn'>) => Promise<T>,
     runsInCallerThread?: boolean,
   ): Promise<T>;
   /**
-   * Opens the store for `work`, even while a service runs, and closes the store afterwards. Changes are written to the
-   * audit log. If `runsInCallerThread` is true, the store runs in this thread. The caller sets `runsInCallerThread` for
-   * work that only waits for the store.
+   * Opens the store for `work`, even while a service runs. If `runsInCallerThread` is true, no thread is started, which
+   * suits work that only waits for the store.
    */
   withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, runsInCallerThread?: boolean): Promise<T>;
 }
 
-/** What a command reads from and writes to: `process`, or the streams of a test. */
 export interface CommandHost {
   readonly env: Environment;
   readonly stdin: AsyncIterable<Buffer | string>;
@@ -83,7 +69,7 @@ export interface CommandHost {
   readonly stderr: { write(text: string): unknown };
 }
 
-/** Creates the context of a command. `host.stdin` is opened only by a command that reads it. */
+/** `host.stdin` is opened only by a command that reads it. */
 export function createContext(host: CommandHost): Context {
   const context: Context = {
     environment: host.env,
@@ -112,10 +98,6 @@ export function createContext(host: CommandHost): Context {
       ),
     withStore: (work, runsInCallerThread = false) => openStoreForWork(runsInCallerThread, work),
   };
-  /**
-   * Opens the store for `work` and closes the store afterwards. If `runsInCallerThread` is true, no thread is started.
-   * The thread of the caller is sufficient for a command of one operation, which only waits for the store.
-   */
   async function openStoreForWork<T>(
     runsInCallerThread: boolean,
     work: (store: Store, settings: Settings) => Promise<T>,
@@ -143,7 +125,6 @@ export function createContext(host: CommandHost): Context {
   return context;
 }
 
-/** Returns the name of the user who runs this command. */
 function getUserName(): string {
   try {
     return userInfo().username;
@@ -153,7 +134,7 @@ function getUserName(): string {
   }
 }
 
-/** Returns the text of `.env` in the working directory, or null if there is none. @throws SettingsError */
+/** @throws SettingsError if the file exists and cannot be read */
 export function readDotEnvFile(): string | null {
   try {
     return readFileSync('.env', 'utf8');
@@ -167,8 +148,8 @@ export function readDotEnvFile(): string | null {
 const MAX_LINE_BYTES = 8_192;
 
 /**
- * Reads the first line without its line end. `name` stands for the value in error messages, such as `the key` or
- * `--key -`.
+ * Reads the first line without its line end. Secrets are read from standard input because every user of the machine can
+ * see a command line (`ps`).
  */
 export async function readInputLine(name: string, input: AsyncIterable<Buffer | string>): Promise<string> {
   const chunks: Buffer[] = [];
@@ -198,7 +179,10 @@ export interface CommandFiguresParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Runs `work`, and then writes the figures of the events that `work` has published, even if `work` rejects. */
+/**
+ * Runs `work`, and then adds the events that it published to the figures of overview and deliverability, even if it
+ * rejects. The service counts its own changes, but a command changes the store without the service.
+ */
 export async function withCommandFigures<T>(
   parts: CommandFiguresParts,
   work: (publish: PublishEvent) => Promise<T>,
@@ -215,14 +199,14 @@ async function writeFigures(
   publishedEvents: readonly CommandEvent[],
   { clock, store, onError }: CommandFiguresParts,
 ): Promise<void> {
-  // The modules are loaded only by a command that changes messages, because most commands change no message.
+  // Most commands change no message, so they do not load these modules.
   const [{ createEvents }, { createCountHandlers }, { startTrafficCounter }, deliverability] = await Promise.all([
     import('../observability/events.ts'),
     import('../statistics/counts.ts'),
     import('../statistics/traffic.ts'),
     import('../statistics/deliverability.ts'),
   ]);
-  // The node name is unique, because the rows of a node replace the earlier rows of the same node.
+  // The rows of a node replace its earlier rows, so the name is unique.
   const parts = { node: `command-${randomUUID()}`, clock, onWriteError: onError };
   const trafficCounter = startTrafficCounter({ ...parts, writeRows: store.writeTraffic });
   const providers = await readMailboxProviders(publishedEvents, store);
@@ -239,7 +223,6 @@ async function writeFigures(
   await deliverabilityCounter.stop();
 }
 
-/** Returns the stored mailbox providers of the recipients of the events, by domain. */
 async function readMailboxProviders(
   events: readonly CommandEvent[],
   store: CommandFiguresParts['store'],

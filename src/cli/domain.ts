@@ -1,7 +1,4 @@
-/**
- * `postrider domain …`: manages the sending domains of accounts. `--json` prints the documented members, and
- * `--details` prints all members.
- */
+/** `postrider domain …`. `--json` prints the documented members, `--details` all. */
 import type { Command } from 'commander';
 import { formatZone } from '../domains/zone-file.ts';
 import { getDkimRecordName } from '../model/domain.ts';
@@ -32,7 +29,6 @@ const DETAILS_FLAG = {
   '--details': 'with --json: also print the account, the keys, the times and the observed value of each record',
 };
 
-/** Adds `domain` and its subcommands to `program`. */
 export function addDomainCommands(program: Command, context: Context): void {
   const group = program.command('domain').description('sending domains').helpCommand(false);
   const jsonOptions = {
@@ -95,7 +91,6 @@ export function addDomainCommands(program: Command, context: Context): void {
   });
 }
 
-/** Returns the members that `--json` prints and the documentation lists. */
 export function toDomainSummary({
   domain,
   status,
@@ -109,8 +104,7 @@ export function toDomainSummary({
 }
 
 /**
- * Returns the records to publish as lines of a zone file, each with a comment about its purpose. `publishedSelector` is
- * the selector of a key whose record is already published.
+ * The records as lines of a zone file with comments. `publishedSelector` is that of a key that is already published.
  */
 export function formatRecords(
   { domain, status, returnPath, records }: DomainDetails,
@@ -131,7 +125,6 @@ export function formatRecords(
   ].join('');
 }
 
-/** Returns the text that a command prints after it changed a domain: one line for each changed member. */
 export function formatChangedDomain(
   details: DomainDetails,
   { subdomains, returnPath }: Readonly<Record<string, unknown>>,
@@ -172,10 +165,7 @@ const STATUS_STYLES: Readonly<{ [status in DomainDetails['status']]: Style }> = 
   failing: 'error',
 };
 
-/**
- * Returns a table with one row for each record. The observed and the expected value of each missing or wrong record
- * follow, and then the alignment.
- */
+/** A table of the records, the observed and expected values of missing and wrong records, and the alignment. */
 export function formatVerification(domain: VerifiedDomain, now: number): string {
   const rows = domain.records.map(({ found, purpose, type, name, detail }): Cell[] => [
     { text: found, style: FOUND_STYLES[found] },
@@ -205,7 +195,6 @@ const ALIGNMENT_STYLES: Readonly<{ [state in DomainAlignment['state']]: Style }>
   'not-needed': 'dimmed',
 };
 
-/** Returns a table with one row each for DKIM, SPF and DMARC. */
 function formatAlignment(alignment: readonly DomainAlignment[]): string {
   const rows = alignment.map(({ method, state, found, expected }): Cell[] => [
     method,
@@ -234,7 +223,6 @@ function formatRecordFault(record: CheckedRecord): string {
   return `${applyStyle('heading', record.name)}\n${lines.join('')}  expected: ${expectedText}`;
 }
 
-/** Returns a table with one row for each domain. */
 export function formatDomainTable(domains: readonly DomainDetails[]): string {
   const rows = domains.map((domain): Cell[] => [
     domain.unicode === domain.domain ? domain.domain : `${domain.domain} (${domain.unicode})`,
@@ -264,12 +252,10 @@ function formatKeyCounts({ keys }: DomainDetails): string {
   return counts.map(([count, state]) => `${count} ${state}`).join(', ');
 }
 
-/** Returns the text that a command prints after it cancelled a rotation. */
 export function formatCancelledRotation({ domain, removedRecords }: RotatedDomain): string {
   return `removed the staged keys of ${domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${indentLines(removedRecords)}`;
 }
 
-/** Returns the text that a command prints after it removed a domain. */
 export function formatRemovedDomain({
   domain,
   removedRecords,

@@ -14,7 +14,6 @@ import type { Context } from './context.ts';
 import { addOperationCommand, type CommandContext } from './operation-command.ts';
 import { applyStyle, formatIsoTime, formatPairs, formatTable } from './terminal.ts';
 
-/** Adds `inbox` and its subcommands to `program`. */
 export function addInboxCommands(program: Command, context: Context): void {
   const group = program
     .command('inbox')
@@ -54,7 +53,7 @@ export function addInboxCommands(program: Command, context: Context): void {
   });
 }
 
-/** Creates the context of the operations that read the inbox. These operations need no store. */
+/** These operations need no store. */
 function createInboxCommandContext(context: Context): CommandContext<InboxContext> {
   return {
     ...context,
@@ -112,7 +111,6 @@ function formatEffect({ effect: { outcome, category, suppresses } }: InboxRuleEn
   return [outcome, category, suppresses ? 'suppresses' : null].filter((part) => part !== null).join(', ');
 }
 
-/** Adds `feedback` and its subcommands to `program`. */
 export function addFeedbackCommands(program: Command, context: Context): void {
   const group = program.command('feedback').description('feedback reports that were not understood').helpCommand(false);
   addOperationCommand(group, context, 'list', listFeedback, {

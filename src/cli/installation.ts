@@ -28,7 +28,6 @@ interface DoctorFlags {
   readonly within?: string;
 }
 
-/** Adds `doctor` to `program`. `terminal` shows the progress. */
 export function addDoctorCommand(program: Command, context: Context, terminal: ProgressStream = process.stderr): void {
   const doctor = program.command('doctor').description('check the installation; exit code 0 if no check failed');
   doctor
@@ -78,7 +77,6 @@ const RESULT_STYLES: Readonly<Record<Findings[number]['result'], Style>> = {
   failure: 'error',
 };
 
-/** Returns a line for each finding with its remedy below it, and the totals. */
 export function formatFindings(findings: Findings): string {
   const width = findings.reduce((width, { check }) => Math.max(width, [...toPrintable(check)].length), 0);
   const lines = findings.map(({ check, result, detail, remedy }) => {
@@ -93,7 +91,6 @@ export function formatFindings(findings: Findings): string {
   return `${lines.join('')}\n${totals}\n`;
 }
 
-/** Adds `setup` to `program`. */
 export function addSetupCommand(program: Command, context: Context): void {
   addOperationCommand(program, context, 'setup', showSetup, { formatResult: formatSetup });
 }
@@ -107,7 +104,6 @@ const CELLS_BY_STATE: Readonly<
   'not-needed': { text: 'not needed', style: 'dimmed' },
 };
 
-/** Formats a table of all steps, and then the action and the command of each open step. */
 function formatSetup({ isComplete, steps }: Setup): string {
   const rows = steps.map(({ title, state, detail }): Cell[] => [title, CELLS_BY_STATE[state], detail]);
   const table = formatTable(['STEP', 'STATE', 'DETAIL'], rows, { truncatedHeadings: ['DETAIL'] });
@@ -124,7 +120,6 @@ function formatSetup({ isComplete, steps }: Setup): string {
   return `${table}\n${openSteps.join('\n\n')}\n`;
 }
 
-/** Adds `provider` and its subcommand to `program`. */
 export function addProviderCommands(program: Command, context: Context): void {
   const group = program
     .command('provider')
@@ -159,7 +154,6 @@ function toRow({ name, events }: ProviderEntry): readonly Cell[][] {
   ];
 }
 
-/** Adds `config` to `program`. */
 export function addConfigCommand(program: Command, context: Context): void {
   const configContext = { describeSettings: () => describeSettings(context.environment, context.readDotEnv()) };
   addOperationCommand(

@@ -1,7 +1,4 @@
-/**
- * `postrider key …`: creates, imports, lists, revokes and rotates API keys. A key is printed only once, by the command
- * that creates the key.
- */
+/** `postrider key …`. A key is printed only once, by the command that creates it. */
 import type { Command } from 'commander';
 import { createKey, importKey, type KeyEntry, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
 import { formatTime } from '../printing/text.ts';
@@ -9,7 +6,6 @@ import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
 import { type Cell, formatIsoTime, formatTable } from './terminal.ts';
 
-/** Adds `key` and its subcommands to `program`. */
 export function addKeyCommands(program: Command, context: Context): void {
   const group = program.command('key').description('API keys').helpCommand(false);
   addOperationCommand(group, context, 'create <account>', createKey, {

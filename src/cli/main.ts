@@ -8,7 +8,7 @@ import { describeError, joinLines } from '../printing/error-line.ts';
 import { readVersion } from '../version.ts';
 import { CommandFailure, type CommandHost, type Context, createContext } from './context.ts';
 
-/** Runs one command and sets the exit code of this process. `args` are the arguments after the name of the program. */
+/** `args` are the arguments after the name of the program. */
 export async function main(args: readonly string[]): Promise<void> {
   // `postrider message list | head -1` closes the pipe early, which is not an error. The first use of `process.stdout`
   // also makes a pipe non-blocking. The log of `serve` requires this (observability/log.ts).
@@ -19,7 +19,7 @@ export async function main(args: readonly string[]): Promise<void> {
   if (process.exitCode !== 0) process.exit();
 }
 
-/** Runs one command with the streams of `host`. Prints an error as one line. Resolves to the exit code. */
+/** Runs one command with the streams of `host` and resolves to its exit code. */
 export async function runProgram(args: readonly string[], host: CommandHost): Promise<number> {
   try {
     await runCommand(args, createContext(host));
@@ -29,13 +29,11 @@ export async function runProgram(args: readonly string[], host: CommandHost): Pr
   }
 }
 
-/** Prints an error as one line. Returns the exit code. */
 function reportFailure(error: unknown, host: CommandHost): number {
   host.stderr.write(`postrider: ${replaceCommandName(describeError(error), host.env)}\n`);
   return error instanceof CommandFailure ? error.exitCode : 1;
 }
 
-/** Runs one command. Rejects with a CommandFailure for a usage error, and with each error that the command throws. */
 export async function runCommand(args: readonly string[], context: Context): Promise<void> {
   const errorTexts: string[] = [];
   const program = await buildProgram(context, (text) => errorTexts.push(text), args[0]);
@@ -51,10 +49,7 @@ export async function runCommand(args: readonly string[], context: Context): Pro
   }
 }
 
-/**
- * Removes the value of a mistyped flag, such as `--kee=VALUE`, from an error of commander, because the value may be a
- * secret.
- */
+/** Removes the value of a mistyped flag, such as `--kee=VALUE`, because it may be a secret. */
 function removeFlagValues(text: string, args: readonly string[]): string {
   return args.reduce((result, argument) => {
     const equalsIndex = argument.startsWith('-') ? argument.indexOf('=') : -1;
@@ -62,7 +57,6 @@ function removeFlagValues(text: string, args: readonly string[]): string {
   }, text);
 }
 
-/** Returns a hint that names the help command for the command that the arguments select. */
 function formatUsageHint(program: Command, args: readonly string[]): string {
   const commandPath = [program];
   for (const commandName of args.filter((argument) => !argument.startsWith('-'))) {
@@ -73,7 +67,6 @@ function formatUsageHint(program: Command, args: readonly string[]): string {
   return `\`${commandPath.map((command) => command.name()).join(' ')} --help\` shows the usage`;
 }
 
-/** Adds the commands of one file to `program`. */
 type AddCommands = (program: Command, context: Context) => void;
 
 /** The files of the commands, in the order of the help. A file is loaded only for its own commands. */
@@ -101,9 +94,8 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
 ];
 
 /**
- * Builds the commands with their arguments and flags. `onError` receives the errors of commander. If `firstArgument` is
- * a command, only its file is loaded. If `firstArgument` requests the version, no file is loaded. In all other cases,
- * such as the help and `completion`, all files are loaded.
+ * If `firstArgument` is a command, only its file is loaded, and none for the version. `onError` receives the errors of
+ * commander.
  */
 export async function buildProgram(
   context: Context,

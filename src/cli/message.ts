@@ -1,4 +1,4 @@
-/** `postrider message …`: finds, exports, shows, explains, retries, cancels and resends messages. */
+/** `postrider message …` */
 import type { Command } from 'commander';
 import { formatFailure } from '../model/failure.ts';
 import { getInputMembers } from '../operations/input.ts';
@@ -19,10 +19,15 @@ import { perform, performDownload } from '../operations/operation.ts';
 import { escapeJson, toPrintable } from '../printing/escape.ts';
 import { formatCount, formatDuration } from '../printing/text.ts';
 import type { Context } from './context.ts';
-import { addOperationCommand, declareOperations, toKebabCase, unwrapResult } from './operation-command.ts';
-import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable } from './terminal.ts';
+import {
+  addMemberFlags,
+  addOperationCommand,
+  declareOperations,
+  toFlagName,
+  unwrapResult,
+} from './operation-command.ts';
+import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable, waitForDrain } from './terminal.ts';
 
-/** Adds `message` and its subcommands to `program`. */
 export function addMessageCommands(program: Command, context: Context): void {
   const group = program.command('message').description('messages').helpCommand(false);
   addOperationCommand(group, context, 'list', listMessages, {
@@ -40,7 +45,15 @@ export function addMessageCommands(program: Command, context: Context): void {
   });
   addChangeCommand(group, context);
   addOperationCommand(group, context, 'show <id>', showMessage, { formatResult: formatMessageDetails });
-  addSourceCommand(group, context);
+  addOperationCommand(group, context, 'source <id>', showMessageSource, {
+    help: 'write the raw source of a message, composed with the current settings and keys',
+    flagHelp: { headersOnly: 'only the header fields' },
+    jsonHelp: 'print JSON: {"id","source","bytes","signature","replacedFields"}',
+    formatResult: ({ source }) => source,
+    // A redirected source is a valid message.
+    writesData: true,
+    listWarnings: describeSourceDifferences,
+  });
   addOperationCommand(group, context, 'explain <id>', explainMessage, {
     formatResult: ({ explanation }) => `${explanation.map(toPrintable).join('\n')}\n`,
   });
@@ -55,24 +68,18 @@ export function addMessageCommands(program: Command, context: Context): void {
   });
 }
 
-/**
- * Adds `message change`, which changes the messages that match a filter, in consecutive batches. An interruption does
- * not undo the completed batches.
- */
+/** Changes the messages that match in consecutive batches. An interruption does not undo the completed ones. */
 function addChangeCommand(group: Command, context: Context): void {
   const command = group
     .command('change <action>')
     .description('retry, cancel or resend the messages that match a filter; --dry-run only counts them');
-  for (const [name, member] of Object.entries(getInputMembers(countMessages.input))) {
-    const { description = '' } = member as { readonly description?: string };
-    command.option(`--${toKebabCase(name)} <${toKebabCase(name)}>`, description);
-  }
+  addMemberFlags(command, getInputMembers(countMessages.input));
   command.option('--dry-run', 'count the messages that match the filter, and change none');
   command.option('--json', 'print JSON: {"done","refused","reasons"}');
   declareOperations(command, [changeMessages]);
   command.action((action: string, { json, dryRun, ...filter }: Readonly<Record<string, unknown>>) =>
     context.withOperationContext(async (operationContext) => {
-      const getInputName = (member: string) => (member === 'action' ? 'ACTION' : `--${member}`);
+      const getInputName = (member: string) => (member === 'action' ? 'ACTION' : toFlagName(member));
       const countMatches = async () =>
         unwrapResult(context, await perform(countMessages, filter, operationContext), getInputName);
       if (dryRun === true) {
@@ -108,29 +115,7 @@ function addChangeCommand(group: Command, context: Context): void {
   );
 }
 
-/**
- * Adds `message source`. Without `--json`, the command writes the source without change, so that the output, redirected
- * to a file, is a valid message file.
- */
-function addSourceCommand(group: Command, context: Context): void {
-  const command = group
-    .command('source <id>')
-    .description('write the raw source of a message, composed with the current settings and keys');
-  command.option('--headers-only', 'only the header fields');
-  command.option('--json', 'print JSON: {"id","source","bytes","signature","replacedFields"}');
-  declareOperations(command, [showMessageSource]);
-  command.action((id: string, { json, ...flags }: Readonly<Record<string, unknown>>) =>
-    context.withOperationContext(async (operationContext) => {
-      const result = await perform(showMessageSource, { id, ...flags }, operationContext);
-      const value = unwrapResult(context, result, (member) => (member === 'id' ? 'ID' : '--headers-only'));
-      if (json === true) return context.writeJson(value);
-      for (const warning of describeSourceDifferences(value)) context.warn(warning);
-      context.writeData(value.source);
-    }),
-  );
-}
-
-/** Returns one line for each known difference between the source and the bytes that a recipient received. */
+/** The known differences between the source and the bytes that a recipient received. */
 function describeSourceDifferences({ signature, replacedFields }: MessageSource): readonly string[] {
   return [
     ...(signature === 'other-keys'
@@ -142,19 +127,15 @@ function describeSourceDifferences({ signature, replacedFields }: MessageSource)
   ];
 }
 
-/** Adds `message export`. */
 function addExportCommand(group: Command, context: Context): void {
   const command = group.command('export').description('write messages as CSV to standard output, newest first');
-  for (const [name, member] of Object.entries(getInputMembers(exportMessages.input))) {
-    const { description = '' } = member as { readonly description?: string };
-    command.option(`--${toKebabCase(name)} <${toKebabCase(name)}>`, description);
-  }
+  addMemberFlags(command, getInputMembers(exportMessages.input));
   command.option('--json', 'print the messages as JSON, one per line');
   declareOperations(command, [exportMessages]);
   command.action(({ json, ...flags }: Readonly<Record<string, unknown>>) =>
     context.withOperationContext(async (operationContext) => {
       const result = await performDownload(exportMessages, flags, operationContext);
-      const pages = unwrapResult(context, result, (member) => `--${toKebabCase(member)}`);
+      const pages = unwrapResult(context, result, toFlagName);
       if (json !== true) context.writeData(exportMessages.header);
       for await (const page of pages) {
         const text =
@@ -162,8 +143,7 @@ function addExportCommand(group: Command, context: Context): void {
             ? page.map((line) => `${escapeJson(JSON.stringify(line))}\n`).join('')
             : exportMessages.formatPage(page);
         context.writeData(text);
-        if (process.stdout.writableNeedDrain)
-          await new Promise<void>((resolve) => process.stdout.once('drain', resolve));
+        await waitForDrain();
       }
     }),
   );
@@ -171,7 +151,6 @@ function addExportCommand(group: Command, context: Context): void {
 
 const NO_MATCH_TEXT = 'no messages match\n';
 
-/** Returns a table of messages. If `withWaitReason` is true, a column shows what each message waits for. */
 function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = false): string {
   const rows = messages.map((message) => [
     message.id,
@@ -190,7 +169,7 @@ function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = 
   );
 }
 
-/** Formats the last outcome as `mailbox-unknown: 550 5.1.1 no such user`. */
+/** Such as `mailbox-unknown: 550 5.1.1 no such user`. */
 function formatReason({ reason }: FoundMessage): string {
   if (reason === null) return '';
   return [reason.category, reason.text].filter((part) => part !== null).join(': ');
@@ -218,7 +197,6 @@ function formatMessageDetails(details: MessageDetails): string {
   return `${heading}\n${events.map((event, index) => `${formatOmission(details, index)}${formatEvent(event, details)}`).join('')}${formatFurtherReports(details)}`;
 }
 
-/** Formats the omission of events before the event with this index, or an empty text. */
 function formatOmission({ events }: MessageDetails, index: number): string {
   const omittedCount = (events[index]?.sequence ?? 0) - (events[index - 1]?.sequence ?? -1) - 1;
   return omittedCount === 0 ? '' : `(${omittedCount} events are not shown)\n`;
@@ -232,10 +210,6 @@ function formatDelivery({ deliveryMs }: Pick<MessageDetails, 'deliveryMs'>): rea
   return deliveryMs === null ? [] : [['delivered', `${formatDuration(deliveryMs)} after acceptance`]];
 }
 
-/**
- * Formats the confirmation. For a delivered message without a confirmation, states that the next hop accepted the
- * message.
- */
 function formatConfirmation({
   state,
   confirmedAt,
@@ -266,7 +240,6 @@ function formatEvent(
   return line + (attempt === null ? '' : formatTranscript(attempt));
 }
 
-/** Formats the lines of a transcript, each with its time since the start of the attempt if the time was recorded. */
 function formatTranscript({ transcript, transcriptOffsetsMs }: MessageDetails['attempts'][number]): string {
   return transcript
     .map((line, index) => {

@@ -1,7 +1,6 @@
 /**
- * `postrider migrate-store --from sqlite:FILE --to postgres://…`: copies the embedded database into an empty PostgreSQL
- * database. After an interruption, a second run continues the copy. At the end, the number and the checksum of the rows
- * of every table are compared in both databases.
+ * `postrider migrate-store`: copies the embedded database into an empty PostgreSQL database, and compares count and
+ * checksum of the rows of every table. After an interruption, a second run continues the copy.
  */
 import { createHash } from 'node:crypto';
 import type { Command } from 'commander';
@@ -21,14 +20,12 @@ import { type ProgressStream, StatusLine } from './terminal.ts';
 const PAGE_ROWS = 1_000;
 const BAR_WIDTH = 24;
 
-/** A table with the same number and the same checksum of rows in both databases. */
 interface ComparedTable {
   readonly table: string;
   readonly rows: number;
   readonly checksum: string;
 }
 
-/** Adds `migrate-store` to `program`. `terminal` shows the progress. */
 export function addMigrateStoreCommand(
   program: Command,
   context: Context,
@@ -115,9 +112,7 @@ async function copyTables(source: TransferSource, target: TransferTarget, line: 
   }
 }
 
-/**
- * Compares every table of both databases. @throws CommandFailure if a table differs; the migration is then not complete
- */
+/** @throws CommandFailure if a table differs; the migration is then not complete */
 async function compareTables(
   source: TransferSource,
   target: TransferTarget,
@@ -165,10 +160,7 @@ async function compareTables(
   return comparedTables;
 }
 
-/**
- * Returns the columns of a message that must be equal in both databases. `lane`, `due_at` and `handing_over` are
- * compared only if the message is not in a terminal state.
- */
+/** `lane`, `due_at` and `handing_over` are compared only if the message is not in a terminal state. */
 function selectComparedColumns({ lane, handing_over, due_at, events, ...message }: TransferredMessage): unknown[] {
   const isOpen = message.ended_at === null;
   return [
@@ -183,15 +175,14 @@ function toComparable(value: unknown): unknown {
   return typeof value === 'boolean' ? Number(value) : (value ?? null);
 }
 
-/** Counts and hashes any number of rows. The order of the rows has no effect on the result. */
 class RowDigest {
   rowCount = 0;
   readonly #sum = new Uint8Array(32);
 
   add(row: unknown): void {
     this.rowCount += 1;
-    // The hashes are summed, because the sum does not depend on the order of the rows. The two databases return the
-    // rows in different orders, because their collations differ.
+    // The sum of the hashes does not depend on the order of the rows, in which the two databases differ by their
+    // collations.
     let carry = 0;
     const hash = createHash('sha256').update(JSON.stringify(row)).digest();
     for (let index = 0; index < 32; index += 1) {

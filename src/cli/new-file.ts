@@ -1,32 +1,27 @@
 /**
- * Creates an output file of a command. The file receives its name only after it is complete and synced to disk.
- *
- * Guarantees: an existing file or link is never overwritten, followed or used, even if another user creates it at the
- * same time. Only the owner can read the new file. After a failure or a signal that ends the process, no file remains.
- * After a SIGKILL, the folder `.postrider-…` remains, which an operator may remove. On a file system without hard
- * links, the temporary file is copied to its final name, and a signal during the copy leaves an incomplete file. Fails
- * with a CommandFailure of one line.
+ * Creates an output file, which receives its name only after it is complete and synced. An existing file or link is
+ * never overwritten, followed or used, even if another user creates it at the same time. Only the owner can read the
+ * file. After a failure or a signal no file remains; after a SIGKILL, the folder `.postrider-…` remains. Without hard
+ * links, the file is copied to its name, and a signal during the copy leaves an incomplete file.
  */
 import { constants, rmSync } from 'node:fs';
 import { copyFile, link, lstat, mkdtemp, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { CommandFailure } from './context.ts';
 
-/** Error codes of `link` on file systems without hard links. */
+/** On file systems without hard links. */
 const NO_LINK_ERROR_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-/** Signals with which users, terminals and service managers end a process. */
 const TERMINATION_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** The file system calls that a test replaces in order to simulate a file system without hard links. */
+/** A test simulates a file system without hard links. */
 export interface FileOperations {
   readonly link: (from: string, to: string) => Promise<void>;
 }
 
 /**
- * Creates an empty temporary file, calls `writeContent` to fill the file, and gives it the name `file`. The temporary
- * file is in a folder with a random name beside `file`. Only this user may enter the folder, so that no other user can
- * replace the temporary file.
+ * `writeContent` fills an empty file in a folder with a random name beside `file`. Only this user may enter the folder,
+ * so that no other user can replace the file.
  */
 export async function writeNewFile<T>(
   file: string,
@@ -58,8 +53,7 @@ export async function writeNewFile<T>(
 }
 
 /**
- * Calls `cleanUp` when a termination signal arrives. The signal then ends the process. The returned function removes
- * the signal handlers.
+ * Calls `cleanUp` when a termination signal arrives, which then ends the process. Returns the removal of the handlers.
  */
 function runOnTermination(cleanUp: () => void): () => void {
   const handleSignal = (signal: NodeJS.Signals): void => {
@@ -84,7 +78,7 @@ async function linkOrCopy(temporaryFile: string, file: string, fileOperations: F
   }
 }
 
-/** Copies the temporary file to `file` on a file system without hard links. Removes `file` if the copy fails. */
+/** For a file system without hard links. */
 async function copyExclusively(temporaryFile: string, file: string): Promise<void> {
   // The copy has the mode of the temporary file, 0600. The call fails if `file` exists.
   const copyPromise = copyFile(temporaryFile, file, constants.COPYFILE_EXCL);

@@ -1,4 +1,4 @@
-/** `postrider token …` and `postrider audit`: manage the tokens of the operator API, and show the audit log. */
+/** `postrider token …` and `postrider audit` */
 import type { Command } from 'commander';
 import { listDifferences } from '../model/audit.ts';
 import { type AuditRecord, listAudit } from '../operations/audit.ts';
@@ -8,7 +8,6 @@ import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
 import { type Cell, formatIsoTime, formatTable } from './terminal.ts';
 
-/** Adds `token`, its subcommands and `audit` to `program`. */
 export function addOperatorCommands(program: Command, context: Context): void {
   const group = program.command('token').description('tokens of the operator API').helpCommand(false);
   addOperationCommand(group, context, 'create <name>', createToken, {

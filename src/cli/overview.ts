@@ -1,5 +1,5 @@
 /** `postrider overview`: shows figures over time, the queue, health checks and alarms. */
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { formatFailure } from '../model/failure.ts';
 import type { ComparedFigures, Deliverability, DeliverabilityFigures } from '../operations/deliverability.ts';
 import { showDeliverability } from '../operations/deliverability.ts';
@@ -10,42 +10,46 @@ import { formatDuration, formatSpan, formatTime } from '../printing/text.ts';
 import { formatPercent } from '../statistics/deliverability-figures.ts';
 import { CommandFailure, type Context } from './context.ts';
 import {
-  declareChoices,
+  addMemberFlags,
   declareOperations,
-  toKebabCase,
+  toFlagName,
   toLowerFirstCharacter,
   unwrapResult,
 } from './operation-command.ts';
 import { applyStyle, type Cell, formatIsoTime, formatPairs, formatTable, type Style } from './terminal.ts';
 
-/** The number of periods in the table, one per row. */
+/** The rows of the table. */
 const ROW_COUNT = 12;
 
-type Flags = Readonly<Record<string, unknown>>;
-
-/**
- * Adds `overview` to `program`. With `--by`, the command shows the deliverability figures. The flags are the input
- * members of `showOverview` and `showDeliverability`.
- */
+/** With `--by`, the command shows the deliverability figures. */
 export function addOverviewCommand(program: Command, context: Context): void {
   const command = program.command('overview').description(toLowerFirstCharacter(showOverview.summary));
-  const deliverabilityMembers = getInputMembers(showDeliverability.input);
-  for (const [name, member] of Object.entries({ ...getInputMembers(showOverview.input), ...deliverabilityMembers })) {
-    const { description = '' } = member as { readonly description?: string };
-    const flagName = toKebabCase(name);
-    const option = new Option(`--${flagName} <${flagName}>`, DESCRIPTIONS[name] ?? description);
-    command.addOption(member.enum === undefined ? option : declareChoices(option, member.enum));
-  }
+  const members = { ...getInputMembers(showOverview.input), ...getInputMembers(showDeliverability.input) };
+  addMemberFlags(command, members, { flagHelp: DESCRIPTIONS });
   command.option('--json', 'print JSON');
   declareOperations(command, [showOverview, showDeliverability]);
-  command.action(({ json, ...flags }: Flags) => {
-    const showFigures = flags.by === undefined ? showOverviewFigures : showDeliverabilityFigures;
-    return showFigures(context, flags, json === true);
+  command.action(({ json, ...flags }: Readonly<Record<string, unknown>>) => {
+    const name = Object.keys(flags).find((flag) => !Object.hasOwn(getInputMembers(showOverview.input), flag));
+    if (flags.by === undefined && name !== undefined)
+      throw new CommandFailure(`${toFlagName(name)} is allowed only with --by`, 2);
+    return context.withOperationContext(async (operationContext) => {
+      if (flags.by !== undefined) {
+        const result = await perform(showDeliverability, flags, operationContext);
+        const deliverability = unwrapResult(context, result, toFlagName);
+        if (json === true) context.writeJson(deliverability);
+        else context.writeText(formatDeliverability(deliverability));
+        return;
+      }
+      const result = await perform(showOverview, flags, operationContext);
+      const overview = unwrapResult(context, result, toFlagName);
+      if (json === true) context.writeJson(overview);
+      else context.writeText(formatOverview(overview, context.clock.now()));
+    });
   });
 }
 
 const WITH_BY_PREFIX = 'with --by: ';
-/** The help of each flag whose help differs from the description of its input member. */
+/** Help that differs from the description of the input member. */
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
   by: 'shows messages by `provider` (the mailbox provider of the recipient), `recipient-domain`, `account` or `sending-domain`, compared with the previous period',
   account: `${WITH_BY_PREFIX}only messages of this account`,
@@ -53,31 +57,6 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   key: `${WITH_BY_PREFIX}the key of a row; \`--json\` also prints the figures of this row over time`,
   limit: `${WITH_BY_PREFIX}the number of rows, 1 to 200; the default is 50`,
 };
-
-async function showOverviewFigures(context: Context, flags: Flags, json: boolean): Promise<void> {
-  const deliverabilityFlag = Object.keys(flags).find(
-    (name) => !Object.hasOwn(getInputMembers(showOverview.input), name),
-  );
-  if (deliverabilityFlag !== undefined)
-    throw new CommandFailure(`--${toKebabCase(deliverabilityFlag)} is allowed only with --by`, 2);
-  const result = await context.withOperationContext((operationContext) =>
-    perform(showOverview, flags, operationContext),
-  );
-  const overview = unwrapResult(context, result, toFlagName);
-  if (json) context.writeJson(overview);
-  else context.writeText(formatOverview(overview, context.clock.now()));
-}
-
-async function showDeliverabilityFigures(context: Context, flags: Flags, json: boolean): Promise<void> {
-  const result = await context.withOperationContext((operationContext) =>
-    perform(showDeliverability, flags, operationContext),
-  );
-  const deliverability = unwrapResult(context, result, toFlagName);
-  if (json) context.writeJson(deliverability);
-  else context.writeText(formatDeliverability(deliverability));
-}
-
-const toFlagName = (member: string) => `--${toKebabCase(member)}`;
 
 function formatOverview({ range, points, totals, queue, health, attention }: Overview, now: number): string {
   const pointsPerRow = points.length / ROW_COUNT;
@@ -180,10 +159,9 @@ const JUDGEMENT_STYLES: Readonly<Record<Deliverability['changes'][number]['judge
   neutral: 'dimmed',
 };
 
-/** Returns the rows, the total, both periods, and one line for each change. */
 export function formatDeliverability(deliverability: Deliverability): string {
   const { by, range, rows, other, total, changes, from, until, previousFrom } = deliverability;
-  // If no delivery is confirmed, the columns with the times of confirmations would be empty.
+  // If no delivery is confirmed, their columns would be empty.
   const withConfirmations = total.confirmed > 0;
   const headings = [
     ...[HEADINGS[by], 'ACCEPTED', 'BEFORE', 'DELIVERED'],

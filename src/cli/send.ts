@@ -1,8 +1,6 @@
 /**
- * `postrider send`: submits one message to the public interface over HTTP, on TCP or a unix socket. The API key is read
- * from `--key`, from standard input (`--key -`) or from POSTRIDER_API_KEY. Without a key, the command creates a
- * temporary key in the configured store, uses the key and revokes it. If the revocation fails, the key expires after
- * five minutes.
+ * `postrider send`: submits one message to the public interface. Without a key in `--key`, standard input or
+ * POSTRIDER_API_KEY, the command creates a temporary key in the configured store and revokes it.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -15,20 +13,17 @@ import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
 import { generateApiKey } from '../model/credentials.ts';
 import { formatHostPort, formatListen, isUnixSocket, type UnixSocket } from '../model/listen-address.ts';
-import { request } from '../node-http.ts';
+import { getHttps, request } from '../node-http.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { CommandFailure, type Context } from './context.ts';
 
 const SEND_MAIL_PATH = '/api/v1/send-mail';
 const TIMEOUT_MS = 60_000;
-/** A response of the public interface has a few hundred bytes. A larger response is not from Postrider. */
+/** A response of the public interface has a few hundred bytes. */
 const MAX_RESPONSE_BYTES = 65_536;
 /** Lifetime of a temporary key that cannot be revoked. */
 const KEY_LIFETIME_MS = 5 * 60_000;
-/**
- * Interval at which the request is repeated until the service accepts the temporary key. A running service accepts a
- * new key within one second.
- */
+/** A running service accepts a new key within one second. */
 const UNKNOWN_KEY_RETRY_MS = 100;
 const UNKNOWN_KEY_TIMEOUT_MS = 5_000;
 
@@ -43,7 +38,7 @@ interface SendFlags {
   readonly json?: boolean;
 }
 
-/** The response of the service. The id and the message are null if the response is not from the public interface. */
+/** The id and the message are null if the response is not from the public interface. */
 interface SendResponse {
   readonly status: number;
   readonly id: string | null;
@@ -52,18 +47,8 @@ interface SendResponse {
   readonly notes: readonly string[];
 }
 
-/** The address of the service: a URL, or a unix socket of this machine. */
 type Target = URL | UnixSocket;
 
-/** The parts of an HTTP response that this command uses. */
-interface HttpResponse {
-  readonly status: number;
-  readonly text: string;
-  readonly reason: string | null;
-  readonly retryAfter: string | null;
-}
-
-/** Adds `send` to `program`. */
 export function addSendCommand(program: Command, context: Context): void {
   const send = program.command('send').description('submit one message through the public interface');
   send.requiredOption('--to <address>', 'recipient').requiredOption('--from <address>', 'sender');
@@ -89,10 +74,7 @@ export function addSendCommand(program: Command, context: Context): void {
   });
 }
 
-/**
- * Reads the key from the flag, from standard input or from the environment. Returns null if the command must create a
- * temporary key.
- */
+/** Returns null if the command must create a temporary key. */
 async function readKey(context: Context, { key: flag, account }: SendFlags): Promise<string | null> {
   if (flag !== undefined && account !== undefined)
     throw new CommandFailure(
@@ -108,16 +90,12 @@ async function readKey(context: Context, { key: flag, account }: SendFlags): Pro
   return requireKeyFormat('--key', flag === '-' ? await context.readInputLine('--key -') : flag);
 }
 
-/**
- * Returns the key if it is visible ASCII, because `fetch` does not accept header values beyond ISO 8859-1. @throws
- * CommandFailure for any other text
- */
+/** A header cannot contain every character. */
 function requireKeyFormat(name: string, key: string): string {
   if (/^[\x21-\x7e]{1,200}$/.test(key)) return key;
   throw new CommandFailure(`${name} is not an API key; a key begins with pr_`, 2);
 }
 
-/** Submits the message with a temporary key, and revokes the key afterwards. */
 async function submitWithTemporaryKey(context: Context, target: Target, flags: SendFlags): Promise<SendResponse> {
   const { database } = context.getSettings();
   if (database.kind === 'sqlite' && !existsSync(database.path))
@@ -156,7 +134,6 @@ function formatUnknownKeyError(target: Target, path: string): string {
   return `the service at ${formatTarget(target)} does not accept a key that was just created in ${quote(path)}, so it uses another database; give --key`;
 }
 
-/** Returns the address at which this machine reaches a service with the given settings. */
 function getLocalTarget({ listen, tls }: Settings): Target {
   if (isUnixSocket(listen)) return listen;
   if (listen.port === 0) throw new CommandFailure('POSTRIDER_LISTEN has port 0, so the port is unknown; give --url');
@@ -196,11 +173,15 @@ async function submitMessage(
   key: string,
   { to, from, subject, message }: SendFlags,
 ): Promise<SendResponse> {
-  const headers = { authorization: key, 'content-type': 'application/json' };
-  const body = JSON.stringify({ to, from, subject, message });
-  let response: HttpResponse;
   try {
-    response = await (target instanceof URL ? postToUrl(target, headers, body) : postToSocket(target, headers, body));
+    const response = await post(target, key, JSON.stringify({ to, from, subject, message }));
+    const { 'postrider-reason': reason, 'retry-after': retryAfter } = response.headers;
+    const notes = [reason, retryAfter === undefined ? undefined : `retry in ${retryAfter} s`];
+    return {
+      status: response.statusCode ?? 0,
+      ...parseResponse(await readBoundedText(response)),
+      notes: notes.filter((note) => typeof note === 'string'),
+    };
   } catch (error) {
     const cause = describeCause(error);
     throw new CommandFailure(
@@ -209,52 +190,33 @@ async function submitMessage(
         : `no response from ${formatTarget(target)} (${cause}); start the service, or give another address with --url`,
     );
   }
-  const { status, text, reason, retryAfter } = response;
-  const notes = [reason, retryAfter === null ? null : `retry in ${retryAfter} s`].filter((note) => note !== null);
-  return { status, ...parseResponse(text), notes };
 }
 
-async function postToUrl(url: URL, headers: Readonly<Record<string, string>>, body: string): Promise<HttpResponse> {
+function post(target: Target, key: string, body: string): Promise<IncomingMessage> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
-  const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
-  return {
-    status: response.status,
-    text: await readBoundedText(response.body ?? []),
-    reason: response.headers.get('postrider-reason'),
-    retryAfter: response.headers.get('retry-after'),
+  const headers = {
+    authorization: key,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
   };
-}
-
-/** Submits through a unix socket, which `fetch` does not support. */
-async function postToSocket(
-  { socketPath }: UnixSocket,
-  headers: Readonly<Record<string, string>>,
-  body: string,
-): Promise<HttpResponse> {
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const allHeaders = { ...headers, host: 'localhost', 'content-length': Buffer.byteLength(body) };
-    request({ socketPath, path: SEND_MAIL_PATH, method: 'POST', headers: allHeaders, agent: false, signal }, resolve)
-      .on('error', (error) => reject(signal.aborted ? signal.reason : error))
-      .end(body);
+  const options = { method: 'POST', headers, agent: false as const, signal };
+  return new Promise((resolve, reject) => {
+    const outgoing =
+      target instanceof URL
+        ? (target.protocol === 'https:' ? getHttps().request : request)(target, options, resolve)
+        : request({ ...options, ...target, path: SEND_MAIL_PATH }, resolve);
+    outgoing.on('error', (error) => reject(signal.aborted ? signal.reason : error)).end(body);
   });
-  const { 'postrider-reason': reason, 'retry-after': retryAfter = null } = response.headers;
-  return {
-    status: response.statusCode ?? 0,
-    text: await readBoundedText(response),
-    reason: typeof reason === 'string' ? reason : null,
-    retryAfter,
-  };
 }
 
-/** Returns the id of the accepted message. @throws CommandFailure if the request was refused */
+/** @throws CommandFailure if the request was refused */
 function requireAccepted({ status, id, message, notes }: SendResponse): string {
   if (status === 201 && id !== null) return id;
   const error = message ?? 'the response is not from Postrider; check the address';
   throw new CommandFailure(toPrintable(`${status} ${error}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`));
 }
 
-async function readBoundedText(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
+async function readBoundedText(body: AsyncIterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
   for await (const chunk of body) {
@@ -266,25 +228,18 @@ async function readBoundedText(body: AsyncIterable<Uint8Array> | Iterable<Uint8A
 }
 
 function parseResponse(text: string): Pick<SendResponse, 'id' | 'message'> {
-  const emptyResponse = { id: null, message: null };
-  let json: unknown;
   try {
-    json = JSON.parse(text);
+    const json = JSON.parse(text) as { readonly message?: unknown; readonly result?: { readonly id?: unknown } } | null;
+    const [id, message] = [json?.result?.id, json?.message].map((value) => (typeof value === 'string' ? value : null));
+    return { id: id ?? null, message: message ?? null };
   } catch {
-    return emptyResponse;
+    return { id: null, message: null };
   }
-  if (typeof json !== 'object' || json === null) return emptyResponse;
-  const message = 'message' in json && typeof json.message === 'string' ? json.message : null;
-  const result = 'result' in json ? json.result : null;
-  const id =
-    typeof result === 'object' && result !== null && 'id' in result && typeof result.id === 'string' ? result.id : null;
-  return { id, message };
 }
 
-/** Returns true if Node does not accept the certificate (nodejs.org/api/tls.html, X509 certificate error codes). */
+/** nodejs.org/api/tls.html, X509 certificate error codes. */
 function isCertificateFault(error: unknown): boolean {
-  const cause: unknown = error instanceof Error ? error.cause : null;
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'].some((codePart) =>
     code.includes(codePart),
   );
@@ -293,7 +248,5 @@ function isCertificateFault(error: unknown): boolean {
 function describeCause(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return `timeout after ${TIMEOUT_MS / 1000} s`;
-  const { cause } = error;
-  if (cause instanceof Error) return 'code' in cause && cause.message === '' ? String(cause.code) : cause.message;
-  return error.message;
+  return error.message === '' && 'code' in error ? String(error.code) : error.message;
 }

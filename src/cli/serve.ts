@@ -1,8 +1,6 @@
 /**
- * `postrider serve`: runs the service until a signal stops it. The first SIGTERM or SIGINT drains and stops the
- * service. A second signal ends the process at once. No accepted message is lost, because the next start recovers the
- * leases. When the store fails, the process exits with code 1, so that a supervisor restarts it. If a setting is
- * invalid, the process exits with code 78, so that a supervisor does not restart it.
+ * `postrider serve`: runs the service until a signal drains and stops it; a second signal ends the process at once. No
+ * accepted message is lost, because the next start recovers the leases.
  */
 
 import { execFile } from 'node:child_process';
@@ -17,34 +15,26 @@ import { readVersion } from '../version.ts';
 import { CommandFailure, type Context, EXIT_INVALID_SETTINGS } from './context.ts';
 import { applyStyle, formatPairs } from './terminal.ts';
 
-/**
- * Signals within this time count as one signal, because npm repeats Ctrl-C within milliseconds. A second Ctrl-C of a
- * user arrives later.
- */
+/** npm repeats Ctrl-C within milliseconds; a second Ctrl-C of a user arrives later. */
 const DUPLICATE_SIGNAL_MS = 300;
 
-/** The addresses and the first key of a started service. */
 export interface StartedService {
   readonly publicUrl: string | null;
   readonly operatorUrl: string | null;
-  /** One-time sign-in link; null when a password is set. */
+  /** Null when a password is set. */
   readonly signInUrl: string | null;
-  /** The name of the account that the start created on an empty store, or null. */
+  /** The account that the start created on an empty store, or null. */
   readonly firstAccount: string | null;
-  /** The raw API key that the start created on an empty store, or null. */
+  /** The API key that the start created on an empty store, or null. */
   readonly firstKey: string | null;
   /** True if a domain of any account may send. */
   readonly hasSendingDomain: boolean;
-  /**
-   * Addresses of the feedback listeners: `host:port` for SMTP, and the URL for provider events. Null for a listener
-   * that is off.
-   */
+  /** `host:port` for SMTP, and the URL for provider events; null for a listener that is off. */
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
-  /** Folder of the Maildir if the transport is `capture:`, or null. */
+  /** The folder of the Maildir if the transport is `capture:`, or null. */
   readonly inboxPath: string | null;
 }
 
-/** Adds `serve` to `program`. */
 export function addServeCommand(program: Command, context: Context): void {
   const serve = program
     .command('serve')
@@ -94,7 +84,7 @@ export function addServeCommand(program: Command, context: Context): void {
   });
 }
 
-/** Reads the settings. @throws CommandFailure with `EXIT_INVALID_SETTINGS` if a setting is invalid */
+/** @throws CommandFailure with `EXIT_INVALID_SETTINGS` if a setting is invalid */
 function readServiceSettings(context: Context): ReturnType<typeof readSettings> {
   try {
     return readSettings(context.environment, context.readDotEnv());
@@ -105,9 +95,8 @@ function readServiceSettings(context: Context): ReturnType<typeof readSettings> 
 }
 
 /**
- * Resolves to the first signal. A later signal ends the process at once. Under `npm start`, Ctrl-C sends two signals
- * within a few milliseconds, from the terminal and from npm. These count as one signal. The handlers are never removed,
- * because without a handler the second of these signals would kill the process.
+ * Resolves to the first signal; a later one ends the process at once. The handlers are never removed, because Ctrl-C
+ * under `npm start` sends two signals within milliseconds, and the second would kill the process.
  */
 export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM' | 'SIGINT'> {
   const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();
@@ -125,10 +114,6 @@ export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'S
   return promise;
 }
 
-/**
- * Returns the text that is printed after the start. On an empty store, the text contains the API key and a curl
- * command. On a terminal, the text also states how to stop the service.
- */
 export function formatBanner(service: StartedService, settings: Settings, onTerminal = false): string {
   const { publicUrl, operatorUrl, signInUrl, feedback, firstAccount, firstKey, inboxPath } = service;
   const addresses: (readonly [string, string])[] = [];
@@ -165,10 +150,7 @@ function formatFirstSteps(key: string, publicUrl: string | null, { transport, ro
   return `${keyText}\nSend a first message:\n\n  ${command.replaceAll('\n', '\n  ')}\n\n`;
 }
 
-/**
- * Returns a warning if senders must be authenticated: every request is refused with 403 until the first sending domain
- * is authenticated.
- */
+/** Every request is refused with 403 until the first sending domain is authenticated. */
 function getSenderWarning(settings: Settings): string | null {
   if (!requiresAuthenticatedSender(settings) || !settings.roles.has('api')) return null;
   return 'The domain of a sender must be authenticated: run `postrider domain add ACCOUNT DOMAIN`, publish its records, then run `postrider domain verify DOMAIN`.';
@@ -176,13 +158,10 @@ function getSenderWarning(settings: Settings): string | null {
 
 const MAX_WAIT_MS = 10_000;
 
-/**
- * Runs `systemd-notify --ready` once. Resolves when systemd has received the notification. A failure causes only a
- * warning: the service runs until systemd ends it after `TimeoutStartSec`.
- */
+/** A failure causes only a warning: the service runs until systemd ends it after `TimeoutStartSec`. */
 export function notifyReady(warn: (line: string) => void): Promise<void> {
   return new Promise((resolve) => {
-    // The environment variable NOTIFY_SOCKET of this process contains the path of the socket.
+    // The process inherits NOTIFY_SOCKET, the path of the socket.
     execFile('systemd-notify', ['--ready', `--pid=${process.pid}`], { timeout: MAX_WAIT_MS }, (error) => {
       if (error !== null) {
         warn(

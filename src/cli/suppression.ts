@@ -1,10 +1,6 @@
-/**
- * `postrider suppression …`: manages the suppression lists, one for each account and `*` for the whole service. Lists
- * of any length are read and written in pages (operations/suppression-files.ts).
- */
+/** `postrider suppression …`. Lists of any length are read and written in pages. */
 import { constants, createWriteStream } from 'node:fs';
 import { open, stat, writeFile } from 'node:fs/promises';
-import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type Command, Option } from 'commander';
 import { quote } from '../config/units.ts';
@@ -33,11 +29,18 @@ import { formatCount } from '../printing/text.ts';
 import { CommandFailure, type Context } from './context.ts';
 import { writeNewFile } from './new-file.ts';
 import { addOperationCommand, declareChoices, declareOperations, unwrapResult } from './operation-command.ts';
-import { applyStyle, formatIsoTime, formatPairs, type ProgressStream, RowProgress, StatusLine } from './terminal.ts';
+import {
+  applyStyle,
+  formatIsoTime,
+  formatPairs,
+  type ProgressStream,
+  RowProgress,
+  StatusLine,
+  waitForDrain,
+} from './terminal.ts';
 
 type EntryPages = AsyncIterable<readonly SuppressionEntry[]>;
 
-/** Adds `suppression` and its subcommands to `program`. `terminal` shows the progress. */
 export function addSuppressionCommands(
   program: Command,
   context: Context,
@@ -150,7 +153,6 @@ interface ImportFlags {
   readonly json?: boolean;
 }
 
-/** Returns the members that `--json` prints. `skipped` is the number of skipped rows. */
 function toImportSummary({
   format,
   read,
@@ -164,7 +166,7 @@ function toImportSummary({
   return { read, added, known, skipped: skippedCount, format, excluded, reasons, dryRun };
 }
 
-/** The names of the kinds of excluded rows, in the singular and in the plural. */
+/** Singular and plural. */
 const EXCLUSION_NOUNS: Readonly<Record<Exclusion, readonly [string, string]>> = {
   block: ['block', 'blocks'],
   'soft-bounce': ['soft bounce', 'soft bounces'],
@@ -188,10 +190,7 @@ function formatImport(account: string, result: ImportResult): string {
   return `${readText}: ${counts.join(', ')}\n${skippedLine}`;
 }
 
-/**
- * Calls `processPages` with the pages of a whole list. @throws CommandFailure before it calls `processPages`, so that
- * no output precedes the error
- */
+/** @throws CommandFailure before it calls `processPages`, so that no output precedes the error */
 function withPages(
   context: Context,
   account: string,
@@ -230,19 +229,19 @@ async function writeListAsJson(context: Context, pages: EntryPages): Promise<voi
     }
     context.writeText(bufferedText);
     bufferedText = '';
-    await waitForDrain(process.stdout);
+    await waitForDrain();
   }
   context.writeText(`${bufferedText}]\n`);
 }
 
-/** Prints a list in columns of fixed width, with the address last, so that the whole list is never in memory. */
+/** Columns of fixed width, with the address last, so that the whole list is never in memory. */
 async function writeListAsTable(context: Context, pages: EntryPages, account: string): Promise<void> {
   let lineCount = 0;
   for await (const page of pages) {
     if (lineCount === 0 && page.length > 0) context.writeText(formatHeadingLine());
     lineCount += page.length;
     context.writeText(page.map(formatEntryLine).join(''));
-    await waitForDrain(process.stdout);
+    await waitForDrain();
   }
   if (lineCount === 0) context.writeText(`the list of ${formatListLabel(account)} is empty\n`);
 }
@@ -253,11 +252,6 @@ function formatHeadingLine(): string {
 
 function alignColumns(reason: string, since: string, source: string, address: string): string {
   return `${reason.padEnd(14)}${since.padEnd(22)}${source.padEnd(38)}${toPrintable(address)}`;
-}
-
-/** Waits until the stream has written its buffer, so that a long list is not buffered in memory for a slow reader. */
-async function waitForDrain(stream: NodeJS.WriteStream): Promise<void> {
-  if (stream.writableNeedDrain) await new Promise<void>((resolve) => stream.once('drain', resolve));
 }
 
 async function exportList(
@@ -278,29 +272,19 @@ async function exportList(
     }
   }
   try {
-    if (file === '-') await writeToOutput(context, formatPages());
-    else await writeToFile(file, formatPages());
+    if (file !== '-') await writeToFile(file, formatPages());
+    else
+      for await (const text of formatPages()) {
+        context.writeData(text);
+        await waitForDrain();
+      }
   } finally {
     line.clear();
   }
   return rowCount;
 }
 
-async function writeToOutput(context: Context, text: AsyncIterable<string>): Promise<void> {
-  const output = new Writable({
-    decodeStrings: false,
-    write(chunk: string, _encoding, next) {
-      context.writeData(chunk);
-      waitForDrain(process.stdout).then(() => next(), next);
-    },
-  });
-  await pipeline(text, output);
-}
-
-/**
- * Writes the text to a new file, or to a terminal or pipe of this user or of root. The function never overwrites a
- * file.
- */
+/** Writes a new file, or to a terminal or pipe of this user or of root. Never overwrites a file. */
 async function writeToFile(file: string, text: AsyncIterable<string>): Promise<void> {
   const fileStatus = await stat(file).catch(() => null);
   if (fileStatus?.isDirectory()) throw new CommandFailure(`${quote(file)} is a folder; give the name of a file`);
@@ -314,7 +298,6 @@ async function writeToFile(file: string, text: AsyncIterable<string>): Promise<v
   await writeNewFile(file, (draft) => writeFile(draft, text));
 }
 
-/** Imports the rows of the file, or only counts them with `dryRun`. `file` is a path, or `-` for standard input. */
 export function importFile(
   { withOperationContext, clock, warn }: Pick<Context, 'withOperationContext' | 'clock' | 'warn'>,
   input: { readonly account: string; readonly reason?: string | undefined; readonly dryRun?: boolean | undefined },
@@ -361,10 +344,7 @@ function printSkipped({ skipped, skippedCount, excluded }: ImportResult, line: S
     line.writeLine(`and ${formatCount(unlistedCount)} more invalid ${unlistedCount === 1 ? 'row' : 'rows'}, skipped`);
 }
 
-/**
- * Opens the file at a path, or standard input for `-`. `name` is the name of the input in error messages. @throws
- * CommandFailure
- */
+/** @throws CommandFailure */
 async function openInput(file: string, name: string): Promise<OpenedFile> {
   if (file === '-') {
     if (process.stdin.isTTY) {

@@ -8,36 +8,28 @@ export type Style = 'success' | 'error' | 'warning' | 'dimmed' | 'heading';
 
 const FORMATS = { success: 'green', error: 'red', warning: 'yellow', dimmed: 'dim', heading: 'bold' } as const;
 
-/** Adds color on a terminal that supports it, unless NO_COLOR is set. Returns plain text for a pipe. */
+/** Adds no color for a pipe, or if NO_COLOR is set. */
 export function applyStyle(style: Style, text: string): string {
   return styleText(FORMATS[style], text, { stream: process.stdout });
 }
 
-/** The content of a cell: text, or text with a style. */
 export type Cell = string | { readonly text: string; readonly style: Style };
 
 const COLUMN_GAP = 2;
-/** The minimum width of a truncated column in characters. A column is never narrower than its heading. */
+/** A column is never narrower than its heading. */
 const MIN_COLUMN_WIDTH = 8;
 
 export interface TableOptions {
-  /**
-   * Headings of the columns of free text, which are truncated if the table is wider than the terminal. By default no
-   * column is truncated.
-   */
+  /** The columns of free text, which are truncated if the table is wider than the terminal. */
   readonly truncatedHeadings?: readonly string[];
-  /**
-   * The width of the terminal in characters. The default is the width of standard output. For a pipe or a file, the
-   * default is unlimited.
-   */
+  /** In characters. The default is that of the terminal, or unlimited for a pipe or a file. */
   readonly width?: number;
 }
 
 /**
- * Formats headings and rows as aligned columns, two spaces apart. A column has the width of its widest cell. If the
- * table is wider than the terminal, the widest columns of free text are truncated with `…`. If the table is still too
- * wide, the last of these columns are omitted, then the last of the other columns. A line below the table names the
- * omitted columns. The first column is never omitted. Columns without free text, such as ids, are never truncated.
+ * Aligns the columns. If the table is wider than the terminal, the widest columns of free text are truncated with `…`;
+ * if it is still too wide, the last of these columns are omitted, then the last of the others, and a line names them.
+ * The first column is never omitted, and columns without free text, such as ids, are never truncated.
  */
 export function formatTable(
   headings: readonly string[],
@@ -73,15 +65,10 @@ interface Column {
   readonly heading: string;
   readonly index: number;
   readonly width: number;
-  /** The minimum width after truncation. Infinity for a column that is not truncated. */
+  /** Infinity for a column that is not truncated. */
   readonly minWidth: number;
 }
 
-/**
- * Shrinks the widest columns of free text until the table fits. If the table still does not fit, omits the last column
- * of free text and shrinks the other columns of free text again. If no column of free text remains, omits the last
- * column.
- */
 function fitColumns(columns: readonly Column[], terminalWidth: number) {
   const computeTotalWidth = (measuredColumns: readonly Column[]) =>
     measuredColumns.reduce((sum, { width }) => sum + width, COLUMN_GAP * (measuredColumns.length - 1));
@@ -106,16 +93,12 @@ function fitColumns(columns: readonly Column[], terminalWidth: number) {
   }
 }
 
-/**
- * Returns the width of the terminal in characters. Returns Infinity unless standard output is a terminal that reports
- * its width.
- */
 function getTerminalWidth(): number {
   const { isTTY, columns } = process.stdout;
   return isTTY && columns > 0 ? columns : Infinity;
 }
 
-/** Returns one line with name and value for each entry. The values are aligned. */
+/** One line with name and value for each entry. */
 export function formatPairs(entries: readonly (readonly [string, Cell])[]): string {
   const width = entries.reduce((width, [name]) => Math.max(width, name.length), 0);
   return entries
@@ -126,12 +109,11 @@ export function formatPairs(entries: readonly (readonly [string, Cell])[]): stri
     .join('');
 }
 
-/** Converts an ISO 8601 time to the form of `formatTime`. Returns `defaultText` for null. */
+/** Converts an ISO 8601 time to the form of `formatTime`. */
 export function formatIsoTime(isoTime: string | null, defaultText = ''): string {
   return isoTime === null ? defaultText : formatTime(Date.parse(isoTime));
 }
 
-/** Returns a cell with the state of a message. */
 export function createStateCell(state: State): Cell {
   return { text: state, style: STATE_STYLES[state] };
 }
@@ -148,19 +130,17 @@ const STATE_STYLES: Readonly<Record<State, Style>> = {
   uncertain: 'error',
 };
 
-/** Minimum time between two redraws, so that a slow terminal does not delay the work. */
+/** A slow terminal must not delay the work. */
 const MIN_REDRAW_INTERVAL_MS = 100;
 const BAR_WIDTH = 20;
 const ERASE_LINE = '\r\u001b[K';
 
-/** The terminal to which progress is written, such as `process.stderr`. */
 export interface ProgressStream {
   readonly isTTY?: boolean;
   readonly columns?: number;
   write(text: string): unknown;
 }
 
-/** The progress line of one terminal. */
 export class StatusLine {
   readonly #stream: ProgressStream;
   #shown = '';
@@ -169,10 +149,9 @@ export class StatusLine {
     this.#stream = stream;
   }
 
-  /** Replaces the progress line. Without a terminal, writes nothing. */
   show(text: string): void {
     if (this.#stream.isTTY !== true || text === this.#shown) return;
-    // The text is one column shorter than the terminal, because a wrapped line could not be erased.
+    // A wrapped line could not be erased.
     this.#stream.write(ERASE_LINE + shortenText(text, (this.#stream.columns ?? 80) - 1));
     this.#shown = text;
   }
@@ -185,14 +164,12 @@ export class StatusLine {
     if (shownText !== '') this.show(shownText);
   }
 
-  /** Erases the progress line. */
   clear(): void {
     if (this.#shown !== '') this.#stream.write(ERASE_LINE);
     this.#shown = '';
   }
 }
 
-/** The progress of work on rows, shown in a `StatusLine`. */
 export class RowProgress {
   readonly #line: StatusLine;
   readonly #now: () => number;
@@ -206,10 +183,7 @@ export class RowProgress {
     this.#drawnAt = this.#startedAt;
   }
 
-  /**
-   * Updates the progress line. `fraction` is the completed share, from 0 to 1, or null if the total is unknown. Within
-   * the minimum interval between two redraws, the call has no effect.
-   */
+  /** `fraction` is the completed share, from 0 to 1, or null if the total is unknown. */
   update(rowCount: number, fraction: number | null): void {
     const now = this.#now();
     if (now - this.#drawnAt < MIN_REDRAW_INTERVAL_MS) return;
@@ -218,7 +192,7 @@ export class RowProgress {
   }
 }
 
-/** Returns a text such as `[#####...............] 25 % 250,000 rows 125,000/s 6 s left`. */
+/** Such as `[#####...............] 25 % 250,000 rows 125,000/s 6 s left`. */
 export function formatProgress(rows: number, fraction: number | null, elapsedMs: number): string {
   const rowsPerSecond = elapsedMs <= 0 ? 0 : Math.round((rows / elapsedMs) * 1000);
   const rowsText = `${formatCount(rows)} rows  ${formatCount(rowsPerSecond)}/s`;
@@ -229,4 +203,10 @@ export function formatProgress(rows: number, fraction: number | null, elapsedMs:
   const remainingText =
     clampedFraction === 0 ? '' : `  ${formatSpan((elapsedMs / clampedFraction) * (1 - clampedFraction))} left`;
   return `${bar}  ${rowsText}${remainingText}`;
+}
+
+/** Waits until standard output has written its buffer, so that a slow reader does not fill the memory. */
+export async function waitForDrain(): Promise<void> {
+  const { stdout } = process;
+  if (stdout.writableNeedDrain) await new Promise<void>((resolve) => stdout.once('drain', resolve));
 }

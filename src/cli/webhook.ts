@@ -1,7 +1,4 @@
-/**
- * `postrider webhook …`: manages the endpoints of webhooks and their deliveries. A signing secret is printed only once,
- * by the command that creates it.
- */
+/** `postrider webhook …`. A signing secret is printed only once, by the command that creates it. */
 import type { Command } from 'commander';
 import { listDeliveries, replayWebhook, testWebhook } from '../operations/webhook-deliveries.ts';
 import {
@@ -25,7 +22,6 @@ import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
 import { type Cell, formatIsoTime, formatPairs, formatTable } from './terminal.ts';
 
-/** Adds `webhook` and its subcommands to `program`. */
 export function addWebhookCommands(program: Command, context: Context): void {
   const group = program
     .command('webhook')
@@ -111,7 +107,7 @@ function formatRotation(rotation: WebhookRotation): string {
   return `${formatSecret(rotation)}The old secret also signs until ${formatIsoTime(rotation.previousSecretUntil)}.\n`;
 }
 
-/** Returns the members that `--json` prints. The set of members is fixed, because scripts of operators read them. */
+/** The members are fixed, because scripts of operators read them. */
 function toPublishedEntry({ previousSecretUntil: _until, ...entry }: WebhookEntry): object {
   return entry;
 }

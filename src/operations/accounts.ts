@@ -43,7 +43,6 @@ import {
   Time,
 } from './schemas.ts';
 
-/** Creates the schema of a member whose value is null for each of the texts in `noneTexts`. */
 function createClearable<T>(description: string, noneTexts: readonly string[], parse: ParseText<T>) {
   // The operation checks empty texts, because an empty text can clear a member.
   return Type.Optional(
@@ -53,7 +52,6 @@ function createClearable<T>(description: string, noneTexts: readonly string[], p
   );
 }
 
-/** The input members that set the limits of an account. */
 export const limitMembers = {
   volume: createClearable(
     'The number of messages that may be sent from now on, or `unlimited`.',
@@ -182,10 +180,8 @@ const accountMembers = {
       'A value that differs after each change of limits, thresholds, configuration set or lock. A request can pass it as `expected`.',
   }),
 };
-/** An account in the result of a change. */
 export const AccountEntry = Type.Object(accountMembers);
 export type AccountEntry = Static<typeof AccountEntry>;
-/** An account with the counts of the last 7 days. */
 export const AccountDetails = Type.Object({ ...accountMembers, reputation: Reputation });
 export type AccountDetails = Static<typeof AccountDetails>;
 
@@ -200,7 +196,6 @@ const ExpectedVersion = Type.Optional(
 
 const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
-/** Creates an account with the default thresholds. */
 export const createAccount = defineOperation({
   name: 'account.create',
   id: 'createAccount',
@@ -415,7 +410,7 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
   };
 }
 
-/** Describes limits, thresholds, configuration set and lock in one line, for the error of a conflicting change. */
+/** For the error of a conflicting change, in one line. */
 function describeAccount({ limits, locked, thresholds, onReputation, sesConfigurationSet }: Account): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   return [

@@ -19,10 +19,7 @@ export const AuditRecord = Type.Object({
 });
 export type AuditRecord = Static<typeof AuditRecord>;
 
-/**
- * Lists one page of the audit log, newest entry first. With a filter, the operation examines the newest 20,000 entries
- * that are older than `before`.
- */
+/** With a filter, the operation examines the newest 20,000 entries that are older than `before`. */
 export const listAudit = defineOperation({
   name: 'audit.list',
   id: 'listAudit',
@@ -56,7 +53,7 @@ export const listAudit = defineOperation({
   },
 });
 
-/** Returns true if `name` is the action or its noun (`account` is the noun of `account.lock`). */
+/** `account` is the noun of `account.lock`. */
 function isActionOf(action: string, name: string): boolean {
   return action === name || action.startsWith(`${name}.`);
 }

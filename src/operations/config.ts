@@ -17,7 +17,6 @@ export const EffectiveSettings = Type.Array(
 );
 export type EffectiveSettings = Static<typeof EffectiveSettings>;
 
-/** Lists the effective settings in the order of the documentation. */
 export const showConfig = defineOperation({
   name: 'config.show',
   id: 'showConfig',

@@ -29,7 +29,6 @@ import { createNullable, createStringEnum, Time } from './schemas.ts';
 
 const KeyState = createStringEnum(['staged', 'active', 'retiring']);
 
-/** A DNS record with the result of the last check. */
 const RECORD_MEMBERS = {
   purpose: createStringEnum(['dkim', 'spf', 'dmarc', 'return-path', 'provider']),
   type: createStringEnum(['TXT', 'CNAME', 'MX', 'SES'], {
@@ -42,7 +41,6 @@ const RECORD_MEMBERS = {
   }),
 };
 
-/** A record to publish, with its purpose and the details of the last check. */
 export const DomainRecord = Type.Object({
   ...RECORD_MEMBERS,
   observed: Type.Array(Type.String(), {
@@ -56,7 +54,7 @@ export const DomainRecord = Type.Object({
 });
 export type DomainRecord = Static<typeof DomainRecord>;
 
-/** The DMARC alignment of messages of the domain by one method: DKIM, SPF, or DMARC as a whole. */
+/** The DMARC alignment of messages of the domain by one method. */
 export const DomainAlignment = Type.Object({
   method: createStringEnum(['dkim', 'spf', 'dmarc']),
   state: createStringEnum(['pass', 'warning', 'fail', 'unknown', 'not-needed'], {
@@ -115,7 +113,7 @@ const DETAIL_MEMBERS = {
 export const DomainDetails = Type.Object(DETAIL_MEMBERS);
 export type DomainDetails = Static<typeof DomainDetails>;
 
-/** A domain after a check, with the change of the status and the reason why the check fails. */
+/** A domain after a check. */
 export const VerifiedDomain = Type.Object({
   ...DETAIL_MEMBERS,
   change: createNullable(
@@ -137,7 +135,6 @@ export const VerifiedDomain = Type.Object({
 });
 export type VerifiedDomain = Static<typeof VerifiedDomain>;
 
-/** A domain after a rotation began or was cancelled. */
 export const RotatedDomain = Type.Object({
   ...DETAIL_MEMBERS,
   removedRecords: Type.Array(Type.String(), {
@@ -146,7 +143,6 @@ export const RotatedDomain = Type.Object({
 });
 export type RotatedDomain = Static<typeof RotatedDomain>;
 
-/** A domain that was removed. */
 export const RemovedDomain = Type.Object({
   domain: Type.String(),
   status: createStringEnum(['removed']),
@@ -167,10 +163,7 @@ export const RemovedDomain = Type.Object({
 });
 export type RemovedDomain = Static<typeof RemovedDomain>;
 
-/**
- * Builds the details of a domain. `found` of a record is its result in `checks`, or `unknown` if `checks` does not
- * contain the record.
- */
+/** `found` of a record is its result in `checks`, or `unknown` if `checks` does not contain the record. */
 export function toDomainDetails(
   domain: SendingDomain,
   records: readonly DnsRecord[],
@@ -222,10 +215,7 @@ export function toDomainDetails(
   };
 }
 
-/**
- * Builds the result of a removal: the records that remain in DNS, and the identity that remains at the provider.
- * `hasProviderIdentity` is true if the provider may have an identity of the domain.
- */
+/** `hasProviderIdentity` is true if the provider may have an identity of the domain, which remains there. */
 export function toRemovedDomain(
   { name, keys }: SendingDomain,
   records: readonly DnsRecord[],
@@ -246,7 +236,7 @@ function toIsoOrNull(ms: number | null): string | null {
   return ms === null ? null : formatIsoTime(ms);
 }
 
-/** The purpose of the SPF record if the transport is not a relay, or if the name of the relay is not public. */
+/** If the transport is not a relay, or if the name of the relay is not public. */
 const SPF_WITHOUT_HOSTS =
   'SPF: the hosts that may send for this name. The record names no host until POSTRIDER_TRANSPORT is a relay with a public name';
 
@@ -301,7 +291,6 @@ function describeDkimKey(domain: SendingDomain, name: string): string {
 
 export const DomainName = Type.String({ minLength: 0, description: 'The name of the domain.' });
 
-/** Builds the details of a domain, with the name of its account. */
 export async function readDomainDetails(
   { store, settings }: OperationContext,
   domain: SendingDomain,
@@ -312,12 +301,11 @@ export async function readDomainDetails(
   return toDomainDetails(domain, records, checks, account, getSendingSetup(settings));
 }
 
-/** Returns the name of the account, or its number if the account is missing. */
 export function findAccountName(accounts: readonly Account[], accountId: number): string {
   return accounts.find(({ id }) => id === accountId)?.name ?? `number ${accountId}`;
 }
 
-/** Finds a domain by its name. Fails with `not-found`, or with `invalid` if the text is not a domain name. */
+/** Fails with `not-found`, or with `invalid` if the text is not a domain name. */
 export async function findDomain(store: OperatorStore, domainText: string): Promise<Result<SendingDomain>> {
   const name = parseLookupName(domainText);
   if (!name.ok) return name;
@@ -325,10 +313,7 @@ export async function findDomain(store: OperatorStore, domainText: string): Prom
   return domain === null ? createDomainNotFound(name.value) : ok(domain);
 }
 
-/**
- * Parses the name of an existing domain. The name is accepted even if the current list of public suffixes no longer
- * permits it.
- */
+/** Accepts the name of a domain even if the current list of public suffixes no longer permits it. */
 export function parseLookupName(domainText: string): Result<string> {
   const nameResult = parseDomainName(domainText);
   if (nameResult.ok) return ok(nameResult.name);
@@ -340,10 +325,7 @@ function createDomainNotFound(name: string): ErrorResult {
   return createNotFound('domain', `there is no domain ${name}; \`postrider domain list\` lists domains`);
 }
 
-/**
- * Returns the error for a domain that already exists. The error names the account, because an operator may list all
- * domains with their accounts.
- */
+/** The error names the account, because an operator may list all domains with their accounts. */
 export async function createExistingDomainConflict(store: OperatorStore, name: string): Promise<ErrorResult> {
   const existingDomain = await store.findDomain(name);
   const account = (await store.listAccounts()).find(({ id }) => id === existingDomain?.accountId);
@@ -351,7 +333,7 @@ export async function createExistingDomainConflict(store: OperatorStore, name: s
   return createConflict('domain', `domain ${name} has already been added${owner}; a domain belongs to one account`);
 }
 
-/** Returns the error for a name that the domain `by` uses, as its name or as its return path. */
+/** The domain `by` uses the name as its name or as its return path. */
 export function createUsedNameConflict(member: string, name: string, by: string): ErrorResult {
   return createConflict(
     member,
@@ -361,12 +343,10 @@ export function createUsedNameConflict(member: string, name: string, by: string)
   );
 }
 
-/** Returns the changed domain, or an error if the domain does not exist. */
 export function requireFound(name: string, result: ChangeResult<SendingDomain>): Result<SendingDomain> {
   return result.kind === 'done' ? ok(result.value) : createDomainNotFound(name);
 }
 
-/** Returns the changed domain, or a conflict if another request has changed the domain since it was read. */
 export function requireChanged(
   name: string,
   updateResult: ChangeResult<SendingDomain> | { readonly kind: 'stale' },
@@ -377,8 +357,8 @@ export function requireChanged(
 }
 
 /**
- * Makes a commit, which confirms all earlier commits, and then reads the domain. A domain that was read before the
- * commit may be lost in a failover, and must not be reported as existing.
+ * Makes a commit, which confirms all earlier commits, and then reads the domain again: a domain read before the commit
+ * may be lost in a failover, and must not be reported as existing.
  */
 export async function findConfirmedDomain(store: OperatorStore, name: string): Promise<SendingDomain | null> {
   if ((await store.findDomain(name)) === null) return null;
@@ -386,7 +366,6 @@ export async function findConfirmedDomain(store: OperatorStore, name: string): P
   return store.findDomain(name);
 }
 
-/** Returns the results of the checks at the provider, or an empty list if the provider has no identities. */
 export function listProviderChecks(provider: ProviderStatus | null): readonly RecordCheck[] {
   return provider?.checks ?? [];
 }

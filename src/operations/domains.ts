@@ -61,14 +61,10 @@ const ALGORITHMS = ['rsa', 'ed25519'] as const;
 export interface ImportedKeyInput {
   readonly keyPair: KeyPair;
   readonly selector: string;
-  /** A warning about the key, or null. */
   readonly warning: string | null;
 }
 
-/**
- * Returns a list with the imported key, or an empty list if the input contains no key. No error contains a part of the
- * key.
- */
+/** Returns a list with the imported key, or an empty list. No error contains a part of the key. */
 export function parseImportedKey(
   dkimKey: string | undefined,
   selector: string | undefined,
@@ -99,10 +95,7 @@ export function parseImportedKey(
   return ok([{ keyPair, selector: parsedSelector.selector, warning }]);
 }
 
-/**
- * Creates the keys of a new domain, one of each algorithm. An imported key replaces the new key of its algorithm. The
- * private keys are encrypted.
- */
+/** Creates one key of each algorithm. An imported key replaces the new key of its algorithm. */
 export async function createDomainKeys(
   domain: string,
   importedInputs: readonly ImportedKeyInput[],
@@ -127,7 +120,6 @@ export async function createDomainKeys(
   return ALGORITHMS.flatMap((algorithm) => [...importedKeys, ...newKeys].filter((key) => key.algorithm === algorithm));
 }
 
-/** Adds the warnings about imported keys. */
 export function warnAboutImportedKeys(
   importedInputs: readonly ImportedKeyInput[],
   { warn }: Pick<OperationContext, 'warn'>,
@@ -180,8 +172,7 @@ interface RotationResult {
 
 async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<RotationResult>> {
   const { store, settings, clock } = context;
-  // Fails if the domain already has staged keys. The domain is checked before the new keys are created, and its latest
-  // version is checked again afterwards.
+  // The domain is checked before the new keys are created, and its latest version is checked again afterwards.
   if (beginRotation(domain, []).kind !== 'staged') {
     const rotationCheck = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
     if (!rotationCheck.ok) return rotationCheck;
@@ -220,7 +211,6 @@ async function writeKeys(
   return updateResult.ok ? ok({ domain: updateResult.value, checks }) : updateResult;
 }
 
-/** Adds the staged keys to the keys of the domain. Fails with a conflict if the domain already has staged keys. */
 function addStagedKeys(domain: SendingDomain, stagedKeys: SendingDomain['keys']): Result<SendingDomain['keys']> {
   const rotation = beginRotation(domain, stagedKeys);
   if (rotation.kind === 'staged') return ok(rotation.keys);
@@ -231,17 +221,12 @@ function addStagedKeys(domain: SendingDomain, stagedKeys: SendingDomain['keys'])
   );
 }
 
-/**
- * Returns a generator of random numbers in [0, 1) for selectors. Selectors are public, so they only need to be unique.
- */
+/** Selectors are public, so the numbers in [0, 1) only need to make them unique. */
 function createRandomFraction({ random }: OperationContext): () => number {
   return () => random(4).readUInt32BE() / 2 ** 32;
 }
 
-/**
- * Adds a domain with new keys, or with a key that is already published and a new key of the other algorithm. The domain
- * is `pending` until `verifyDomain` finds its records.
- */
+/** Adds a domain with new keys, or with a key that is already published and a new key of the other algorithm. */
 export const addDomain = defineOperation({
   name: 'domain.add',
   id: 'addDomain',
@@ -279,7 +264,7 @@ export const addDomain = defineOperation({
     }
     const importedKeys = parseImportedKey(dkimKey, selector, name, ed25519);
     if (!importedKeys.ok) return importedKeys;
-    // The account and the domain are checked before the keys are created: creating an RSA key takes a few hundred ms.
+    // Checked before the keys are created, because creating an RSA key takes a few hundred ms.
     const accounts = await store.listAccounts();
     if (!accounts.some((candidate) => candidate.name === account)) return createAccountNotFound(account);
     if ((await findConfirmedDomain(store, name)) !== null) return createExistingDomainConflict(store, name);
@@ -303,7 +288,6 @@ export const addDomain = defineOperation({
   },
 });
 
-/** Lists all domains with their records and the results of the last check. */
 export const listDomains = defineOperation({
   name: 'domain.list',
   id: 'listDomains',
@@ -326,10 +310,7 @@ export const listDomains = defineOperation({
   },
 });
 
-/**
- * Shows the records to publish with the results of the last check. With `ses:`, the result also contains the records
- * that the provider requires.
- */
+/** With `ses:`, the result also contains the records that the provider requires. */
 export const showDomain = defineOperation({
   name: 'domain.show',
   id: 'showDomain',
@@ -350,10 +331,7 @@ export const showDomain = defineOperation({
   },
 });
 
-/**
- * Changes whether subdomains may send, and the return path of the domain. Messages use a new return path after
- * `verifyDomain` or a background check has found its records.
- */
+/** Messages use a new return path after `verifyDomain` or a background check has found its records. */
 export const setDomain = defineOperation({
   name: 'domain.set',
   id: 'setDomain',
@@ -396,7 +374,7 @@ export const setDomain = defineOperation({
   },
 });
 
-/** Removes a domain with its keys. New messages from the domain are refused. An identity at the provider remains. */
+/** New messages from the domain are refused. An identity at the provider remains. */
 export const removeDomain = defineOperation({
   name: 'domain.remove',
   id: 'removeDomain',
@@ -415,7 +393,7 @@ export const removeDomain = defineOperation({
   },
 });
 
-/** Adds a warning if the provider did not perform a requested action. The domain is added nevertheless. */
+/** The domain is added even if the provider did not perform a requested action. */
 function warnAboutProvider(
   { identityCheck, usesEasyDkim }: ProviderStatus,
   name: string,
@@ -431,13 +409,9 @@ function warnAboutProvider(
   }
 }
 
-/** The value of `returnPath` that removes a return path. */
 const NO_RETURN_PATH = 'none';
 
-/**
- * Returns the return path, or null for `none`. Fails if no listener could receive the bounces. Adds a warning if the
- * return path has no effect, or if only another node can receive the bounces.
- */
+/** Returns the return path, or null for `none`. Fails if no listener could receive the bounces. */
 export function parseNewReturnPath(
   domain: string,
   text: string,
@@ -472,10 +446,7 @@ export function parseNewReturnPath(
   return ok(name);
 }
 
-/**
- * Queries the records and stores the result. The status is updated only if DNS answered. A staged key becomes active if
- * its record is found.
- */
+/** The status is updated only if DNS answered. A staged key becomes active if its record is found. */
 export const verifyDomain = defineOperation({
   name: 'domain.verify',
   id: 'verifyDomain',
@@ -512,10 +483,7 @@ export const verifyDomain = defineOperation({
   },
 });
 
-/**
- * Returns the reason why the check fails, or null if the check passes. Faults of the records take precedence over
- * faults at the provider.
- */
+/** Faults of the records take precedence over faults at the provider. */
 function findVerificationFault(
   domain: SendingDomain,
   checks: readonly RecordCheck[],

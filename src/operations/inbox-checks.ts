@@ -21,7 +21,7 @@ interface CheckText {
   readonly remedy: string;
 }
 
-/** The maximum size of HTML that Gmail shows completely, in bytes of UTF-8. */
+/** The size of HTML that Gmail shows completely, in bytes of UTF-8. */
 export const MAX_UNCLIPPED_BYTES = 102_000;
 
 const CHECK_TEXT_BY_CODE = {
@@ -150,15 +150,12 @@ export type CheckCode = keyof typeof CHECK_TEXT_BY_CODE;
 /** The codes in the order in which findings are listed: errors first. */
 export const CHECK_CODES = Object.keys(CHECK_TEXT_BY_CODE) as readonly CheckCode[];
 
-/** Returns the texts of a check. */
 export function getCheckText(code: CheckCode): CheckText {
   return CHECK_TEXT_BY_CODE[code];
 }
 
-/** The maximum number of characters of a part that are checked. */
 export const MAX_CHECKED_CHARACTERS = 2 * 1024 * 1024;
 
-/** The parts of a message that the checks read. */
 export interface CheckedMessage {
   readonly subject: string;
   readonly text: string | null;
@@ -187,10 +184,7 @@ function checkPlainText(text: string, collector: FindingCollector): void {
     collector.add('placeholder', { part: 'text', line: lines.getLineNumber(at), excerpt });
 }
 
-/**
- * A text part is much shorter than the HTML if its number of words divided by the number of words of the HTML is less
- * than this value. HTML with fewer than `MIN_COMPARED_WORDS` words is not compared.
- */
+/** A text part is too short if it has less than this share of the words of HTML with MIN_COMPARED_WORDS or more. */
 const MIN_WORD_SHARE = 0.5;
 const MIN_COMPARED_WORDS = 20;
 
@@ -201,7 +195,6 @@ function compareParts(text: string, html: string, collector: FindingCollector): 
   else if (htmlWords >= MIN_COMPARED_WORDS && textWords < htmlWords * MIN_WORD_SHARE) collector.add('text-short', null);
 }
 
-/** Counts the runs of characters that are not white space. */
 function countWords(text: string): number {
   let count = 0;
   let isInWord = false;
@@ -226,16 +219,14 @@ export interface CheckPlace {
 
 export interface CheckFinding {
   readonly code: CheckCode;
-  /** The number of occurrences. */
   readonly count: number;
-  /** The first occurrences. Empty if the finding concerns the whole message. */
+  /** The first places. Empty if the finding concerns the whole message. */
   readonly places: readonly CheckPlace[];
 }
 
 export interface FindingCollector {
-  /** Adds an occurrence. `place` is null if the finding concerns the whole message. `add` shortens the excerpt. */
+  /** `place` is null if the finding concerns the whole message. */
   add(code: CheckCode, place: CheckPlace | null): void;
-  /** Returns the findings in the order of `CHECK_CODES`: errors first. */
   list(): readonly CheckFinding[];
 }
 
@@ -257,7 +248,6 @@ export function createFindingCollector(): FindingCollector {
   };
 }
 
-/** Converts the source to one line of at most `MAX_EXCERPT_CHARACTERS` characters. */
 function shortenExcerpt(source: string): string {
   const line = source
     .slice(0, 2 * MAX_EXCERPT_CHARACTERS)
@@ -268,14 +258,11 @@ function shortenExcerpt(source: string): string {
 }
 
 export interface LineCounter {
-  /**
-   * Returns the number of the line at the position, from 1. A position must not be less than the position of the
-   * previous call.
-   */
+  /** Lines count from 1. A position must not be less than that of the previous call. */
   getLineNumber(position: number): number;
 }
 
-/** Creates a counter of line feeds. Its total time is linear in the length of the text. */
+/** Counts line feeds, in linear time for all calls. */
 export function createLineCounter(text: string): LineCounter {
   let line = 1;
   let lineFeedIndex = text.indexOf('\n');
@@ -290,7 +277,6 @@ export function createLineCounter(text: string): LineCounter {
   };
 }
 
-/** The delimiters of the placeholders of common template languages. */
 const PLACEHOLDER_DELIMITERS = [
   ['{{', '}}'],
   ['{%', '%}'],
@@ -301,7 +287,7 @@ const PLACEHOLDER_DELIMITERS = [
 const OBJECT_TEXT = '[object Object]';
 const MAX_PLACEHOLDER_CHARACTERS = 100;
 
-/** Yields the placeholders in text order. A placeholder has at most 100 characters, so the time is linear. */
+/** A placeholder has at most 100 characters, so the time is linear. */
 export function* findPlaceholders(text: string): Generator<{ readonly text: string; readonly at: number }> {
   for (let at = 0; at < text.length; at++) {
     const end = findPlaceholderEnd(text, at);
@@ -332,12 +318,10 @@ function findPlaceholderEnd(text: string, at: number): number | null {
   }
 }
 
-/** Adds the findings of the HTML to the collector. */
 export function checkMarkup(html: string, collector: FindingCollector): void {
   new MarkupChecker(html, collector).check();
 }
 
-/** Elements that mail clients remove or disable. */
 const ACTIVE_ELEMENTS: ReadonlySet<string> = new Set(
   'script iframe frame object embed applet form audio video canvas'.split(' '),
 );
@@ -352,13 +336,12 @@ const RESOURCE_ATTRIBUTES = ['rel'];
 const SCRIPT_ATTRIBUTES = ['type'];
 const BACKGROUND_ATTRIBUTES = ['background', 'style'];
 
-/** A link text of at least this number of characters is not compared with the target. */
+/** A longer link text is not compared with the target. */
 const MAX_LINK_TEXT_LENGTH = 300;
 
 interface OpenLink {
   readonly line: number;
   readonly excerpt: string;
-  /** The host of the target in lower case; null if the target is not an http or https URL. */
   readonly host: string | null;
   text: string;
   /** True if an image or an attribute gives the link a name. */
@@ -492,9 +475,7 @@ class MarkupChecker extends MarkupReader {
   }
 }
 
-/**
- * Returns true for a script element that contains structured data and no code, such as the data of an order for Gmail.
- */
+/** Structured data, such as the data of an order for Gmail, contains no code. */
 function isStructuredData(element: string, attributes: Attributes): boolean {
   return element === 'script' && attributes.get('type')?.trim().toLowerCase() === 'application/ld+json';
 }
@@ -504,7 +485,6 @@ function loadsWithoutEncryption(attributes: Attributes): boolean {
   return background.startsWith('http:') || /url\(\s*["']?http:/i.test(attributes.get('style') ?? '');
 }
 
-/** Returns the fault of the target of a link, or null. */
 function findTargetFault(href: string): CheckCode | null {
   if (hasPlaceholder(href)) return 'placeholder';
   if (href === '' || href === '#') return 'link-empty';
@@ -515,7 +495,6 @@ function findTargetFault(href: string): CheckCode | null {
   return scheme === 'http:' ? 'link-http' : null;
 }
 
-/** Returns the code of the first fault of an image's `src`, or null. */
 function findImageFault(source: string): CheckCode | null {
   if (hasPlaceholder(source)) return 'placeholder';
   switch (findScheme(source)) {
@@ -535,9 +514,8 @@ function hasPlaceholder(url: string): boolean {
 }
 
 /**
- * Returns the scheme of a URL in lower case, followed by a colon, or null if the URL has no scheme. As in browsers,
- * control characters before the URL, and line breaks and tabs within the URL, are ignored, so that `java\nscript:` is
- * found.
+ * Returns the scheme in lower case with a colon, or null. As in browsers, control characters before the URL, and line
+ * breaks and tabs within it, are ignored, so that `java\nscript:` is found.
  */
 function findScheme(url: string): string | null {
   let scheme = '';
@@ -549,7 +527,6 @@ function findScheme(url: string): string | null {
   return null;
 }
 
-/** Returns the host of an http or https URL, or null. */
 function findWebHost(url: string): string | null {
   if (url.length > 2_000) return null;
   const parsedUrl = URL.parse(url);
@@ -558,7 +535,7 @@ function findWebHost(url: string): string | null {
     : null;
 }
 
-/** Returns true if the text is a web address whose organizational domain differs from that of the host. */
+/** True if the text is a web address of another organizational domain than the host. */
 function namesOtherDomain(text: string, host: string): boolean {
   const shownText = text.trim();
   if (shownText.length >= MAX_LINK_TEXT_LENGTH || /[\s@]/.test(shownText)) return false;

@@ -75,7 +75,7 @@ export const RemovedInboxRule = Type.Object({ id: Type.Integer(), match: Type.St
 const MAX_TIMES = 1_000;
 const DAY_MS = 86_400_000;
 const MAX_LIFETIME_MS = 30 * DAY_MS;
-/** The maximum delay, which is shorter than the timeouts of SMTP clients (RFC 5321 section 4.5.3.2). */
+/** Shorter than the timeouts of SMTP clients (RFC 5321 section 4.5.3.2). */
 const MAX_DELAY_MS = 5 * 60_000;
 const MAX_TEXT_LENGTH = 200;
 const DEFAULT_TEXT = 'Answered by a rule';
@@ -150,7 +150,6 @@ export const addInboxRule = defineOperation({
   },
 });
 
-/** Lists the active rules and the most recently ended rules, newest first. */
 export const listInboxRules = defineOperation({
   name: 'inbox.list-rules',
   id: 'listInboxRules',
@@ -187,10 +186,7 @@ export const removeInboxRule = defineOperation({
   },
 });
 
-/**
- * Returns, for the recipient of the last use of each rule, the suppression lists that contain this recipient. The store
- * is read at most once per rule, and once more to find the suppressed recipients.
- */
+/** Returns the suppression lists that contain the recipient of the last use of each rule, by recipient. */
 async function findSuppressionLists(
   store: Pick<OperatorStore, 'findSuppressed' | 'findSuppression'>,
   rules: readonly InboxRule[],

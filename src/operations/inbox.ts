@@ -79,15 +79,13 @@ const MAX_HEADER_BYTES = 131_072;
 const MAX_FIELDS = 1_000;
 
 export interface HeaderField {
-  /** The name of the field in its original case. */
   readonly name: string;
-  /** The unfolded value (RFC 5322 section 2.2.3). Encoded words (RFC 2047) are decoded. */
+  /** Unfolded (RFC 5322 section 2.2.3), with decoded encoded words (RFC 2047). */
   readonly value: string;
 }
 
 export interface ParsedCapturedMessage {
   readonly headers: readonly HeaderField[];
-  /** The plain text. Null if the message has no plain-text part. */
   readonly text: string | null;
   readonly html: string | null;
 }
@@ -103,7 +101,7 @@ export function parseCapturedMessage(
   return { headers: parseHeaderFields(source), text: findFirstText('text/plain'), html: findFirstText('text/html') };
 }
 
-/** Yields the leaves of the tree whose root is `entity`. The MIME parser limits the depth of this tree. */
+/** The MIME parser limits the depth of the tree. */
 function* iterateLeaves(entity: Entity): Generator<Entity> {
   if (entity.parts.length === 0) yield entity;
   for (const child of entity.parts) yield* iterateLeaves(child);
@@ -125,7 +123,7 @@ function parseHeaderFields(source: Uint8Array): readonly HeaderField[] {
     }
     if (fields.length >= MAX_FIELDS) break;
     const colonIndex = line.indexOf(':');
-    // A line without a colon is invalid. The line is returned as a field, so that the fault is visible.
+    // A line without a colon is invalid; as a field, its fault is visible.
     fields.push({ name: line.slice(0, Math.max(0, colonIndex)), valueLines: [line.slice(colonIndex + 1)] });
   }
   return fields.map(({ name, valueLines }) => ({
@@ -136,10 +134,9 @@ function parseHeaderFields(source: Uint8Array): readonly HeaderField[] {
 
 const MAX_PAGE_SIZE = 200;
 const MAX_SEARCH_LENGTH = 200;
-/** The maximum number of messages that one request searches. A search opens a file for each message. */
+/** A search opens a file for each message. */
 const MAX_SEARCHED_MESSAGES = 1_000;
 
-/** Lists one page of captured messages. Fails with `not-found` unless the transport is `capture:`. */
 export const listInbox = defineOperation({
   name: 'inbox.list',
   id: 'listInbox',
@@ -172,7 +169,7 @@ export const listInbox = defineOperation({
       const lastEntry = page.length === pageSize ? page.at(-1) : entries[MAX_SEARCHED_MESSAGES - 1];
       return ok({ messages: page.map(toCapturedEntry), next: lastEntry?.id ?? null });
     }
-    // One more entry than the page size is read, to determine whether there is a next page.
+    // One more entry tells whether there is a next page.
     const entries = await inbox.list(pageSize + 1, before ?? null);
     const page = entries.slice(0, pageSize);
     return ok({
@@ -182,10 +179,6 @@ export const listInbox = defineOperation({
   },
 });
 
-/**
- * Shows one captured message. Fails with `not-found` if no captured message has this id, or if the transport is not
- * `capture:`.
- */
 export const showInbox = defineOperation({
   name: 'inbox.show',
   id: 'showInbox',
@@ -212,14 +205,12 @@ export const showInbox = defineOperation({
   },
 });
 
-/** Reads the source of a captured message. Fails with the errors of `showInbox`. */
 export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbox'>): Promise<Result<Buffer>> {
   if (inbox === null) return createInboxNotFound();
   const source = await inbox.findSource(id);
   return source === null ? createCapturedMessageNotFound(id) : ok(source);
 }
 
-/** Returns the error for an installation without an inbox. */
 function createInboxNotFound(): ErrorResult {
   return createNotFound(
     null,
@@ -227,7 +218,6 @@ function createInboxNotFound(): ErrorResult {
   );
 }
 
-/** Returns the error for an id that no captured message has. */
 function createCapturedMessageNotFound(id: string): ErrorResult {
   return createNotFound(
     'id',

@@ -42,14 +42,12 @@ export const KeyEntry = Type.Object({
 });
 export type KeyEntry = Static<typeof KeyEntry>;
 
-/** A new key. */
 export const CreatedKey = Type.Object({ id: KeyId, key: NewKey, expires: createNullable(Time) });
 export type CreatedKey = Static<typeof CreatedKey>;
 
-/** An imported key. */
 export const ImportedKey = Type.Object({ id: KeyId, prefix: KeyPrefix, expires: createNullable(Time) });
 
-/** A new key that replaces another key. The replaced key remains valid until `until`. */
+/** The replaced key remains valid until `until`. */
 export const RotatedKey = Type.Object({ id: KeyId, key: NewKey, replaces: KeyId, until: Time });
 export type RotatedKey = Static<typeof RotatedKey>;
 
@@ -88,10 +86,7 @@ export const createKey = defineOperation({
   },
 });
 
-/**
- * Stores a key that the operator supplies, so that automation can choose the first key. Every node accepts the key when
- * the operation returns.
- */
+/** Stores a key that the operator supplies, so that automation can choose the first key. */
 export const importKey = defineOperation({
   name: 'key.import',
   id: 'importKey',
@@ -131,7 +126,6 @@ export const importKey = defineOperation({
   },
 });
 
-/** Lists all keys of an account in order of creation, including revoked and expired keys. */
 export const listKeys = defineOperation({
   name: 'key.list',
   id: 'listKeys',
@@ -202,7 +196,6 @@ export const rotateKey = defineOperation({
   },
 });
 
-/** Returns the id by which commands and the API name a key. */
 function formatKeyId(id: number): string {
   return `key_${id}`;
 }
@@ -212,7 +205,7 @@ function createKeyNotFound(id: number): ErrorResult {
   return createNotFound('key', message);
 }
 
-/** Returns the error for a generated key that already exists. With 256 random bits this is not expected. */
+/** With 256 random bits this is not expected. */
 function createKeyConflict(): ErrorResult {
   return createConflict(null, 'the generated key already exists; run the command again');
 }

@@ -67,7 +67,6 @@ export const FoundMessage = Type.Object({
 });
 export type FoundMessage = Static<typeof FoundMessage>;
 
-/** A page of the results of a search. */
 export const MessagePage = Type.Object({
   messages: Type.Array(FoundMessage),
   next: createNullable(
@@ -221,12 +220,11 @@ export const Explanation = Type.Object({
 });
 export type Explanation = Static<typeof Explanation>;
 
-/** Builds the summary of a message for a list. */
 function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMessageSummary) {
   return { id, state, to, from, subject, at: formatIsoTime(acceptedAt) };
 }
 
-/** Builds an entry for a list of messages. `account` is the name of the account, or null. */
+/** `account` is the name of the account, or null. */
 export function toFoundMessage(message: StoredMatch, account: string | null): FoundMessage {
   const { attempts, updatedAt, deferred, lastOutcome } = message;
   const text = getOutcomeText(lastOutcome);
@@ -249,14 +247,13 @@ export function toFoundMessage(message: StoredMatch, account: string | null): Fo
   };
 }
 
-/** Returns the time of the last change of the state of an ended message. Returns null if the message has not ended. */
+/** Returns the time of the last change of state of an ended message, or null. */
 function findEnd({ endedAt, state, events }: StoredMessage): number | null {
   if (endedAt === null) return null;
   const change = events.findLast(({ verb }) => verb === state);
   return change === undefined ? endedAt : Math.max(endedAt, change.at);
 }
 
-/** Builds the details of a message with its history. `lists` are all suppression lists that contain the recipient. */
 export function toMessageDetails(
   storedMessage: StoredMessage,
   owner: Account | null,
@@ -291,25 +288,19 @@ export function toMessageDetails(
   };
 }
 
-/** Returns the details of the history entries of one type. */
 function listEntryDetails({ events }: Pick<StoredMessage, 'events'>, verb: string): string[] {
   return events.flatMap((event) => (event.verb === verb && event.detail !== null ? [event.detail] : []));
 }
 
-/** Returns the history entry of the first delivery event of the provider, or null. */
 export function findConfirmation({ events }: Pick<StoredMessage, 'events'>): HistoryEntry | null {
   return events.find(({ verb }) => verb === 'confirmed') ?? null;
 }
 
-/** Returns the history entry of the delivery, or null. */
 export function findDelivery({ events }: Pick<StoredMessage, 'events'>): HistoryEntry | null {
   return events.find(({ verb }) => verb === 'delivered') ?? null;
 }
 
-/**
- * Returns the time from acceptance to the history entry in ms, or null if there is no entry. Returns 0 if the entry is
- * older than the acceptance because the clock was set back.
- */
+/** In ms; null without an entry. Returns 0 if the clock was set back after the acceptance. */
 export function measureTimeSinceAcceptance(
   { acceptedAt }: Pick<StoredMessage, 'acceptedAt'>,
   entry: HistoryEntry | null,
@@ -317,7 +308,7 @@ export function measureTimeSinceAcceptance(
   return entry === null ? null : Math.max(0, entry.at - acceptedAt);
 }
 
-/** Returns the attempts with an outcome. An attempt whose lease expired without an outcome is omitted. */
+/** An attempt whose lease expired without an outcome is omitted. */
 export function listFinishedAttempts({ events }: Pick<StoredMessage, 'events'>): readonly Attempt[] {
   return events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
 }

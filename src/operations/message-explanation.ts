@@ -43,18 +43,14 @@ const BACKOFF_RULE = `Retries use exponential backoff with jitter; the longest d
 
 export interface ExplainInput {
   readonly message: StoredMessage;
-  /** The account of the message. Null if the account does not exist. */
   readonly account: Account | null;
-  /** Every entry of the recipient on suppression lists, including the lists of other accounts. */
   readonly lists: readonly ListedSuppression[];
-  /** The runtime status of this process. Null for a command. */
   readonly status: DeliveryStatus;
   readonly now: number;
   readonly maxAgeMs: number;
   readonly keepBodyMs: number;
 }
 
-/** Returns the explanation as a list of sentences. The first sentence states the state. */
 export function buildExplanation(input: ExplainInput): readonly string[] {
   const { message, account } = input;
   const stateSentence = `The message to ${message.to} is ${message.state}: ${describeState(input)}.`;
@@ -68,9 +64,6 @@ export function buildExplanation(input: ExplainInput): readonly string[] {
   ];
 }
 
-/**
- * Names the message of which this message is a resend, and the messages that are resends of this message.
- */
 function explainResends({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ verb, detail, at }) => {
     if (verb === RESEND_OF_VERB) return [`An operator submitted message ${detail} again as this message.`];
@@ -79,10 +72,7 @@ function explainResends({ events }: StoredMessage): readonly string[] {
   });
 }
 
-/**
- * Describes the state of this message. If no more specific description applies, returns the general description
- * (`STATE_DESCRIPTIONS`).
- */
+/** Falls back on the general description of the state. */
 function describeState({ message, account }: ExplainInput): string {
   if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
   if (message.state === 'uncertain') return describeUncertainState(message);
@@ -96,10 +86,7 @@ function describeState({ message, account }: ExplainInput): string {
     : 'the next hop permanently refused it';
 }
 
-/**
- * States whether the connection was lost, or the node stopped or lost the lease. Only the event of a lost connection
- * refers to an attempt.
- */
+/** Only the event of a lost connection refers to an attempt. */
 function describeUncertainState(message: StoredMessage): string {
   const event = message.events.findLast(({ verb }) => verb === 'uncertain');
   if (event === undefined) return STATE_DESCRIPTIONS.uncertain;
@@ -161,7 +148,6 @@ function explainState(input: ExplainInput): readonly string[] {
 
 const NO_FURTHER_ATTEMPT = 'There will be no further delivery attempt.';
 
-/** Returns one line that states what a message waits for, or null for a message in a terminal state. */
 export function describeWaitReason({
   message,
   account,
@@ -221,7 +207,7 @@ function explainQueued({ message, account, status, now }: ExplainInput): readonl
   ];
 }
 
-/** Describes the last event if an operator retried the message or an expired lease was recovered. */
+/** Names an operator's retry or the recovery of an expired lease, if it was the last event. */
 function explainChangesAfterLastAttempt(message: StoredMessage): readonly string[] {
   const lastEvent = message.events.at(-1);
   if (lastEvent?.verb === 'retried') return [`An operator made it due immediately at ${formatTime(lastEvent.at)}.`];
@@ -253,7 +239,6 @@ function describeExpiry({ message, now, maxAgeMs }: ExplainInput): string {
     : `It reached its maximum age at ${formatTime(expiresAt)} (POSTRIDER_MAX_AGE). The age does not include time in which no service ran, so a running service may mark it as expired later.`;
 }
 
-/** Describes the feedback reports and provider events of the message, and the state changes that they caused. */
 function explainFeedbackReports({ events, omittedEvents, furtherReports }: StoredMessage): readonly string[] {
   const reports = events.flatMap(({ at, by, verb, detail, failure }) => {
     if (!by.startsWith(FEEDBACK_PREFIX)) return [];
@@ -285,13 +270,13 @@ function describeReportEffect(verb: string, failure: Failure | null): string {
   }
 }
 
-/** Returns the name of the provider whose events have this source, or null for a report over SMTP. */
+/** Returns null for a report over SMTP. */
 function findProviderTitle(source: string): string | null {
   const name = source === 'sns' || source === 'sqs' ? 'ses' : source;
   return PROVIDERS.find((provider) => provider.name === name)?.title ?? null;
 }
 
-/** States the time from acceptance to delivery to the next hop, and from acceptance to confirmation by the provider. */
+/** The times from acceptance to delivery to the next hop, and to confirmation by the provider. */
 function explainTimes(message: StoredMessage): readonly string[] {
   const deliveryMs = measureTimeSinceAcceptance(message, findDelivery(message));
   const confirmationMs = measureTimeSinceAcceptance(message, findConfirmation(message));
@@ -303,10 +288,6 @@ function explainTimes(message: StoredMessage): readonly string[] {
   ];
 }
 
-/**
- * States that no provider has confirmed the delivery. Returns nothing for a confirmed message and for a message to the
- * simulator.
- */
 function explainMissingConfirmation(message: StoredMessage): readonly string[] {
   if (findConfirmation(message) !== null || findLastAttempt(message)?.remote === SIMULATOR) return [];
   return [
@@ -314,17 +295,13 @@ function explainMissingConfirmation(message: StoredMessage): readonly string[] {
   ];
 }
 
-/**
- * Describes the last attempt, or the event that ended the message if there was no attempt. A feedback report is
- * described by `explainFeedbackReports` instead.
- */
+/** The last attempt, or without one the event that ended the message. `explainFeedbackReports` describes reports. */
 function explainCause(message: StoredMessage, verb: string, attemptSentences: readonly string[]): readonly string[] {
   if (attemptSentences.length > 0) return attemptSentences;
   const event = message.events.findLast((candidate) => candidate.verb === verb);
   return event === undefined || event.by.startsWith(FEEDBACK_PREFIX) ? [] : [describeEvent(event)];
 }
 
-/** Describes the event that caused a state, including the recorded detail. */
 function explainStateEvent(message: StoredMessage, verb: string): readonly string[] {
   const event = message.events.findLast((candidate) => candidate.verb === verb);
   return event === undefined ? [] : [describeEvent(event)];
@@ -346,9 +323,8 @@ function findLastAttemptEntry({ events }: MessageHistory): HistoryEntry | null {
 }
 
 /**
- * Returns the reason why an attempt reached no next hop, as the end of a sentence, or null if the attempt reached a
- * next hop. The queue records an attempt that reached no next hop as a deferral with the reason `unknown`, without a
- * next hop and without a reply code.
+ * Returns why an attempt reached no next hop, as the end of a sentence, or null. The queue records such an attempt as a
+ * deferral with the reason `unknown`, without a next hop and without a reply code.
  */
 export function describeLocalFault({
   outcome,
@@ -366,7 +342,6 @@ export function describeLocalFault({
     : `was aborted on this node before a reply of the next hop: ${text}`;
 }
 
-/** The remedy for a local fault: how an operator finds its cause. */
 export const LOCAL_FAULT_REMEDY =
   '`postrider doctor` checks this installation, `postrider domain verify DOMAIN` the records of the sending domain';
 
@@ -392,7 +367,6 @@ function describeAttempt(attempt: Attempt, failure: Failure | null): string {
   }
 }
 
-/** Describes a failed attempt: `recipient-unknown; class hard, category mailbox-unknown`. */
 function describeFailure({ reason }: Extract<Outcome, { reason: Reason }>, failure: Failure | null): string {
   return failure === null ? reason : `${reason}; ${formatClassAndCategory(failure)}`;
 }
@@ -405,11 +379,10 @@ function formatReply({ reply }: Outcome): string {
   return [reply.code, reply.enhanced, reply.text].filter((part) => part !== null && part !== '').join(' ');
 }
 
-/** Explains why a suppressed message was not sent, and what allows later messages to the recipient. */
+/** Why the message was not sent, and what allows later messages to the recipient. */
 function explainSuppressed(input: ExplainInput): readonly string[] {
   const notSentText = 'It was not sent and will not be sent';
-  // The store records the suppression if the recipient is on a suppression list. If the source of the event is not the
-  // store, the transport always suppresses the address.
+  // The store records the suppression if the recipient is on a list. Any other source always suppresses the address.
   const transportEvent = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
   if (transportEvent !== undefined) return [`${notSentText}: the ${transportEvent.by} always suppresses this address.`];
   const listSentences = explainSuppressionLists(input);
@@ -421,10 +394,6 @@ function explainSuppressed(input: ExplainInput): readonly string[] {
   return [`${notSentText}. Other messages to this recipient are not sent either.`, ...listSentences];
 }
 
-/**
- * Describes the lists that suppress the recipient for this account: reason, time, and the command that removes the
- * entry.
- */
 function explainSuppressionLists({ message, account, lists }: ExplainInput): readonly string[] {
   const applicableEntries = lists.filter(({ list }) => list === SERVICE_LIST || list === account?.name);
   return applicableEntries.flatMap(({ list, address, reason, source, at }) => {
@@ -451,7 +420,6 @@ function explainSuppressionEffect(attempt: Attempt | null): readonly string[] {
     : ['The bounce suppresses no recipient, because the reply does not report a missing or disabled mailbox.'];
 }
 
-/** Describes the mailbox fault of a bounce that suppresses the recipient. */
 function describeMailboxFault(reason: Reason): string {
   switch (reason) {
     case 'recipient-unknown':
@@ -473,10 +441,12 @@ function formatAttemptCount(count: number): string {
   return count === 1 ? 'One delivery attempt was' : `${count} delivery attempts were`;
 }
 
-/** The delivery status of this process. Null for a command. */
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
 
-/** Returns the end of the sentence "… has been due since …: ", and the sentences after it. */
+/**
+ * Returns the end of the sentence "… has been due since …: ", and the sentences after it. The only source is the
+ * circuit breaker of this process, if this process delivers.
+ */
 export function explainDueMessage(status: DeliveryStatus, now: number): readonly string[] {
   if (status === null) {
     return [
@@ -494,14 +464,13 @@ export function explainDueMessage(status: DeliveryStatus, now: number): readonly
   return [`it waits because ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
 }
 
-/** Explains why a message may wait beyond its due time. The result is empty if the circuit breaker is closed. */
+/** Why a message may wait beyond its due time. Empty if the circuit breaker is closed. */
 export function explainOpenBreaker(status: DeliveryStatus, now: number): readonly string[] {
   const delivery = status?.delivery ?? null;
   if (delivery === null || delivery.breaker.state === 'closed') return [];
   return [`Currently, ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
 }
 
-/** Returns one line that states what a due message waits for. */
 export function describeDueWaitReason(status: DeliveryStatus, now: number): string {
   if (status === null) return 'a running service whose circuit breaker is closed';
   const { delivery } = status;

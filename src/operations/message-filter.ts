@@ -23,15 +23,14 @@ import { createAccountNotFound, createInvalid, createInvalidTemplate, ok, type R
 import { combineResults, parseList, parseTime, splitList } from './input.ts';
 import { createOptionalList, createOptionalText } from './schemas.ts';
 
-/** The states of the filter. `deferred` selects the queued messages whose last attempt was deferred. */
+/** `deferred` selects the queued messages whose last attempt was deferred. */
 export const STATE_FILTERS = [...STATES, 'deferred'] as const;
 
-/** The maximum number of domains of one mailbox provider that a filter covers. */
 const MAX_PROVIDER_DOMAINS = 2_000;
-/** The mailbox providers of the filter. `unknown` is excluded, because it is never stored. */
+/** `unknown` is never stored. */
 const SEARCHABLE_PROVIDERS = MAILBOX_PROVIDER_CODES.filter((code) => code !== 'unknown');
 
-/** The members of the filter except those that search the recipient, the sender and the subject. */
+/** The members of the filter that do not search the recipient, the sender and the subject. */
 export const attributeMembers = {
   account: createOptionalText('Messages of this account, or of several accounts separated by commas.'),
   state: createOptionalList(
@@ -59,7 +58,6 @@ export const attributeMembers = {
   until: createOptionalText('Accepted before this time: a date (UTC), or a duration before now such as `24h`.'),
 };
 
-/** The members of the filter of a search. */
 export const filterMembers = {
   q: createOptionalText(
     'Words in the recipient, sender or subject; also an address, an `@domain`, or an id. The last word may be a prefix.',
@@ -74,7 +72,6 @@ type FilterInput = Static<TObject<typeof filterMembers>>;
 /** The members of a filter that are not empty, in the fixed order that cursors and audit log entries use. */
 export type FilterMembers = readonly (readonly [string, string])[];
 
-/** A search without the members that select a page. */
 export type ParsedFilter = Omit<MessageSearch, 'before' | 'limit'>;
 
 export function listFilterMembers(input: FilterInput): FilterMembers {
@@ -84,10 +81,7 @@ export function listFilterMembers(input: FilterInput): FilterMembers {
   });
 }
 
-/**
- * Reads the filter: parses its members, and reads the domains of a mailbox provider from the store. `accounts` are all
- * accounts.
- */
+/** `accounts` are all accounts. */
 export async function readFilter(
   input: FilterInput,
   accounts: readonly Account[],
@@ -169,7 +163,6 @@ function parseDomain(text: string | undefined): Result<readonly SearchCriterion[
   return ok([{ ...criterion, prefix: false }]);
 }
 
-/** A reply code, or an enhanced status code (RFC 3463). */
 const CODE_PATTERN = /^(?:[2-5][0-9]{2}|[245]\.[0-9]{1,3}\.[0-9]{1,3})$/;
 
 function parseReply({ reply = '', code = '' }: FilterInput): Result<ParsedFilter['reply']> {
@@ -186,7 +179,6 @@ function parseReply({ reply = '', code = '' }: FilterInput): Result<ParsedFilter
 
 /** The time limit of one store call, so that no call delays other reads of the store. */
 export const MAX_STORE_CALL_MS = 500;
-/** The maximum number of messages of one store call. */
 const MAX_STORE_CALL_MESSAGES = 1_000;
 
 /** Searches until `search.limit` messages are found or all messages are searched. */
@@ -210,16 +202,16 @@ const DIGEST_BYTES = 8;
 const ID_BYTES = 16;
 const UUID_PART_ENDS = [8, 12, 16, 20] as const;
 
-/** Creates a cursor. `filters` are the filters of the search as in the request. */
+/**
+ * `filters` are the filters of the search as in the request. The cursor is opaque to clients: a message id, which is
+ * greater than all ids of the next page, and a digest that detects a damaged cursor and one of another search.
+ */
 export function encodeCursor(filters: readonly (string | undefined)[], beforeId: string): string {
   const id = Buffer.from(beforeId.replaceAll('-', ''), 'hex');
   return Buffer.concat([computeDigest(filters, id), id]).toString('base64url');
 }
 
-/**
- * Returns the id in the cursor. The next page contains only messages with smaller ids. Returns null if the cursor is
- * damaged or belongs to a search with different filters.
- */
+/** Returns the id, or null if the cursor is damaged or belongs to a search with different filters. */
 export function decodeCursor(filters: readonly (string | undefined)[], cursor: string): string | null {
   const bytes = Buffer.from(cursor, 'base64url');
   if (bytes.length !== DIGEST_BYTES + ID_BYTES || bytes.toString('base64url') !== cursor) return null;

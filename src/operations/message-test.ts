@@ -1,6 +1,6 @@
 /**
- * The schemas of the operation that sends a test message. The file imports no module of Node, because the dashboard
- * imports the types.
+ * Sends a test message through the public listener of this node and returns request and response as a client sees them.
+ * Every check of the public interface applies; a refused request is a result, not an error.
  */
 import type { Static } from 'typebox';
 import { generateApiKey } from '../model/credentials.ts';
@@ -31,15 +31,11 @@ export const TestOutcome = Type.Object({
 });
 export type TestOutcome = Static<typeof TestOutcome>;
 
-/** The name of the temporary key. */
 const KEY_NAME = 'test message';
-/** The time after which a temporary key expires if its revocation failed. */
+/** A temporary key expires after this time if its revocation failed. */
 const KEY_LIFETIME_MS = 5 * 60_000;
 
-/**
- * A field of the request. The public listener validates the field, so an absent or empty field causes the error of the
- * public interface.
- */
+/** The public listener validates the field, so an absent or empty field causes its error. */
 const createField = (description: string) => Type.Optional(Type.String({ minLength: 0, description }));
 
 export const sendTestMessage = defineOperation({
@@ -105,9 +101,7 @@ export const sendTestMessage = defineOperation({
   },
 });
 
-/**
- * Returns true if each character is a printable character of ISO 8859-1, as HTTP/1.1 requires (RFC 9110 section 5.5).
- */
+/** HTTP/1.1 permits the printable characters of ISO 8859-1 (RFC 9110 section 5.5). */
 function isHeaderValue(text: string): boolean {
   return /^[\x20-\x7e\x80-\xff]*$/.test(text);
 }

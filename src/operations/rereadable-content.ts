@@ -1,8 +1,6 @@
 /**
- * Provides the content of a file that an operation reads twice. Content that can be read only once, such as an upload
- * or a pipe, is copied to a temporary file. The temporary file is unlinked immediately after it is opened, so it does
- * not remain after the end of the process. Unreadable content causes a ContentError. A temporary folder that cannot
- * store the content causes a SpoolError. The message of each error is one line.
+ * Content of a file that an operation reads twice. A copy of content that can be read only once is unlinked when it is
+ * opened, so it does not outlive the process.
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
@@ -11,29 +9,25 @@ import { join } from 'node:path';
 import { describeError } from '../printing/error-line.ts';
 import type { FileContent } from './operation.ts';
 
-/** The size of one read. */
 const CHUNK_BYTES = 262_144;
 
-/** The content cannot be read to its end, or is invalid. The message is one line. */
+/** The content cannot be read to its end, or is invalid. */
 export class ContentError extends Error {
   override readonly name = 'ContentError';
 }
 
-/** The temporary folder cannot store the content. */
 export class SpoolError extends Error {
   override readonly name = 'SpoolError';
 }
 
-/** Content that can be read twice. */
 export interface RereadableContent {
-  /** The whole content. This stream can be read only once. */
+  /** Can be read only once. */
   readonly bytes: AsyncIterable<Buffer>;
-  /** Reads the first `size` bytes a second time. */
   reread(size: number): AsyncIterable<Buffer>;
   close(): Promise<void>;
 }
 
-/** Opens content so that it can be read twice. @throws SpoolError, and what `open` throws */
+/** @throws SpoolError, and what `open` throws */
 export async function openRereadableContent({ name, open: openContent }: FileContent): Promise<RereadableContent> {
   const { bytes, reread, close } = await openContent();
   const firstPass = withContentErrors(bytes, name);
@@ -55,7 +49,7 @@ export async function openRereadableContent({ name, open: openContent }: FileCon
   };
 }
 
-/** Reads up to `size` bytes from the beginning of a file. The file remains open. */
+/** The file remains open. */
 export function readFileBytes(handle: FileHandle, size = Number.POSITIVE_INFINITY): AsyncIterable<Buffer> {
   return handle.createReadStream({ autoClose: false, highWaterMark: CHUNK_BYTES, start: 0, end: size - 1 });
 }

@@ -1,9 +1,7 @@
 /**
- * Export of suppression lists as CSV, and import of CSV and JSON files of any size. An import validates the whole file
- * before it adds an address, so an invalid file adds no address. Then it adds batches in one transaction each, at a
- * limited rate, so that deliveries continue. An import has one audit log entry, which each batch updates. The entry
- * remains `unfinished` if the process is killed. It is `stopped` if the store or a shutdown ends the import early.
- * Importing the file again adds the remaining addresses.
+ * Exports suppression lists as CSV, and imports CSV and JSON files of any size. An import validates the whole file
+ * before it adds an address, then adds batches at a limited rate, in one transaction each. It has one audit log entry,
+ * which each batch updates: `unfinished` if the process is killed, `stopped` if the store or a shutdown ended it.
  */
 
 import type { Clock } from '../clock.ts';
@@ -46,9 +44,7 @@ import {
   toSuppressionEntry,
 } from './suppressions.ts';
 
-/** The number of entries per page of an export. */
 const PAGE_SIZE = 5_000;
-/** The maximum number of skipped rows that a result lists. */
 const MAX_LISTED_ROWS = 100;
 /** A file without a header row is refused if it begins with this number of invalid rows. */
 const MAX_LEADING_INVALID_ROWS = 1_000;
@@ -56,7 +52,6 @@ const SHUTDOWN_TEXT = 'the service is shutting down';
 
 const CSV = 'text/csv';
 
-/** Exports a whole suppression list in alphabetical order. */
 export const exportSuppressions = defineDownload({
   name: 'suppression.export',
   id: 'exportSuppressions',
@@ -74,7 +69,6 @@ export const exportSuppressions = defineDownload({
   },
 });
 
-/** Reads one page at a time, so the memory usage does not depend on the size of the list. */
 async function* readPages(
   store: Pick<SuppressionStore, 'listSuppressions'>,
   account: string,
@@ -90,10 +84,7 @@ async function* readPages(
   }
 }
 
-/**
- * Adds the addresses of a CSV or JSON file to a list. An existing entry keeps its reason and time. With `dryRun`, the
- * rows are read and counted, and no address is added.
- */
+/** An existing entry keeps its reason and time. With `dryRun`, the rows are only read and counted. */
 export const importSuppressions = defineUpload({
   name: 'suppression.import',
   id: 'importSuppressions',
@@ -148,14 +139,12 @@ export const importSuppressions = defineUpload({
 });
 
 interface FileSummary {
-  /** The size in bytes. */
   readonly total: number;
   readonly counts: RowCounts;
-  /** The label of the recognized export, or null. */
   readonly format: string | null;
 }
 
-/** Validates the whole file. @throws ContentError */
+/** @throws ContentError */
 async function validateFile(
   readRows: ValidFile['readRows'],
   name: string,
@@ -187,13 +176,11 @@ async function validateFile(
 
 interface ValidFile {
   readonly name: string;
-  /** The size of the file in bytes. */
   readonly total: number;
   readonly format: string | null;
   readonly readRows: (hooks: ListHooks) => AsyncIterable<ListRow>;
 }
 
-/** Adds the rows of a file in batches. */
 async function addRows(
   account: string,
   { name, total, format, readRows }: ValidFile,
@@ -262,14 +249,14 @@ async function addRows(
   return { ok: false, error: { ...failure.error, message: `${failure.error.message}${formatAddedCount(addedCount)}` } };
 }
 
-/** Counts the rows and stores the first invalid rows. */
+/** Counts the rows and keeps the first invalid ones. */
 class RowCounts {
   readonly #rows: SkippedRow[] = [];
   readonly #reasons = new Map<string, number>();
   readonly #exclusions = new Map<string, number>();
   read = 0;
   invalid = 0;
-  /** The number of invalid rows and excluded rows. */
+  /** Invalid and excluded rows. */
   skipped = 0;
 
   add(row: ListRow): void {
@@ -317,7 +304,7 @@ class RowCounts {
   }
 }
 
-/** Returns `line 7`, `lines 7 to 9` for a row of several lines, or `record 3 (line 1)` for a record of a JSON list. */
+/** `line 7`, `lines 7 to 9`, or `record 3 (line 1)` for a record of a JSON list. */
 export function formatLines({ line, lastLine = line, record }: SkippedRow): string {
   const lines = line === lastLine ? `line ${line}` : `lines ${line} to ${lastLine}`;
   return record === undefined ? lines : `record ${record} (${lines})`;
@@ -336,7 +323,6 @@ function createNoValidRowError(name: string, isTruncated: boolean, counts: RowCo
   );
 }
 
-/** Returns the result for an error of the content or of the temporary folder. Throws any other error. */
 function toContentError(error: unknown): ErrorResult {
   if (error instanceof ContentError) return createInvalid(null, error.message);
   if (error instanceof SpoolError) return createConflict(null, error.message);
@@ -354,14 +340,13 @@ function formatAddedCount(count: number): string {
   return count === 0 ? '' : ` (${addressCountText} added before that; import the file again to add the rest)`;
 }
 
-/** The number of rows of one batch while no message is accepted. */
+/** While no message is accepted. */
 const MAX_BATCH_ROWS = 5_000;
-/** The number of rows of one batch while messages are accepted. */
+/** While messages are accepted. */
 const MIN_BATCH_ROWS = 500;
 /** If no message was accepted during this time, no message is expected during the next batch. */
 const IDLE_MS = 1_000;
 
-/** Creates the scheduler that runs the imports of this process into `store`. */
 export function createImportScheduler(
   store: Pick<OperatorStore, 'findNewestId' | 'listNodes'>,
   clock: Clock,
@@ -383,7 +368,7 @@ export function createImportScheduler(
     return result;
   }
 
-  /** Returns true if messages are accepted, or if that is unknown because the store does not answer. */
+  /** Also true if that is unknown because the store does not answer. */
   async function isAccepting(): Promise<boolean> {
     const id = await store.findNewestId().catch(() => undefined);
     const now = clock.now();

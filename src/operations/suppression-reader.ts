@@ -1,10 +1,7 @@
 /**
- * Reads suppression lists of every supported format (export-formats.ts) from a file of any size, as CSV or JSON.
- *
- * Guarantees: the reader yields each row once, in order. It fails with a ContentError if the file is not a suppression
- * list or cannot be read to its end.
+ * Reads suppression lists of every supported format (suppression-formats.ts) from a file of any size, as CSV or JSON,
+ * with limited memory and a limited cost per byte. Each row is yielded once and in order, an invalid row with its line.
  */
-
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type Parser, parse } from 'csv-parse';
@@ -17,30 +14,33 @@ import { type Columns, findColumns, interpretRow, type ListRow, type RowOptions 
 export interface ListHooks {
   /** Receives the size of each chunk read. */
   readonly onBytes?: (count: number) => void;
-  /**
-   * Receives the columns that are named by a header row or by the first JSON record with an address member. Not called
-   * for a file without column names.
-   */
+  /** Receives the columns of a header row, or of the first JSON record with an address member. */
   readonly onColumns?: (columns: Columns) => void;
 }
 
+/** A fault of the whole file. The message is a predicate that follows the name of the file. */
+class ListFault extends Error {}
+
+const [LINE_FEED, CARRIAGE_RETURN] = [0x0a, 0x0d];
+
 /**
  * Yields the rows of `source`; `name` is its name in error messages. Reads at most one chunk after the chunk with a
- * fault.
- * @throws ContentError, and what `source` throws
+ * fault. @throws ContentError, and what `source` throws
  */
 export async function* readSuppressionList(
   source: AsyncIterable<Buffer>,
   name: string,
   options: RowOptions,
-  { onBytes, onColumns }: ListHooks = {},
+  { onBytes = () => undefined, onColumns = () => undefined }: ListHooks = {},
 ): AsyncGenerator<ListRow> {
   try {
     const text = readText(source, onBytes);
-    const firstResult = await text.next();
-    if (firstResult.done === true) throw new ListFault('is empty; give rows such as ada@example.com,bounce');
-    const chunks = prependChunk(firstResult.value, text);
-    yield* isJsonStart(firstResult.value) ? readJson(chunks, options, onColumns) : readCsv(chunks, options, onColumns);
+    const { value: firstChunk, done } = await text.next();
+    if (done === true) throw new ListFault('is empty; give rows such as ada@example.com,bounce');
+    const chunks = prependChunk(firstChunk, text);
+    yield* isJsonStart(firstChunk)
+      ? readJson(chunks, options, onColumns)
+      : readCsv(chunks, detectDelimiter(firstChunk), options, onColumns);
   } catch (error) {
     throw error instanceof ListFault ? new ContentError(`${name} ${error.message}`) : error;
   }
@@ -55,32 +55,24 @@ async function* prependChunk(firstChunk: Buffer, laterChunks: AsyncGenerator<Buf
   }
 }
 
-/** A fault of the whole file. The message is a predicate that follows the name of the file. */
-export class ListFault extends Error {}
-
-/** The first chunk has at least this size, or is the whole file, so that the format can be detected in it. */
-const MIN_FIRST_CHUNK_BYTES = 8_192;
-const LINE_FEED = 10;
-
-/**
- * Yields the file in UTF-8, without empty chunks. `onBytes` receives the size of each chunk of `source`. @throws
- * ListFault, and what `source` throws
- */
-export async function* readText(
-  source: AsyncIterable<Buffer>,
-  onBytes: (count: number) => void = () => undefined,
-): AsyncGenerator<Buffer> {
+/** Yields the file in UTF-8, without byte order mark and empty chunks. @throws ListFault, and what `source` throws */
+async function* readText(source: AsyncIterable<Buffer>, onBytes: (count: number) => void): AsyncGenerator<Buffer> {
   let line = 1;
   let decoder: InstanceType<typeof TextDecoder> | null = null;
   let isFirstChunk = true;
   for await (const bytes of joinFirstChunks(source, onBytes)) {
+    let chunk = bytes;
     if (isFirstChunk) {
       isFirstChunk = false;
-      decoder = createUtf16Decoder(bytes);
-      const fault = detectOtherFormat(bytes);
-      if (fault !== null) throw new ListFault(fault);
+      const startsWith = (...start: readonly number[]) => start.every((byte, index) => bytes[index] === byte);
+      if (startsWith(0x50, 0x4b, 3, 4))
+        throw new ListFault('is a spreadsheet or ZIP archive; save it as CSV in UTF-8, or extract the CSV file');
+      if (startsWith(0x1f, 0x8b)) throw new ListFault('is compressed; decompress it first');
+      if (startsWith(0xff, 0xfe)) decoder = new TextDecoder('utf-16le');
+      else if (startsWith(0xfe, 0xff)) decoder = new TextDecoder('utf-16be');
+      else if (startsWith(0xef, 0xbb, 0xbf)) chunk = bytes.subarray(3);
     }
-    const chunk = decoder === null ? bytes : Buffer.from(decoder.decode(bytes, { stream: true }));
+    if (decoder !== null) chunk = Buffer.from(decoder.decode(bytes, { stream: true }));
     const nulIndex = chunk.indexOf(0);
     if (nulIndex !== -1) {
       line += countLines(chunk.subarray(0, nulIndex));
@@ -91,7 +83,9 @@ export async function* readText(
   }
 }
 
-/** Joins the first chunks into one chunk that has at least MIN_FIRST_CHUNK_BYTES or is the whole file. */
+/** The format is detected in the first chunk, which has at least this size, or is the whole file. */
+const MIN_FIRST_CHUNK_BYTES = 8_192;
+
 async function* joinFirstChunks(
   source: AsyncIterable<Buffer>,
   onBytes: (count: number) => void,
@@ -112,72 +106,59 @@ async function* joinFirstChunks(
   if (firstChunk !== null && firstChunk.length > 0) yield firstChunk;
 }
 
-/** Returns a decoder if the file begins with the byte order mark of UTF-16. The decoder removes the mark. */
-function createUtf16Decoder(firstChunk: Buffer): InstanceType<typeof TextDecoder> | null {
-  if (startsWithBytes(firstChunk, 0xff, 0xfe)) return new TextDecoder('utf-16le');
-  return startsWithBytes(firstChunk, 0xfe, 0xff) ? new TextDecoder('utf-16be') : null;
-}
-
-/** Returns a fault if the first bytes are those of a ZIP archive or a gzip file; otherwise null. */
-function detectOtherFormat(firstChunk: Buffer): string | null {
-  if (startsWithBytes(firstChunk, 0x50, 0x4b, 3, 4)) {
-    return 'is a spreadsheet or ZIP archive; save it as CSV in UTF-8, or extract the CSV file';
+/** Yields the chunks in pieces, between which the event loop runs other work, until `isStopped` returns true. */
+async function* splitChunks(
+  chunks: AsyncIterable<Buffer>,
+  size: number,
+  isStopped: () => boolean = () => false,
+): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    for (let start = 0; start < chunk.length && !isStopped(); start += size) {
+      yield chunk.subarray(start, start + size);
+      await yieldToEventLoop();
+    }
+    if (isStopped()) return;
   }
-  if (startsWithBytes(firstChunk, 0x1f, 0x8b)) return 'is compressed; decompress it first';
-  return null;
 }
 
-function startsWithBytes(bytes: Buffer, ...expected: readonly number[]): boolean {
-  return expected.every((byte, index) => bytes[index] === byte);
-}
-
-/** Returns the number of line feeds. */
-export function countLines(bytes: Buffer): number {
+function countLines(bytes: Buffer): number {
   let lineCount = 0;
   for (let index = bytes.indexOf(LINE_FEED); index !== -1; index = bytes.indexOf(LINE_FEED, index + 1)) lineCount += 1;
   return lineCount;
 }
 
-/**
- * The maximum size of one row. Without this limit, the reader would read the whole file into memory after an unclosed
- * quote.
- */
+// CSV (RFC 4180)
+
+/** Without this limit, the reader would read the whole file into memory after an unclosed quote. */
 const MAX_ROW_BYTES = 65_536;
-/**
- * The maximum size of one line including delimiters. Without this limit, a line of commas would become a row of
- * millions of cells.
- */
+/** Without this limit, a line of commas would become a row of millions of cells. */
 const MAX_LINE_BYTES = 65_536;
-/**
- * The maximum number of cells of one row, which may span many lines within quotes. The rows of exports have fewer than
- * one hundred cells.
- */
+/** A row may span many lines within quotes. The rows of exports have fewer than one hundred cells. */
 const MAX_ROW_CELLS = 1_000;
-/** The maximum size of one write to the parser: about a thousand of the shortest rows. */
+/** The parser creates all rows of one write at once: about a thousand of the shortest rows. */
 const MAX_PARSER_WRITE_BYTES = 2_048;
-/** Receives the columns from the header row. Called once, before the first row. */
-export type OnColumns = (columns: Columns) => void;
 
-/** The columns of a file without a header row. */
-const DEFAULT_NAMES: readonly string[] = ['address', 'reason', 'at', 'source'];
-const DEFAULT_COLUMNS: Columns = {
-  kind: 'plain',
-  columns: { address: 'address', reason: 'reason', time: 'at' },
-};
+interface ParsedRow {
+  readonly record: readonly string[];
+  readonly info: { readonly lines: number; readonly empty_lines: number };
+}
 
-/** Yields the rows of UTF-8 text. @throws ListFault, and the errors that `text` throws */
-export async function* readCsv(
+/** The first fault that ends the file. `line` and `emptyLines` are the line counters of the parser at the fault. */
+interface ParseFault {
+  readonly reason: string;
+  readonly line: number;
+  readonly emptyLines: number;
+}
+
+async function* readCsv(
   text: AsyncIterable<Buffer>,
+  delimiter: string,
   options: RowOptions,
-  onColumns: OnColumns = () => undefined,
+  onColumns: (columns: Columns) => void,
 ): AsyncGenerator<ListRow> {
-  const chunks = checkLines(text)[Symbol.asyncIterator]();
-  const firstChunk = await chunks.next();
-  if (firstChunk.done === true) return;
-  const parseState: { fault: ParseFault | null } = { fault: null };
+  const state: { fault: ParseFault | null } = { fault: null };
   const parser: Parser = parse({
-    bom: true,
-    delimiter: detectDelimiter(firstChunk.value),
+    delimiter,
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_column_count: true,
     // A quote inside a cell is an ordinary character: `"ada lovelace"@example.com` needs no doubled quotes.
@@ -196,34 +177,36 @@ export async function* readCsv(
     // after those rows.
     skip_records_with_error: true,
     on_skip: (error) => {
-      if (error !== undefined) {
-        parseState.fault ??= { code: error.code, line: Number(error.lines), emptyLines: Number(error.empty_lines) };
-      }
+      if (error === undefined) return undefined;
+      const reason =
+        error.code === 'CSV_MAX_RECORD_SIZE'
+          ? `the row has more than ${MAX_ROW_BYTES} bytes; check for an unclosed quote`
+          : 'a quote in this line is not closed; correct the line';
+      state.fault ??= { reason, line: Number(error.lines), emptyLines: Number(error.empty_lines) };
       return undefined;
     },
     cast: (cell, { index, lines, empty_lines }) => {
-      if (index >= MAX_ROW_CELLS) parseState.fault ??= { code: TOO_MANY_CELLS, line: lines, emptyLines: empty_lines };
+      const reason = `the row has more than ${MAX_ROW_CELLS} cells; give one address per line`;
+      if (index >= MAX_ROW_CELLS) state.fault ??= { reason, line: lines, emptyLines: empty_lines };
       return cell;
     },
   });
+  const pieces = splitChunks(checkLines(text), MAX_PARSER_WRITE_BYTES, () => state.fault !== null);
   // An error of the source destroys the parser, and the loop below throws the error.
-  pipeline(
-    splitChunks(firstChunk.value, chunks, () => parseState.fault !== null),
-    parser,
-  ).catch(() => undefined);
+  pipeline(pieces, parser).catch(() => undefined);
   let header: Header | null = null;
   let line = 1;
   let emptyLines = 0;
   for await (const row of parser as AsyncIterable<ParsedRow>) {
     const { lines, empty_lines } = row.info;
-    if (parseState.fault !== null && lines >= parseState.fault.line) break;
+    if (state.fault !== null && lines >= state.fault.line) break;
     const startLine = line + (empty_lines - emptyLines);
     emptyLines = empty_lines;
     line = lines + 1;
     const cells = row.record.map((cell) => unescapeCsvText(cell.trim()));
     if (header === null) {
       const parsedHeader = parseHeader(cells);
-      header = parsedHeader ?? { columns: DEFAULT_COLUMNS, names: DEFAULT_NAMES };
+      header = parsedHeader ?? DEFAULT_HEADER;
       if (parsedHeader !== null) {
         onColumns(parsedHeader.columns);
         continue;
@@ -232,126 +215,45 @@ export async function* readCsv(
     if (cells.every((cell) => cell === '')) continue;
     const { names } = header;
     const content = interpretRow((name) => cells[names.indexOf(name)] ?? '', header.columns, options);
-    yield content.kind !== 'invalid'
-      ? content
-      : {
-          kind: 'invalid',
-          line: startLine,
-          lastLine: lines,
-          fault: lines > startLine ? `${OPEN_QUOTE_FAULT}${content.fault}` : content.fault,
-        };
+    const joined = lines > startLine ? 'a quoted cell joins these lines into one row; ' : '';
+    yield content.kind === 'invalid'
+      ? { kind: 'invalid', line: startLine, lastLine: lines, fault: joined + content.fault }
+      : content;
   }
-  const { fault } = parseState;
-  if (fault !== null) throw toListFault(fault, line + fault.emptyLines - emptyLines);
-}
-
-interface ParsedRow {
-  readonly record: readonly string[];
-  readonly info: { readonly lines: number; readonly empty_lines: number };
-}
-
-/** The first fault in the file. `line` and `emptyLines` are the line counters of the parser at the fault. */
-interface ParseFault {
-  readonly code: string;
-  readonly line: number;
-  readonly emptyLines: number;
-}
-
-const OPEN_QUOTE_FAULT = 'a quoted cell joins these lines into one row; ';
-
-const TOO_MANY_CELLS = 'TOO_MANY_CELLS';
-
-function toListFault({ code }: ParseFault, line: number): ListFault {
-  switch (code) {
-    case 'CSV_MAX_RECORD_SIZE':
-      return createUnreadableFault(line, `the row has more than ${MAX_ROW_BYTES} bytes; check for an unclosed quote`);
-    case TOO_MANY_CELLS:
-      return createUnreadableFault(line, `the row has more than ${MAX_ROW_CELLS} cells; give one address per line`);
-    default:
-      return createUnreadableFault(line, 'a quote in this line is not closed; correct the line');
-  }
+  const { fault } = state;
+  if (fault !== null) throw createUnreadableFault(line + fault.emptyLines - emptyLines, fault.reason);
 }
 
 function createUnreadableFault(line: number, reason: string): ListFault {
   return new ListFault(`cannot be read from line ${line} on: ${reason}`);
 }
 
-/** Yields the chunks. @throws ListFault for a line that is too long */
+/**
+ * Yields the chunks. Not each line is visited: a window of MAX_LINE_BYTES either contains a line end or belongs to a
+ * line that is too long. @throws ListFault for a line that is too long
+ */
 async function* checkLines(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let line = 1;
-  const lineLength = new LineLength();
+  /** The length of the line that continues in the next window. */
+  let openLineLength = 0;
   for await (const chunk of text) {
-    const excessIndex = lineLength.findExcess(chunk);
-    if (excessIndex !== null) {
-      line += countLines(chunk.subarray(0, excessIndex));
-      throw createUnreadableFault(line, `the line has more than ${MAX_LINE_BYTES} bytes; give one address per line`);
+    for (let start = 0; start < chunk.length; ) {
+      const window = chunk.subarray(start, start + MAX_LINE_BYTES + 1 - openLineLength);
+      const lineEndIndex = Math.max(window.lastIndexOf(LINE_FEED), window.lastIndexOf(CARRIAGE_RETURN));
+      if (lineEndIndex === -1 && openLineLength + window.length > MAX_LINE_BYTES)
+        throw createUnreadableFault(
+          line + countLines(chunk.subarray(0, start)),
+          `the line has more than ${MAX_LINE_BYTES} bytes; give one address per line`,
+        );
+      openLineLength = lineEndIndex === -1 ? openLineLength + window.length : 0;
+      start += lineEndIndex === -1 ? window.length : lineEndIndex + 1;
     }
     line += countLines(chunk);
     yield chunk;
   }
 }
 
-/**
- * Finds lines that exceed MAX_LINE_BYTES, across chunks. The search does not visit each line: a window of
- * MAX_LINE_BYTES either contains a line end or belongs to a line that is too long.
- */
-class LineLength {
-  /** The length of the line that continues in the next chunk. */
-  #openLineLength = 0;
-
-  /**
-   * Returns the start in `chunk` of the first line that exceeds the limit, or null. Returns 0 if this line began in an
-   * earlier chunk.
-   */
-  findExcess(chunk: Buffer): number | null {
-    let start = 0;
-    for (;;) {
-      const searchWindow = chunk.subarray(start, start + MAX_LINE_BYTES + 1 - this.#openLineLength);
-      const lineEndIndex = Math.max(searchWindow.lastIndexOf(LINE_FEED), searchWindow.lastIndexOf(CARRIAGE_RETURN));
-      if (lineEndIndex !== -1) {
-        start += lineEndIndex + 1;
-        this.#openLineLength = 0;
-      } else if (this.#openLineLength + searchWindow.length > MAX_LINE_BYTES) {
-        return start;
-      } else {
-        this.#openLineLength += searchWindow.length;
-        return null;
-      }
-    }
-  }
-}
-
-const CARRIAGE_RETURN = 13;
-
-/**
- * Yields the chunks in small pieces, because the parser creates all rows of a piece at once. The event loop runs other
- * work between two pieces. Ends when `isStopped` returns true, so that nothing after a fault is read.
- */
-async function* splitChunks(
-  firstChunk: Buffer,
-  laterChunks: AsyncIterator<Buffer>,
-  isStopped: () => boolean,
-): AsyncGenerator<Buffer> {
-  try {
-    for (let chunk = firstChunk; ; ) {
-      for (let start = 0; start < chunk.length; start += MAX_PARSER_WRITE_BYTES) {
-        if (isStopped()) return;
-        yield chunk.subarray(start, start + MAX_PARSER_WRITE_BYTES);
-        await yieldToEventLoop();
-      }
-      const nextResult = isStopped() ? null : await laterChunks.next();
-      if (nextResult === null || nextResult.done === true) return;
-      chunk = nextResult.value;
-    }
-  } finally {
-    await laterChunks.return?.();
-  }
-}
-
-/**
- * Returns the most frequent delimiter outside quotes in the first line: comma, semicolon (spreadsheets in much of
- * Europe) or tab.
- */
+/** Returns the most frequent of comma, semicolon (spreadsheets in much of Europe) and tab in the first line. */
 function detectDelimiter(chunk: Buffer): string {
   const counts: Record<string, number> = { ',': 0, ';': 0, '\t': 0 };
   let isQuoted = false;
@@ -371,14 +273,15 @@ interface Header {
   readonly names: readonly string[];
 }
 
+const DEFAULT_HEADER: Header = {
+  columns: { kind: 'plain', columns: { address: 'address', reason: 'reason', time: 'at' } },
+  names: ['address', 'reason', 'at', 'source'],
+};
+
 /** The maximum number of characters of an unknown header that an error message quotes. */
 const MAX_QUOTED_HEADER = 100;
 
-/**
- * Returns the header in the first row, or null if the row is not a header. A row of several cells without an `@` is a
- * header.
- * @throws ListFault for an unknown header
- */
+/** Returns null if the row is not a header, which has several cells without an `@`. @throws ListFault if it is unknown */
 function parseHeader(cells: readonly string[]): Header | null {
   const names = cells.map(normalizeName);
   const columns = findColumns(names);
@@ -390,6 +293,11 @@ function parseHeader(cells: readonly string[]): Header | null {
   );
 }
 
+// JSON, such as the responses of provider APIs. A record is an object in an array, which is a whole document or a member
+// of one. A document without such an array is itself the record (JSON Lines). A string in an array that is a whole
+// document is an address. The file may contain several documents, such as the pages of a list. No library reads past an
+// invalid record and names its line.
+
 /** The maximum size of one record, and of the part of a document that precedes its list of records. */
 const MAX_RECORD_BYTES = 65_536;
 /** The maximum nesting depth of objects and arrays. */
@@ -399,195 +307,133 @@ const MAX_SCANNED_BYTES = 16_384;
 /** The maximum number of members of a record that are read. */
 const MAX_MEMBERS = 200;
 
-const [QUOTE, BACKSLASH] = [0x22, 0x5c];
-const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
-const BYTE_ORDER_MARK = Buffer.of(0xef, 0xbb, 0xbf);
+const [QUOTE, BACKSLASH, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Returns true if the text begins as a JSON array or object. An address can begin with `{` too, but not with `{"`. */
-export function isJsonStart(firstChunk: Buffer): boolean {
-  const start = firstChunk.subarray(firstChunk.indexOf(BYTE_ORDER_MARK) === 0 ? BYTE_ORDER_MARK.length : 0);
-  return /^\s*(?:\{\s*["}]|\[\s*[[{"\]])/.test(start.toString('latin1'));
+const WHITE_SPACE = [0x20, 0x09, LINE_FEED, CARRIAGE_RETURN];
+
+/** An address can begin with `{` too, but not with `{"`. */
+function isJsonStart(firstChunk: Buffer): boolean {
+  return /^\s*(?:\{\s*["}]|\[\s*[[{"\]])/.test(firstChunk.toString('latin1'));
 }
 
-/** Yields the records of UTF-8 text. @throws ListFault, and what `text` throws */
-export async function* readJson(
+async function* readJson(
   text: AsyncIterable<Buffer>,
   options: RowOptions,
-  onColumns: (columns: Columns) => void = () => undefined,
+  onColumns: (columns: Columns) => void,
 ): AsyncGenerator<ListRow> {
-  const scanner = new RecordScanner();
   let hasColumns = false;
-  let isFirstChunk = true;
-  for await (const chunk of text) {
-    const start = isFirstChunk && chunk.indexOf(BYTE_ORDER_MARK) === 0 ? BYTE_ORDER_MARK.length : 0;
-    isFirstChunk = false;
-    for (let offset = start; offset < chunk.length; offset += MAX_SCANNED_BYTES) {
-      const records = scanner.scan(chunk.subarray(offset, Math.min(chunk.length, offset + MAX_SCANNED_BYTES)));
-      for (const record of records) {
-        const row = toRow(record, options);
-        if (row === null) continue;
-        if (!hasColumns && row.columns !== null) {
-          hasColumns = true;
-          onColumns(row.columns);
-        }
-        yield row.row;
-      }
-      await yieldToEventLoop();
+  for await (const record of scanRecords(text)) {
+    const row = toRow(record, options);
+    if (row === null) continue;
+    if (!hasColumns && row.columns !== null) {
+      hasColumns = true;
+      onColumns(row.columns);
     }
+    yield row.row;
   }
-  scanner.end();
 }
 
 interface RawRecord {
   /** `document`: a whole document without a list of records. */
   readonly kind: 'element' | 'document';
   readonly text: string;
-  /** The number of the record in the text, from 1. */
-  readonly recordNumber: number;
+  /** The number of the record in the file, from 1. */
+  readonly record: number;
   readonly line: number;
   readonly lastLine: number;
 }
 
-/** Finds the records without parsing the whole text. */
-class RecordScanner {
+/** Finds the records without parsing the whole text. @throws ListFault */
+async function* scanRecords(text: AsyncIterable<Buffer>): AsyncGenerator<RawRecord> {
   /** The bytes of the brackets that are not yet closed. */
-  readonly #openBrackets: number[] = [];
-  #isInString = false;
-  #isEscaped = false;
-  #line = 1;
-  /** The number of scanned bytes of the current line. */
-  #lineBytes = 0;
-  #recordCount = 0;
-  /** The record that is being scanned. `depth` is the number of open brackets before the record. */
-  #record: { readonly kind: RawRecord['kind']; readonly depth: number; readonly line: number } | null = null;
-  /** The parts of the record in earlier chunks, and their size. */
-  #parts: Buffer[] = [];
-  #partBytes = 0;
+  const openBrackets: number[] = [];
+  let [isInString, isEscaped] = [false, false];
+  let [line, lineBytes, recordCount] = [1, 0, 0];
+  /** The record that is being scanned: the number of open brackets before it, and its parts in earlier pieces. */
+  let current: { kind: RawRecord['kind']; depth: number; line: number; parts: Buffer[]; bytes: number } | null = null;
 
-  /** Returns the records that end in this chunk. @throws ListFault */
-  scan(chunk: Buffer): readonly RawRecord[] {
-    const records: RawRecord[] = [];
-    let start = 0;
-    const beginRecord = (kind: RawRecord['kind'], index: number) => {
-      this.#record = { kind, depth: this.#openBrackets.length, line: this.#line };
-      [this.#parts, this.#partBytes, start] = [[], 0, index];
-    };
-    const endRecord = (index: number) => {
-      if (this.#record === null) return;
-      const bytes = Buffer.concat([...this.#parts, chunk.subarray(start, index + 1)]);
-      if (bytes.length > MAX_RECORD_BYTES) this.#throwOversizedRecord();
-      const { kind, line } = this.#record;
-      this.#recordCount += 1;
-      const recordNumber = this.#recordCount;
-      records.push({ kind, text: bytes.toString('utf8'), recordNumber, line, lastLine: this.#line });
-      this.#record = null;
-    };
-    for (let index = 0; index < chunk.length; index++) {
-      const byte = chunk[index] as number;
-      this.#lineBytes += 1;
-      if (byte === LINE_FEED) {
-        this.#line += 1;
-        this.#lineBytes = 0;
-      }
-      if (this.#isInString) {
-        if (this.#isEscaped) this.#isEscaped = false;
-        else if (byte === BACKSLASH) this.#isEscaped = true;
-        else if (byte === QUOTE) {
-          this.#isInString = false;
-          // A string that is an element of the list is a complete record.
-          if (this.#record?.kind === 'element' && this.#record.depth === this.#openBrackets.length) endRecord(index);
-        }
-        continue;
-      }
-      switch (byte) {
-        case QUOTE:
-          if (this.#openBrackets.length === 0) this.#throwInvalidJson();
-          if (this.#record === null && this.#openBrackets.length === 1 && this.#openBrackets[0] === OPEN_ARRAY)
-            beginRecord('element', index);
-          this.#isInString = true;
-          break;
-        case OPEN_OBJECT:
-          if (this.#openBrackets.length === 0) beginRecord('document', index);
-          else if (this.#isInList()) beginRecord('element', index);
-          this.#pushOpenBracket(byte);
-          break;
-        case OPEN_ARRAY:
-          this.#pushOpenBracket(byte);
-          break;
-        case CLOSE_OBJECT:
-        case CLOSE_ARRAY:
-          if (this.#openBrackets.pop() !== (byte === CLOSE_OBJECT ? OPEN_OBJECT : OPEN_ARRAY)) this.#throwInvalidJson();
-          if (this.#record !== null && this.#record.depth === this.#openBrackets.length) endRecord(index);
-          break;
-        default:
-          if (this.#openBrackets.length === 0 && !isWhiteSpace(byte)) this.#throwInvalidJson();
-      }
-    }
-    if (this.#record !== null) {
-      const part = Buffer.from(chunk.subarray(start));
-      this.#parts.push(part);
-      this.#partBytes += part.length;
-      if (this.#partBytes > MAX_RECORD_BYTES) this.#throwOversizedRecord();
-    }
-    return records;
-  }
-
-  /** @throws ListFault if a document is not complete */
-  end(): void {
-    if (this.#openBrackets.length > 0) {
-      throw new ListFault(`ends in ${this.#describePosition()}, before its last bracket is closed; export it again`);
-    }
-  }
-
-  /**
-   * Returns true at the position of an element: in the array of the document, or in an array that is a member of the
-   * document.
-   */
-  #isInList(): boolean {
-    if (this.#record?.kind === 'element') return false;
-    const [first, second] = this.#openBrackets;
-    return (
-      (this.#openBrackets.length === 1 && first === OPEN_ARRAY) ||
-      (this.#openBrackets.length === 2 && first === OPEN_OBJECT && second === OPEN_ARRAY)
-    );
-  }
-
-  #pushOpenBracket(byte: number): void {
-    this.#openBrackets.push(byte);
-    if (this.#openBrackets.length > MAX_DEPTH) {
+  // The export of a provider can be one line, so the line number alone does not locate a record.
+  const describePosition = () => `line ${line}, byte ${lineBytes}`;
+  const createSyntaxFault = () =>
+    new ListFault(`is not JSON: unexpected character at ${describePosition()}; export it again`);
+  const addPart = (record: NonNullable<typeof current>, part: Buffer) => {
+    record.parts.push(part);
+    record.bytes += part.length;
+    if (record.bytes > MAX_RECORD_BYTES)
       throw new ListFault(
-        `has more than ${MAX_DEPTH} nested brackets in ${this.#describePosition()}; give the export of a list`,
+        `has a record of more than ${MAX_RECORD_BYTES} bytes that ends at or after ${describePosition()}; give the export of a list`,
       );
+  };
+  /** Returns the kind of a record that begins with an object or a string at this position, or null. */
+  const findRecordKind = (byte: number): RawRecord['kind'] | null => {
+    if (openBrackets.length === 0) return 'document';
+    if (current?.kind === 'element') return null;
+    if (openBrackets.length === 1) return openBrackets[0] === OPEN_ARRAY ? 'element' : null;
+    const isInMemberList =
+      openBrackets.length === 2 && openBrackets[0] === OPEN_OBJECT && openBrackets[1] === OPEN_ARRAY;
+    return isInMemberList && byte === OPEN_OBJECT ? 'element' : null;
+  };
+
+  for await (const piece of splitChunks(text, MAX_SCANNED_BYTES)) {
+    let start = 0;
+    for (let index = 0; index < piece.length; index++) {
+      const byte = piece[index] as number;
+      lineBytes += 1;
+      if (byte === LINE_FEED) {
+        line += 1;
+        lineBytes = 0;
+      }
+      let endsValue = false;
+      if (isInString) {
+        if (isEscaped) isEscaped = false;
+        else if (byte === BACKSLASH) isEscaped = true;
+        else if (byte === QUOTE) {
+          isInString = false;
+          endsValue = current?.kind === 'element';
+        }
+      } else if (byte === QUOTE || byte === OPEN_OBJECT || byte === OPEN_ARRAY) {
+        if (byte === QUOTE && openBrackets.length === 0) throw createSyntaxFault();
+        const kind = byte === OPEN_ARRAY ? null : findRecordKind(byte);
+        if (kind !== null) {
+          current = { kind, depth: openBrackets.length, line, parts: [], bytes: 0 };
+          start = index;
+        }
+        if (byte === QUOTE) isInString = true;
+        else openBrackets.push(byte);
+        if (openBrackets.length > MAX_DEPTH)
+          throw new ListFault(
+            `has more than ${MAX_DEPTH} nested brackets in ${describePosition()}; give the export of a list`,
+          );
+      } else if (byte === CLOSE_OBJECT || byte === CLOSE_ARRAY) {
+        if (openBrackets.pop() !== (byte === CLOSE_OBJECT ? OPEN_OBJECT : OPEN_ARRAY)) throw createSyntaxFault();
+        endsValue = true;
+      } else if (openBrackets.length === 0 && !WHITE_SPACE.includes(byte)) throw createSyntaxFault();
+      if (!endsValue || current === null || current.depth !== openBrackets.length) continue;
+      addPart(current, piece.subarray(start, index + 1));
+      recordCount += 1;
+      const { kind, parts } = current;
+      yield {
+        kind,
+        text: Buffer.concat(parts).toString('utf8'),
+        record: recordCount,
+        line: current.line,
+        lastLine: line,
+      };
+      current = null;
     }
+    if (current !== null) addPart(current, piece.subarray(start));
   }
-
-  /** The export of a provider can be one line, so the line number alone does not locate a record. */
-  #describePosition(): string {
-    return `line ${this.#line}, byte ${this.#lineBytes}`;
-  }
-
-  #throwInvalidJson(): never {
-    throw new ListFault(`is not JSON: unexpected character at ${this.#describePosition()}; export it again`);
-  }
-
-  #throwOversizedRecord(): never {
-    throw new ListFault(
-      `has a record of more than ${MAX_RECORD_BYTES} bytes that ends at or after ${this.#describePosition()}; give the export of a list`,
-    );
-  }
-}
-
-function isWhiteSpace(byte: number): boolean {
-  return byte === 0x20 || byte === 0x09 || byte === LINE_FEED || byte === 0x0d;
+  if (openBrackets.length > 0)
+    throw new ListFault(`ends in ${describePosition()}, before its last bracket is closed; export it again`);
 }
 
 /** Returns the row of a record, or null for a document without records. */
 function toRow(
-  { kind, text, recordNumber, line, lastLine }: RawRecord,
+  { kind, text, ...position }: RawRecord,
   options: RowOptions,
 ): { readonly row: ListRow; readonly columns: Columns | null } | null {
   const createInvalidRow = (fault: string) => ({
-    row: { kind: 'invalid', record: recordNumber, line, lastLine, fault } as const,
+    row: { kind: 'invalid', ...position, fault } as const,
     columns: null,
   });
   let value: unknown;
@@ -600,44 +446,32 @@ function toRow(
   const columns = findColumns([...cells.keys()]);
   if (columns === null) {
     // The last page of a list can be empty.
-    if (kind === 'document' && hasEmptyList(value)) return null;
+    if (kind === 'document' && listMembers(value).some(([, member]) => Array.isArray(member) && member.length === 0))
+      return null;
     return createInvalidRow(
       `the record has no member with an address; give an export of one of these formats: ${FORMAT_NAMES}`,
     );
   }
   const content = interpretRow((name) => cells.get(name) ?? '', columns, options);
-  return { row: content.kind === 'invalid' ? { ...content, record: recordNumber, line, lastLine } : content, columns };
+  return { row: content.kind === 'invalid' ? { ...content, ...position } : content, columns };
 }
 
-function hasEmptyList(value: unknown): boolean {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    Object.values(value).some((member) => Array.isArray(member) && member.length === 0)
-  );
-}
-
-/**
- * Returns the members of a record as texts, by normalized name. The name of a member of a nested object begins with the
- * name of that object: `reason.code` is `reasoncode`.
- */
+/** Returns the members as texts, by normalized name. `reason.code` of a nested object is `reasoncode`. */
 function toCells(value: unknown): ReadonlyMap<string, string> {
   if (typeof value === 'string') return new Map([['address', value.trim()]]);
-  const cells = new Map<string, string>();
-  for (const [name, member] of listMembers(value)) {
-    if (typeof member !== 'object' || member === null || Array.isArray(member))
-      cells.set(normalizeName(name), toCell(member));
-    else
-      for (const [innerName, inner] of listMembers(member)) cells.set(normalizeName(name + innerName), toCell(inner));
-  }
-  return cells;
+  return new Map(
+    listMembers(value).flatMap(([name, member]) =>
+      Array.isArray(member) || typeof member !== 'object' || member === null
+        ? [[normalizeName(name), toCell(member)] as const]
+        : listMembers(member).map(([innerName, inner]) => [normalizeName(name + innerName), toCell(inner)] as const),
+    ),
+  );
 }
 
 function listMembers(value: unknown): readonly (readonly [string, unknown])[] {
   return typeof value === 'object' && value !== null ? Object.entries(value).slice(0, MAX_MEMBERS) : [];
 }
 
-/** Returns the text of a value. The values of an array are separated by commas. */
 function toCell(value: unknown): string {
   if (typeof value === 'string') return value.trim();
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);

@@ -1,7 +1,4 @@
-/**
- * Interprets each row of a suppression list as an entry, an exclusion or a fault. The rows of CSV files and the records
- * of JSON files are interpreted in the same way. Pure.
- */
+/** Interprets the rows of CSV files and the records of JSON files as an entry, an exclusion or a fault. Pure. */
 import { classify, classifyOutcome } from '../classify/classify.ts';
 import { parseTimestamp, quote } from '../config/units.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
@@ -17,41 +14,36 @@ import {
   type PlainColumns,
 } from './suppression-formats.ts';
 
-/** Lines are counted from 1. `lastLine` is greater than `line` if the row has several lines. */
+/** Lines count from 1. `record` is the number in a JSON list, from 1. */
 export type ListRow =
   | { readonly kind: 'entry'; readonly entry: Suppression }
   /** A valid row that adds no address. */
   | { readonly kind: 'excluded'; readonly exclusion: Exclusion }
   | {
       readonly kind: 'invalid';
-      /** The number of the record of a JSON list, from 1. Absent for CSV. */
       readonly record?: number;
       readonly line: number;
       readonly lastLine: number;
       readonly fault: string;
     };
 
-/** The interpretation of a row without its position in the file. */
 export type RowContent = Exclude<ListRow, { kind: 'invalid' }> | { readonly kind: 'invalid'; readonly fault: string };
 
 export interface RowOptions {
-  /**
-   * The reason of rows that contain no reason. Null: `manual` or, for an export of a provider, the reason that its
-   * format defines.
-   */
+  /** The reason of rows without a reason. Null: `manual` or, for an export, the reason that its format defines. */
   readonly reason: SuppressionReason | null;
   readonly now: number;
 }
 
-/** The columns of a file. A plain list is a file that is not the export of a known provider. */
+/** A plain list is a file that is not the export of a known provider. */
 export type Columns =
   | { readonly kind: 'export'; readonly format: ExportFormat }
   | { readonly kind: 'plain'; readonly columns: PlainColumns };
 
-/** The tolerance for a time in the future, because clocks differ. */
+/** Clocks differ. */
 const MAX_CLOCK_DIFFERENCE_MS = 86_400_000;
 
-/** Returns the columns of a file with these normalized column names, or null if no column contains addresses. */
+/** Takes normalized names. Returns null if no column contains addresses. */
 export function findColumns(names: readonly string[]): Columns | null {
   const format = findExportFormat(names);
   if (format !== null) return { kind: 'export', format };
@@ -59,10 +51,6 @@ export function findColumns(names: readonly string[]): Columns | null {
   return columns === null ? null : { kind: 'plain', columns };
 }
 
-/**
- * Interprets a row. `cell` returns the text of a column, without surrounding white space. The text is empty if there is
- * no such column.
- */
 export function interpretRow(cell: (name: string) => string, columns: Columns, options: RowOptions): RowContent {
   const addressText = cell(columns.kind === 'export' ? columns.format.address : columns.columns.address);
   if (addressText === '') return createInvalidRow('the row has no address');
@@ -138,8 +126,8 @@ function findTime(cell: (name: string) => string, columns: Columns): string {
 }
 
 /**
- * Returns the meaning of a reply in a list that contains hard bounces and perhaps blocks. `status` is an enhanced
- * status code such as `5.1.1`, a reply code, or empty. A reply with an unknown cause counts as a hard bounce.
+ * `status` is an enhanced status code such as `5.1.1`, a reply code, or empty. A reply with an unknown cause counts as
+ * a hard bounce.
  */
 function classifyReply(status: string, text: string): 'bounce' | 'block' | 'soft-bounce' {
   if (status.startsWith('4')) return 'soft-bounce';
@@ -158,11 +146,10 @@ function createInvalidRow(fault: string): { readonly kind: 'invalid'; readonly f
   return { kind: 'invalid', fault };
 }
 
-/** The maximum length of a time, in characters. */
 const MAX_TIME_CHARACTERS = 64;
 
 const ISO_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d{1,9})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?$/;
-/** RFC 5322 section 3.3, also with dashes between day, month and year, and also without the time of day. */
+/** RFC 5322 section 3.3, also with dashes, and also without the time of day. */
 const MAIL_PATTERN =
   /^(?:[A-Za-z]{3,9},? )?(\d{1,2})[ -]([A-Za-z]{3,9})[ -](\d{4})(?: (\d\d:\d\d(?::\d\d)?) ?(Z|UTC|GMT|[+-]\d\d:?\d\d)?(?: \([A-Za-z]+\))?)?$/;
 /** `Jan 2, 2006` and `January 2, 2006 15:04:05`. */
@@ -170,10 +157,9 @@ const US_PATTERN = /^([A-Za-z]{3,9}) (\d{1,2}),? (\d{4})(?:,? (\d\d:\d\d(?::\d\d
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
 /**
- * Parses a time: ISO 8601, also with a space instead of the T; seconds since 1970, also with a fraction; milliseconds
- * since 1970; `Mon, 2 Jan 2006 15:04:05 GMT` (RFC 5322); `Jan 2, 2006`. A time without a zone is in UTC. Returns
- * milliseconds since the epoch, or null for other text. A numeric date such as `2/1/2006` is not accepted, because the
- * order of day and month is unknown.
+ * Accepts ISO 8601, also with a space instead of the T; seconds since 1970, also with a fraction; milliseconds since
+ * 1970; `Mon, 2 Jan 2006 15:04:05 GMT` (RFC 5322); `Jan 2, 2006`. Without a zone, UTC. A numeric date such as
+ * `2/1/2006` is refused, because the order of day and month is unknown.
  */
 export function parseRowTime(text: string): number | null {
   if (text.length > MAX_TIME_CHARACTERS) return null;
@@ -195,7 +181,7 @@ export function parseRowTime(text: string): number | null {
   return parseDateAndTime(formatDate(year, month, day), time, '', zone);
 }
 
-/** Returns an ISO date. For an unknown name, the month is 0, which `parseTimestamp` refuses. */
+/** For an unknown name, the month is 0, which `parseTimestamp` refuses. */
 function formatDate(year: string, month: string, day: string): string {
   const monthNumber = MONTHS.indexOf(month.slice(0, 3).toLowerCase()) + 1;
   return `${year}-${String(monthNumber).padStart(2, '0')}-${day.padStart(2, '0')}`;
@@ -212,7 +198,6 @@ function parseDateAndTime(
   return parsed.ok ? parsed.value : null;
 }
 
-/** Converts a UTC offset to ISO 8601 format: `Z` or `±hh:mm`. Returns `Z` if the offset is absent. */
 function formatZone(zone: string | undefined): string {
   if (zone === undefined || zone === 'UTC' || zone === 'GMT' || zone === 'Z') return 'Z';
   if (zone.length === 3) return `${zone}:00`;

@@ -61,7 +61,6 @@ export const RemovedSuppression = Type.Object({
 });
 export type RemovedSuppression = Static<typeof RemovedSuppression>;
 
-/** An address with its entries in all suppression lists. */
 export const SuppressedAddress = Type.Object({
   address: Type.String(),
   suppressed: Type.Boolean(),
@@ -86,7 +85,6 @@ const ImportCounts = {
   known: Type.Integer({ description: 'Addresses that were already on the list.' }),
 };
 
-/** The progress of an import. */
 export const ImportProgress = Type.Object({
   ...ImportCounts,
   skipped: Type.Integer({ description: 'Rows that were skipped.' }),
@@ -95,7 +93,6 @@ export const ImportProgress = Type.Object({
 });
 export type ImportProgress = Static<typeof ImportProgress>;
 
-/** A row that was skipped. */
 export const SkippedRow = Type.Object({
   line: Type.Integer({
     description: 'The line of the row, from 1; the first line of a row with several lines.',
@@ -106,7 +103,7 @@ export const SkippedRow = Type.Object({
 });
 export type SkippedRow = Static<typeof SkippedRow>;
 
-/** The result of an import: `read` is the sum of `added`, `known` and `skippedCount`, except in a dry run. */
+/** `read` is the sum of `added`, `known` and `skippedCount`, except in a dry run. */
 export const ImportResult = Type.Object({
   ...ImportCounts,
   skipped: Type.Array(SkippedRow, { description: 'The first 100 invalid rows.' }),
@@ -136,13 +133,11 @@ export const ImportResult = Type.Object({
 });
 export type ImportResult = Static<typeof ImportResult>;
 
-/** The values of the filter `source`. */
 const SOURCE_FILTERS = ['message', 'none'] as const;
 /** The maximum length of an address (RFC 5321 section 4.5.3.1.3). */
 const MAX_SEARCH_LENGTH = 254;
 
 const ADDRESS = { description: 'The email address.' };
-/** An address in the canonical form that suppression lists contain. */
 const CanonicalAddress = createParsed(ADDRESS, (text) => {
   const address = parseEmailAddress(text);
   return address.ok ? createParseResult(toCanonicalAddress(address.value)) : address;
@@ -155,7 +150,7 @@ function parseEmailAddress(text: string): ParseResult<EmailAddress> {
     : createParseResult(address);
 }
 
-/** Adds an address to a list. An existing entry keeps its reason and time. */
+/** An existing entry keeps its reason and time. */
 export const addSuppression = defineOperation({
   name: 'suppression.add',
   id: 'addSuppression',
@@ -179,9 +174,8 @@ export const addSuppression = defineOperation({
 });
 
 /**
- * Removes an address from a list. With `provider`, the address is first removed from the account-level suppression list
- * of Amazon SES. If the operation fails after this removal, the address is still on the list of Postrider, and a
- * repetition of the operation removes it.
+ * With `provider`, the address is first removed from the account-level list of Amazon SES. If the operation fails after
+ * that, the address is still on the list of Postrider, and a repetition removes it.
  */
 export const removeSuppression = defineOperation({
   name: 'suppression.remove',
@@ -218,10 +212,7 @@ export const removeSuppression = defineOperation({
   },
 });
 
-/**
- * Removes an address from the account-level suppression list of Amazon SES. The name of the account is checked first,
- * so that an invalid request changes nothing at the provider.
- */
+/** The name of the account is checked first, so that an invalid request changes nothing at the provider. */
 async function removeAtProvider(
   { transport }: Settings,
   store: Pick<OperatorStore, 'listAccounts'>,
@@ -241,8 +232,7 @@ async function removeAtProvider(
   const list = await openSesSuppressionList(setting);
   try {
     let removed = false;
-    // The list of Amazon SES distinguishes upper case and lower case in the local part, so the address is removed both
-    // in its canonical form and as it is written in the request.
+    // The list of Amazon SES distinguishes upper and lower case in the local part, so both forms are removed.
     for (const addressForm of new Set([toCanonicalAddress(address), `${address.localPart}@${address.domain}`])) {
       const result = await list.remove(addressForm);
       if (result.kind === 'failed') {
@@ -260,7 +250,6 @@ async function removeAtProvider(
   }
 }
 
-/** Shows the entries of an address in all lists. */
 export const showSuppression = defineOperation({
   name: 'suppression.show',
   id: 'showSuppression',
@@ -275,7 +264,6 @@ export const showSuppression = defineOperation({
   },
 });
 
-/** Lists one page of a suppression list. With `search`, the page contains only addresses that match the prefix. */
 export const listSuppressions = defineOperation({
   name: 'suppression.search',
   id: 'listSuppressions',
@@ -314,7 +302,7 @@ export const listSuppressions = defineOperation({
         ? store.listSuppressions(account, position, limit)
         : store.searchSuppressions(account, search, position, limit);
     if (filter.value !== null) return listMatches(readEntries, account, filter.value, after.value, pageSize);
-    // One more entry than the page size is read, to determine whether there is a next page.
+    // One more entry tells whether there is a next page.
     const result = await readEntries(after.value, pageSize + 1);
     if (result.kind !== 'done') return createAccountNotFound(account);
     const entries = result.value.slice(0, pageSize);
@@ -323,7 +311,7 @@ export const listSuppressions = defineOperation({
   },
 });
 
-/** Returns one page of the entries that match. At most MAX_EXAMINED_ROWS entries of the list are examined. */
+/** At most MAX_EXAMINED_ROWS entries are examined. */
 async function listMatches(
   readEntries: (after: string | null, limit: number) => Promise<ChangeResult<readonly Suppression[]>>,
   account: string,
@@ -344,15 +332,14 @@ async function listMatches(
   );
   if (isAccountMissing) return createAccountNotFound(account);
   const entries = rows.slice(0, pageSize);
-  // If more entries match than the page can contain, the next page begins after the last entry of this page. Otherwise,
-  // the next page begins after the last examined entry, or there is no next page.
+  // If more entries match than the page can contain, the next page begins after its last entry, otherwise after the
+  // last examined one.
   const lastEntry = rows.length > pageSize ? entries.at(-1) : examinedUntil;
   return ok({ suppressions: entries.map(toSuppressionEntry), next: lastEntry?.address ?? null });
 }
 
 type EntryFilterInput = { readonly [member in 'reason' | 'source' | 'since' | 'until']?: string };
 
-/** Returns the condition of the filter, or null if no member is set. */
 function parseEntryFilter(input: EntryFilterInput, now: number): Result<((entry: Suppression) => boolean) | null> {
   const filter = combineResults({
     reasons: parseList('reason', input.reason, SUPPRESSION_REASONS),
@@ -372,17 +359,15 @@ function parseEntryFilter(input: EntryFilterInput, now: number): Result<((entry:
   );
 }
 
-/** Builds an entry for commands and the API. */
 export function toSuppressionEntry({ address, reason, source, at }: Suppression): SuppressionEntry {
   return { address, reason, source, at: formatIsoTime(at) };
 }
 
-/** Returns `account acme` or `the whole service`. */
 export function formatListLabel(list: string): string {
   return list === '*' ? 'the whole service' : `account ${list}`;
 }
 
-/** Parses a search: `@exam` is a prefix of a domain, any other text of an address. Null selects all entries. */
+/** `@exam` is a prefix of a domain, any other text of an address. Null selects all entries. */
 function parseSearch(text: string): ParseResult<SuppressionSearch | null> {
   const trimmedText = text.trim();
   if (trimmedText === '' || trimmedText === '@') return createParseResult(null);
@@ -395,9 +380,7 @@ function parseSearch(text: string): ParseResult<SuppressionSearch | null> {
   return createParseResult({ of: 'address', prefix });
 }
 
-/**
- * Parses a cursor, which is the last address of the previous page. A cursor that this search cannot return is invalid.
- */
+/** A cursor is the last address of the previous page. A cursor that this search cannot return is invalid. */
 function parseCursor(text: string | undefined, search: SuppressionSearch | null): Result<string | null> {
   if (text === undefined) return ok(null);
   const address = parseAddress(text);
@@ -412,10 +395,7 @@ function parseCursor(text: string | undefined, search: SuppressionSearch | null)
 
 export const CSV_HEADER = 'address,reason,at,source\n';
 
-/**
- * Formats one row of an export. The row ends with a line feed, which every CSV reader accepts, and which programs that
- * read lines, such as `grep`, need.
- */
+/** The row ends with a line feed, which every CSV reader accepts, and which programs such as `grep` need. */
 export function formatCsvRow({ address, reason, at, source }: SuppressionEntry): string {
   return `${formatCsvCell(address)},${reason},${at},${formatCsvCell(source ?? '')}\n`;
 }

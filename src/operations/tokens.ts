@@ -31,7 +31,6 @@ export const TokenEntry = Type.Object({
 });
 export type TokenEntry = Static<typeof TokenEntry>;
 
-/** A new token. */
 export const CreatedToken = Type.Object({
   id: TokenId,
   token: Type.String({ description: 'The token. It is not shown again.' }),
@@ -42,9 +41,7 @@ export type CreatedToken = Static<typeof CreatedToken>;
 export const RevokedToken = Type.Object({ id: TokenId, name: Type.String(), revoked: Time });
 export type RevokedToken = Static<typeof RevokedToken>;
 
-/**
- * Creates a token. The name of the token is the actor in the audit log, so the names of unrevoked tokens are unique.
- */
+/** The name of the token is the actor in the audit log, so the names of unrevoked tokens are unique. */
 export const createToken = defineOperation({
   name: 'token.create',
   id: 'createToken',
@@ -72,7 +69,6 @@ export const createToken = defineOperation({
   },
 });
 
-/** Lists all tokens in order of creation, including revoked and expired tokens. */
 export const listTokens = defineOperation({
   name: 'token.list',
   id: 'listTokens',
@@ -87,7 +83,6 @@ export const listTokens = defineOperation({
   },
 });
 
-/** Revokes a token permanently: the token authenticates no later request. */
 export const revokeToken = defineOperation({
   name: 'token.revoke',
   id: 'revokeToken',

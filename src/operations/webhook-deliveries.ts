@@ -17,7 +17,6 @@ import { changes, defineOperation, type OperationContext, reads } from './operat
 import { createNullable, createPageSizeMember, createParsed, createStringEnum, Time } from './schemas.ts';
 import { createWebhookNotFound, DeliveryEntry, WebhookId, WebhookNumber } from './webhooks.ts';
 
-/** The maximum number of deliveries that one transaction changes. */
 const MAX_ROWS_PER_STEP = 500;
 const MAX_PAGE_SIZE = 1_000;
 
@@ -30,10 +29,7 @@ const createDeliveryIdMember = (description: string) =>
     ),
   );
 
-/**
- * Sends a test event to an endpoint, without retries after a failure, regardless of the types of events to which the
- * endpoint subscribes.
- */
+/** Sends a test event regardless of the types to which the endpoint subscribes. */
 export const testWebhook = defineOperation({
   name: 'webhook.test',
   id: 'testWebhook',
@@ -122,7 +118,7 @@ export const replayWebhook = defineOperation({
     const webhookId = formatWebhookId(id);
     const webhook = await store.findWebhook(id);
     if (webhook === null) return createWebhookNotFound(id);
-    // Deliveries of a disabled endpoint are not sent, so a replay would have no effect.
+    // Deliveries of a disabled endpoint are not sent.
     if (webhook.disabled !== null) return createWebhookDisabled(id);
     if (delivery !== undefined) {
       if (since !== undefined || all || dryRun) {

@@ -86,7 +86,6 @@ export const WebhookEntry = Type.Object({
 });
 export type WebhookEntry = Static<typeof WebhookEntry>;
 
-/** The figures of an endpoint. */
 export const WebhookFigures = Type.Object({
   id: WebhookId,
   pending: Type.Integer({ description: 'The number of pending deliveries.' }),
@@ -104,11 +103,9 @@ export const WebhookFigures = Type.Object({
 });
 export type WebhookFigures = Static<typeof WebhookFigures>;
 
-/** A new signing secret. */
 export const WebhookSecret = Type.Object({ id: WebhookId, secret: SigningSecret });
 export type WebhookSecret = Static<typeof WebhookSecret>;
 
-/** The new signing secret of a rotation. */
 export const WebhookRotation = Type.Object({
   ...WebhookSecret.properties,
   previousSecretUntil: {
@@ -144,18 +141,16 @@ export const DeliveryEntry = Type.Object({
 });
 export type DeliveryEntry = Static<typeof DeliveryEntry>;
 
-/** The maximum number of deliveries that one transaction changes. */
 const MAX_ROWS_PER_STEP = 500;
-/** The interval at which `changeWebhook` checks whether the attempts of earlier claims have ended. */
+/** The interval at which `changeWebhook` looks for the ends of earlier attempts. */
 const LEASE_POLL_MS = 50;
-/** The maximum grace period of a rotation. */
 const MAX_GRACE_MS = 30 * 24 * 3_600_000;
 
 type ChangeContext = Pick<OperationContext, 'store' | 'clock'>;
 
 const Url = Type.String({ description: 'The URL of the endpoint, such as `https://app.example.com/webhooks`.' });
 
-/** Creates the schema of a list of types of events, or `all`. */
+/** A list of types of events, or `all`. */
 const createEventList = (supplement = '') =>
   Type.Optional(
     createParsed({ description: `The types of events, separated by commas, or \`all\`${supplement}.` }, parseEvents),
@@ -172,15 +167,13 @@ function parseEvents(text: string): ParseResult<readonly WebhookEventType[]> {
       );
 }
 
-/** Creates the schema of the name of an endpoint. An empty text is no name. */
+/** An empty text is no name. */
 const createEndpointName = (options: { readonly description: string; readonly minLength?: 0 }) =>
   Type.Optional(
     createParsed<string | null>(options, (text) => (text === '' ? createParseResult(null) : parseName(text))),
   );
 
-/**
- * Creates an endpoint. The endpoint receives every event that any node records after the operation has returned.
- */
+/** The endpoint receives every event that any node records after the operation has returned. */
 export const createWebhook = defineOperation({
   name: 'webhook.create',
   id: 'createWebhook',
@@ -229,10 +222,7 @@ export const listWebhooks = defineOperation({
   },
 });
 
-/**
- * Shows the figures of every endpoint. `listWebhooks` does not return the figures, because the store counts all pending
- * deliveries to compute them.
- */
+/** `listWebhooks` returns no figures, because the store counts all pending deliveries for them. */
 export const showWebhookStatistics = defineOperation({
   name: 'webhook.statistics',
   id: 'showWebhookStatistics',
@@ -265,7 +255,7 @@ export const showWebhook = defineOperation({
   },
 });
 
-/** Changes an endpoint. The change applies to each attempt that begins after the operation has returned. */
+/** The change applies to each attempt that begins after the operation has returned. */
 export const updateWebhook = defineOperation({
   name: 'webhook.update',
   id: 'updateWebhook',
@@ -304,7 +294,6 @@ export const deleteWebhook = defineOperation({
   },
 });
 
-/** Enables an endpoint and makes its pending deliveries due at once. */
 export const enableWebhook = defineOperation({
   name: 'webhook.enable',
   id: 'enableWebhook',
@@ -322,7 +311,6 @@ export const enableWebhook = defineOperation({
   },
 });
 
-/** Disables an endpoint. The events of the endpoint are kept for 30 days. */
 export const disableWebhook = defineOperation({
   name: 'webhook.disable',
   id: 'disableWebhook',
@@ -336,7 +324,7 @@ export const disableWebhook = defineOperation({
   },
 });
 
-/** Replaces the signing secret. Until the grace period ends, attempts are signed with both secrets. */
+/** Until the grace period ends, attempts are signed with both secrets. */
 export const rotateWebhook = defineOperation({
   name: 'webhook.rotate',
   id: 'rotateWebhook',
@@ -371,10 +359,7 @@ export const rotateWebhook = defineOperation({
   },
 });
 
-/**
- * Checks the URL of an endpoint, and that its host resolves to permitted addresses. Returns the normalized URL, masked
- * and encrypted.
- */
+/** Checks that the host resolves to permitted addresses. Returns the normalized URL, masked and encrypted. */
 async function checkUrl(
   text: string,
   { settings }: Pick<OperationContext, 'settings'>,
@@ -383,7 +368,7 @@ async function checkUrl(
     return createInvalid('url', 'the URL is masked; give the whole URL, which `postrider webhook show ID` prints');
   const { webhookTargets: targets, dns } = settings;
   const url = parseTargetUrl(text, targets);
-  // The error is a conflict and not an invalid input, because the settings of the installation do not permit the URL.
+  // A conflict and not an invalid input, because the settings of the installation do not permit the URL.
   if (!url.ok) return createConflict('url', `the URL ${quote(maskTargetUrl(text))} ${url.fault}`);
   const addresses = await resolveTarget(url.value, targets, createHostLookup(dns, targets === 'any'));
   if (addresses.ok)
@@ -393,8 +378,8 @@ async function checkUrl(
 }
 
 /**
- * Changes an endpoint. Resolves when each earlier claim has ended or can no longer begin an attempt, so the change
- * applies to every attempt that begins later.
+ * Resolves when each earlier claim has ended or can no longer begin an attempt, so the change applies to every attempt
+ * that begins later.
  */
 async function changeWebhook(
   id: number,
