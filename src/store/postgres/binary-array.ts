@@ -15,23 +15,20 @@ const NULL_LENGTH = -1;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** The element type of each array parameter of each statement. */
-const ARRAY_TYPES = new WeakMap<Statement, readonly (ElementType | undefined)[]>();
+const ARRAY_TYPES = new WeakMap<Statement, (ElementType | undefined)[]>();
 
 /** Returns the values of `statement` in the form that the driver requires. The driver sends a Buffer in binary format. */
 export function encodeValues(statement: Statement, values: readonly unknown[]): unknown[] {
-  const types = ARRAY_TYPES.get(statement) ?? parseArrayTypes(statement.text);
-  ARRAY_TYPES.set(statement, types);
+  const types = ARRAY_TYPES.get(statement) ?? [];
+  if (!ARRAY_TYPES.has(statement)) {
+    ARRAY_TYPES.set(statement, types);
+    for (const [, number, type] of statement.text.matchAll(/\$(\d{1,3})::(uuid|text|int|bigint)\[\]/g))
+      types[Number(number) - 1] = type as ElementType;
+  }
   return values.map((value, index) => {
     const type = types[index];
     return type !== undefined && Array.isArray(value) ? (encodeArray(type, value) ?? value) : value;
   });
-}
-
-function parseArrayTypes(text: string): readonly (ElementType | undefined)[] {
-  const types: (ElementType | undefined)[] = [];
-  for (const [, number, type] of text.matchAll(/\$(\d{1,3})::(uuid|text|int|bigint)\[\]/g))
-    types[Number(number) - 1] = type as ElementType;
-  return types;
 }
 
 /**

@@ -1,25 +1,15 @@
 /** One connection to a PostgreSQL server that accepts writes, with the settings on which durability depends. */
-import type pg from 'pg';
+import pg from 'pg';
 import type { PostgresSetting } from '../../config/settings.ts';
 import type { HostPort } from '../../model/listen-address.ts';
 import { StoreError } from '../error.ts';
 import { encodeValues } from './binary-array.ts';
 import * as fault from './fault.ts';
-import {
-  buildTransactionPrologue,
-  createTimeoutSetting,
-  listRequiredSettings,
-  quoteIdentifier,
-  type ServerSetting,
-} from './server-settings.ts';
+import { buildTransactionPrologue, listRequiredSettings, type ServerSetting } from './server-settings.ts';
 import { type Row, type Session, toStatement } from './session.ts';
 
-/** Older servers lack features that the schema uses. */
 const MIN_SERVER_VERSION = 150_000;
-/**
- * The server function that waits for the synchronous standby. Its only warning states that the wait was cancelled
- * (syncrep.c). The name of the function does not depend on the language of the server's messages.
- */
+/** The only warning of this server function states that the wait for the standby was cancelled (syncrep.c). */
 const STANDBY_WAIT_FUNCTION = 'SyncRepWaitForLSN';
 /** Large enough that connections of several nodes rarely share a counter slot. */
 const SLOT_COUNT = 64;
@@ -32,10 +22,9 @@ export const WRITE_HISTORY = `(SELECT system_identifier::text FROM pg_control_sy
 
 interface PrepareOptions {
   readonly setting: PostgresSetting;
-  /** The settings that the operator has given in the URL. */
+  /** Those of the URL. */
   readonly settings: readonly ServerSetting[];
   readonly statementTimeoutMs: number;
-  readonly host: HostPort;
   /** A connection of an earlier generation is not used again. */
   readonly generation: number;
 }
@@ -47,24 +36,14 @@ export function describeServer(hosts: readonly HostPort[], database: string): st
   return `PostgreSQL ${hosts.map(({ host, port }) => `${host}:${port}`).join(',')}/${database}`;
 }
 
-/**
- * Prepares a client that has connected. Rejects with a StoreError if the server is too old, does not accept writes or
- * does not apply a setting.
- */
+/** Rejects with a StoreError if the server is too old, does not accept writes or does not apply a setting. */
 export async function prepareConnection(
   client: pg.Client,
-  {
-    setting: { database, pooler, schema, tracksStatements },
-    settings,
-    statementTimeoutMs,
-    host,
-    generation,
-  }: PrepareOptions,
+  { setting: { database, pooler, schema, tracksStatements }, settings, statementTimeoutMs, generation }: PrepareOptions,
 ) {
-  const server = describeServer([host], database);
-  const timeoutSetting = createTimeoutSetting(statementTimeoutMs);
+  const server = describeServer([client], database);
   const [, { rows }, history] = await Promise.all([
-    pooler === null ? setParameter(client, server, timeoutSetting) : null,
+    pooler === null ? setParameter(client, server, listRequiredSettings(statementTimeoutMs, 0)[0]) : null,
     client.query<Record<string, unknown>>(
       "SELECT current_setting('server_version_num')::int AS version, pg_is_in_recovery() AS recovering, pg_backend_pid() AS pid",
     ),
@@ -73,20 +52,20 @@ export async function prepareConnection(
   ]);
   const [version, pid] = [Number(rows[0]?.version), Number(rows[0]?.pid)];
   if (version < MIN_SERVER_VERSION) {
-    const name = `PostgreSQL ${Math.floor(version / 10_000)} at ${host.host}`;
-    throw new StoreError(`${name} is too old; Postrider needs 15 or later.`);
+    throw new StoreError(
+      `PostgreSQL ${Math.floor(version / 10_000)} at ${client.host} is too old; Postrider needs 15 or later.`,
+    );
   }
   if (rows[0]?.recovering === true) throw new StoreError(`${server}: ${fault.READ_ONLY_REPLICA}`);
-  const required = [timeoutSetting, ...listRequiredSettings(statementTimeoutMs, version)];
+  const required = listRequiredSettings(statementTimeoutMs, version);
   if (pooler === null) {
-    const searchPath = schema === null ? [] : [['search_path', quoteIdentifier(schema)] as const];
+    const searchPath = schema === null ? [] : [['search_path', pg.escapeIdentifier(schema)] as const];
     await applySettings(client, server, [...settings, ...searchPath, ...required]);
   }
-  // PostgreSQL sends the process id of the server connection. A pooler sends a number that the pooler has generated.
+  // A pooler sends a number of its own instead of the process id of the server connection.
   const processId = Number(Reflect.get(client, 'processID') ?? pid);
   const usesStatementNames = pooler === null || tracksStatements;
-  // A pooler that tracks prepared statements prepares equal texts once per server connection, for all clients. The
-  // suffix gives each generation different texts.
+  // A pooler that tracks prepared statements prepares equal texts once per server connection, for all clients.
   const textSuffix = tracksStatements && generation > 0 ? ` /* ${generation} */` : '';
   let cancelledWaitCount = 0;
   client.on('notice', ({ routine }) => {
@@ -104,19 +83,12 @@ export async function prepareConnection(
     client,
     dialect: 'postgres' as const,
     server,
-    /** The number of the counter slot. Most connections that are open at the same time have different slots. */
     slot: Math.abs(processId) % SLOT_COUNT,
-    /**
-     * The process id of the server connection. Behind a pooler in transaction mode, that of the last transaction, and 0
-     * until the transaction has begun.
-     */
+    /** Behind a pooler in transaction mode, the process id of the last transaction; 0 until it has begun. */
     pid,
-    /** True if a connection pooler between this process and the server answers in place of the server. */
     isPooled: processId !== pid,
-    /** Null if the server does not report it. */
     history: history?.rows[0]?.history ?? null,
     generation,
-    /** Behind a pooler in transaction mode, the statements that begin a transaction with its settings; otherwise null. */
     prologue: pooler === null ? null : buildTransactionPrologue(required, schema),
     async query(...[sql, values = []]: Parameters<Session['query']>): Promise<readonly Row[]> {
       const statement = toStatement(sql);
@@ -126,19 +98,15 @@ export async function prepareConnection(
         const answer = client.query<Record<string, unknown>>({ name, text, values: encodeValues(statement, values) });
         return (await checkReplication(answer)).rows;
       } catch (error) {
-        if (!tracksStatements || !fault.isUntrackedStatement(error)) throw error;
+        if (!tracksStatements || !fault.UNTRACKED_CODES.includes(fault.getErrorCode(error))) throw error;
         throw new fault.ConfigurationFault(`${server}: ${fault.UNTRACKED_STATEMENTS}`);
       }
     },
-    /**
-     * Runs statements that are separated by semicolons. Resolves to the rows and the command tag, such as `COMMIT`, of
-     * the last one. Rejects with UnknownCommitResult if the wait for the synchronous standby was cancelled, as `query`.
-     */
+    /** Resolves to the rows and the command tag, such as `COMMIT`, of the last of several statements. */
     async run(text: string): Promise<{ readonly command: string; readonly rows: readonly Row[] }> {
       const results = [await checkReplication(client.query<Record<string, unknown>>(text))].flat();
       return results.at(-1) ?? { command: '', rows: [] };
     },
-    /** Returns the connection to its pool, or ends it at once if it is not usable. */
     release(isUsable: boolean): void {
       if (!isUsable) client.connection.stream.destroy();
       (client as pg.PoolClient).release(!isUsable);
@@ -150,7 +118,7 @@ export async function prepareConnection(
 async function applySettings(client: pg.Client, server: string, settings: readonly ServerSetting[]): Promise<void> {
   const lastSettings = [...new Map(settings.map(([name, value]) => [name.toLowerCase(), value]))];
   const applied = Promise.all(lastSettings.map((setting) => setParameter(client, server, setting)));
-  const columns = lastSettings.map(([name], index) => `current_setting(${client.escapeLiteral(name)}) AS s${index}`);
+  const columns = lastSettings.map(([name], index) => `current_setting(${pg.escapeLiteral(name)}) AS s${index}`);
   const readBack = client.query<Record<string, unknown>>(
     `SELECT current_setting('transaction_read_only') AS read_only, ${columns.join(', ')}`,
   );
@@ -167,7 +135,7 @@ async function applySettings(client: pg.Client, server: string, settings: readon
 
 /** Sets a parameter of the session. Resolves to its value in the form of `current_setting`. */
 async function setParameter(client: pg.Client, server: string, [name, value]: ServerSetting): Promise<unknown> {
-  const parameters = `${client.escapeLiteral(name)}, ${client.escapeLiteral(value)}, false`;
+  const parameters = `${pg.escapeLiteral(name)}, ${pg.escapeLiteral(value)}, false`;
   try {
     return (await client.query<{ value: string }>(`SELECT set_config(${parameters}) AS value`)).rows[0]?.value;
   } catch (error) {

@@ -2,7 +2,6 @@
  * The connections of a process in a pool of `pg`. While no connection can be opened, all calls share one attempt at a
  * time, with growing delays, and fail within two seconds.
  */
-
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectionOptions as TlsOptions } from 'node:tls';
 import pg from 'pg';
@@ -28,8 +27,6 @@ const KEEPALIVE_DELAY_MS = 10_000;
 /** A graceful close does not complete if the network path is broken. */
 const CLOSE_TIMEOUT_MS = 1_000;
 const INT8_OID = 20;
-/** The SQLSTATE with which PgBouncer refuses a startup parameter. */
-const PROTOCOL_VIOLATION = '08P01';
 
 export interface ConnectionsOptions {
   readonly setting: PostgresSetting;
@@ -54,7 +51,7 @@ export function createConnections(
   const open = new Map<pg.Client, Connection>();
   /** The host that accepted writes last is the first. */
   let hosts = setting.hosts;
-  let target: HostPort & { readonly ssl: TlsOptions | false } = { host: '', port: 0, ssl: false };
+  let target: HostPort & { readonly ssl: TlsOptions | false };
   let hasHost = false;
   let search: Promise<StoreError | null> | null = null;
   let failureCount = 0;
@@ -70,7 +67,10 @@ export function createConnections(
         ...{ keepAlive: true, keepAliveInitialDelayMillis: KEEPALIVE_DELAY_MS, pipeline: true },
         connectionTimeoutMillis: connectTimeoutMs,
         query_timeout: statementTimeoutMs,
-        types: { getTypeParser: getTypeParser as typeof pg.types.getTypeParser },
+        types: {
+          getTypeParser: ((oid: number, format: 'text') =>
+            oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format)) as never,
+        },
       });
       // Otherwise the driver would use the environment variable PGOPTIONS.
       Object.assign(Reflect.get<object, string>(this, 'connectionParameters'), { options: startupOptions });
@@ -88,15 +88,13 @@ export function createConnections(
   pool.on('error', () => undefined);
 
   async function prepare(client: pg.Client): Promise<void> {
-    const { host, port } = client;
     const timeout = new Error(fault.CONNECT_TIMEOUT);
     const timer = setTimeout(() => client.connection.stream.destroy(timeout), connectTimeoutMs);
     try {
-      const prepareOptions = { setting, settings, statementTimeoutMs, host: { host, port }, generation };
-      const connection = await prepareConnection(client, prepareOptions);
+      const connection = await prepareConnection(client, { setting, settings, statementTimeoutMs, generation });
       // Two open connections use the same server connection only behind a pooler in transaction mode.
-      const isSame = ({ pid, history, client: other }: Connection) =>
-        pid === connection.pid && history === connection.history && other.host === host && other.port === port;
+      const isSame = ({ pid, history, server: host }: Connection) =>
+        pid === connection.pid && history === connection.history && host === connection.server;
       if (setting.pooler === null && [...open.values()].some(isSame))
         throw new fault.ConfigurationFault(`${server}: ${fault.UNDECLARED_POOLER}`);
       open.set(client, connection);
@@ -129,9 +127,7 @@ export function createConnections(
       const hostFault = await tryHost(host, setting.tls === 'preferred' ? 'required' : setting.tls);
       if (hostFault === null) {
         hosts = [host, ...hosts.filter((other) => other !== host)];
-        hasHost = true;
-        failureCount = 0;
-        lastFault = null;
+        [hasHost, failureCount, lastFault] = [true, 0, null];
         return null;
       }
       faults.push(hostFault);
@@ -157,8 +153,8 @@ export function createConnections(
       // Any other error would occur again without TLS.
       if (setting.tls === 'preferred' && tls !== 'never' && fault.isWithoutTls(error)) return tryHost(host, 'never');
       const name = describeServer([host], database);
-      // The server reports an invalid option with a different code.
-      if (startupOptions !== '' && fault.getErrorCode(error) === PROTOCOL_VIOLATION) {
+      // With this code PgBouncer refuses a startup parameter; the server reports an invalid option with another.
+      if (startupOptions !== '' && fault.getErrorCode(error) === '08P01') {
         const text = `the pooler refuses options= in POSTRIDER_DATABASE (${fault.getDetail(error)}). Remove it.`;
         return new fault.ConfigurationFault(`${name}: ${text}`);
       }
@@ -176,7 +172,6 @@ export function createConnections(
   }
 
   return {
-    /** The hosts and the database for error messages. */
     server,
     /** Resolves to a connection for exclusive use until it is released. Rejects with a StoreError. */
     async acquire(): Promise<Connection> {
@@ -191,9 +186,10 @@ export function createConnections(
           client.release(true);
         } catch (error) {
           if (fault.isBusyTimeout(error)) throw fault.toStoreError(error, server);
-          // For a while, the calls share the connections that are open, because the server may accept no further one.
           hasHost = open.size > 0;
-          pool.options.max = Math.max(1, open.size);
+          if (!hasHost) continue;
+          // For a while, the calls share the connections that are open, because the server may accept no further one.
+          pool.options.max = open.size;
           setTimeout(() => Object.assign(pool.options, { max }), MAX_BACKOFF_MS).unref();
         }
       }
@@ -211,8 +207,4 @@ export function createConnections(
       return closing;
     },
   };
-}
-
-function getTypeParser(oid: number, format: 'text' | 'binary') {
-  return oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format as 'text');
 }

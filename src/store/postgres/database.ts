@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { StoreError } from '../error.ts';
-import { type Connection, describeServer, WRITE_HISTORY } from './connection.ts';
+import { type Connection, WRITE_HISTORY } from './connection.ts';
 import { type Connections, type ConnectionsOptions, createConnections } from './connections.ts';
 import * as fault from './fault.ts';
 import {
@@ -17,11 +17,11 @@ import {
   type Transaction,
 } from './session.ts';
 
-/** Two batches of accepted messages, a claim, the retention work, and reads run at the same time. */
+/** For two batches of accepted messages, a claim, the retention work, and reads at the same time. */
 const MAX_CONNECTIONS = 6;
 /** Settlements have connections of their own, so that no number of slow reads delays them until their leases end. */
 const MAX_SETTLEMENT_CONNECTIONS = 2;
-/** Maximum number of attempts of a transaction that fails because of a deadlock or a concurrent change. */
+/** Of a transaction that fails because of a deadlock or a concurrent change. */
 const MAX_ATTEMPTS = 6;
 /** A transaction whose connection was lost before the commit is retried once, within this time after its start. */
 const MAX_RETRY_AFTER_LOSS_MS = 2_000;
@@ -29,41 +29,33 @@ const MAX_RETRY_AFTER_LOSS_MS = 2_000;
 const MAX_STATUS_CHECK_MS = 6_000;
 const STATUS_POLL_MS = 100;
 
-const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
+const READ_PID = 'SELECT pg_backend_pid() AS pid';
 const IS_SAFE = `current_setting('synchronous_commit') = 'on' AND current_setting('client_min_messages') = 'warning'`;
 /** The process id differs behind a pooler in transaction mode that POSTRIDER_DATABASE does not declare. */
-const READ_XID: Statement = {
-  name: 'xid',
-  text: `SELECT pg_current_xact_id()::text AS xid, pg_backend_pid() = $1 AND ${IS_SAFE} AS safe`,
-};
+const READ_XID = `SELECT pg_current_xact_id()::text AS xid, pg_backend_pid() = $1 AND ${IS_SAFE} AS safe`;
 /**
  * Reads the status of a transaction, ends its server process if it is still in progress (it waits for the standby, or
  * its COMMIT was lost, and holds locks), and writes to the WAL: the commit of this statement waits for the standby as
  * that of the transaction did. No row on another write history, on which another transaction may have the id.
  */
-const RESOLVE_TRANSACTION: Statement = {
-  name: 'resolve_transaction',
-  text: `SELECT pg_xact_status($1::text::xid8) AS status, pg_logical_emit_message(true, 'postrider', ''::text),
-      (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid = $2 AND backend_xid = $1::text::xid8::xid)
-    WHERE ${WRITE_HISTORY} = $3`,
-};
+const RESOLVE_TRANSACTION = `SELECT pg_xact_status($1::text::xid8) AS status,
+    pg_logical_emit_message(true, 'postrider', ''::text),
+    (SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid = $2 AND backend_xid = $1::text::xid8::xid)
+  WHERE ${WRITE_HISTORY} = $3`;
 /**
  * The statement timeout does not apply to a commit, so an abandoned server connection would wait for the standby, hold
  * its locks, and count towards max_connections.
  */
-const TERMINATE_WAITS: Statement = {
-  name: 'terminate_waits',
-  text: `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE pid = ANY($1::int[]) AND usename = current_user AND wait_event = 'SyncRep'`,
-};
+const TERMINATE_WAITS = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE pid = ANY($1::int[]) AND usename = current_user AND wait_event = 'SyncRep'`;
 
 export type Pool = ReturnType<typeof createPool>;
 export type SeparateConnection = Awaited<ReturnType<Pool['connect']>>;
+type BegunTransaction = Awaited<ReturnType<typeof beginTransaction>>;
 
 /** The connection was lost before the commit, so nothing is stored. */
 class LostBeforeCommit extends Error {}
 
-/** Opens no connection before the first call. */
 export function createPool(options: ConnectionsOptions) {
   const { setting, random } = options;
   const connections = createConnections(options, MAX_CONNECTIONS);
@@ -72,14 +64,11 @@ export function createPool(options: ConnectionsOptions) {
   const { server } = connections;
   return {
     ...database,
-    /** The same database with connections that only settlements use. */
     settlements: createDatabase(settlementConnections, random),
-    /** The hosts, the ports and the database for error messages. */
     server,
     setting,
     /** Opens a connection outside the pool, and without the pooler if POSTRIDER_DATABASE_DIRECT is set. */
     async connect(statementTimeoutMs = options.statementTimeoutMs) {
-      const { hosts, database: name } = setting.direct ?? setting;
       const timeLimit = statementTimeoutMs === undefined ? {} : { statementTimeoutMs };
       const separate = createConnections({ ...options, ...timeLimit, setting: setting.direct ?? setting }, 1);
       try {
@@ -94,35 +83,26 @@ export function createPool(options: ConnectionsOptions) {
           },
         };
       } catch (error) {
-        const { message } = fault.toStoreError(error, describeServer(hosts, name));
-        if (setting.direct === null) throw new StoreError(message);
-        throw new StoreError(message.replaceAll('POSTRIDER_DATABASE', 'POSTRIDER_DATABASE_DIRECT'));
+        void separate.close();
+        if (setting.direct === null || !(error instanceof StoreError)) throw error;
+        throw new StoreError(error.message.replaceAll('POSTRIDER_DATABASE', 'POSTRIDER_DATABASE_DIRECT'));
       }
     },
     /** Runs a synced commit that changes no data. */
     sync: () => forceDurableCommit(database),
-    /**
-     * Rejects with a StoreError if a pooler in transaction mode was not declared, or does not track prepared statements
-     * although the setting states that it does. Opens no further connection if there is no pooler.
-     */
+    /** Rejects if a pooler in transaction mode was not declared, or does not track statements as declared. */
     requireDeclaredPooler: () =>
       database.withConnection(async (connection) => {
-        // Without tracking, both connections use the same server connection, which refuses to prepare a statement with
-        // the same name again.
-        const probe = { name: 'tracking_probe', text: 'SELECT pg_backend_pid() AS pid' };
-        const [row] = await runSingleStatement(connection, probe, []);
-        if (setting.tracksStatements) await database.withConnection((other) => runSingleStatement(other, probe, []));
-        if (setting.pooler !== null || !connection.isPooled) return;
+        const [row] = await runSingleStatement(connection, READ_PID);
+        if (setting.pooler === null ? !connection.isPooled : !setting.tracksStatements) return;
         if (row?.pid !== connection.pid) throw new fault.ConfigurationFault(`${server}: ${fault.UNDECLARED_POOLER}`);
-        // A pooler in transaction mode assigns the idle server connection of the first connection to the second one,
-        // which is then refused.
-        await database
-          .withConnection(async () => undefined)
-          .catch((error: unknown) => {
-            if (error instanceof fault.ConfigurationFault) throw error;
-          });
+        // A pooler in transaction mode assigns the idle server connection of the first connection to the second one. It
+        // is then refused, or without tracking refuses to prepare a statement with the same name again.
+        const other = database.withConnection((second) => runSingleStatement(second, READ_PID));
+        await other.catch((error: unknown) => {
+          if (error instanceof fault.ConfigurationFault) throw error;
+        });
       }),
-    /** Waits for calls in progress, then closes every connection. */
     async close(): Promise<void> {
       await Promise.all([connections.close(), settlementConnections.close()]);
     },
@@ -181,7 +161,7 @@ function createDatabase(connections: Connections, random: () => number) {
   }
 
   /** If the connection is lost, it is unknown whether a single statement was executed, so it is not repeated. */
-  const query: Session['query'] = (statement, values = []) =>
+  const query: Session['query'] = (statement, values) =>
     withRetries(() => withConnection((connection) => runSingleStatement(connection, statement, values)));
 
   async function runTransaction<T>(
@@ -263,23 +243,12 @@ function createDatabase(connections: Connections, random: () => number) {
   return { dialect: 'postgres' as const, withConnection, query, transaction };
 }
 
-interface BegunTransaction {
-  /** The transaction id; null if `beginTransaction` was called with `single`. */
-  readonly xid: string | null;
-  /** The write history of the server; null if the server does not report it. */
-  readonly history: string | null;
-  /** False if the settings on which durability depends are not in force: no message may be acknowledged. */
-  readonly isSafe: boolean;
-}
-
 /**
- * Begins a transaction. A `single` one consists of one statement, or its fate does not matter, so it needs no
- * transaction id. Needs no round trip of its own, because the caller sends the next statements without waiting.
+ * Begins a transaction, while the caller already sends its statements. A `single` one consists of one statement, or its
+ * fate does not matter, so it needs no transaction id. If the settings on which durability depends are not in force
+ * (`isSafe`), no message may be acknowledged.
  */
-export async function beginTransaction(
-  connection: Omit<Connection, 'release'>,
-  kind: 'single' | 'transaction',
-): Promise<BegunTransaction> {
+export async function beginTransaction(connection: Omit<Connection, 'release'>, kind: 'single' | 'transaction') {
   const { pid, history, prologue } = connection;
   if (prologue !== null) {
     const columns = [
@@ -294,7 +263,10 @@ export async function beginTransaction(
     const toText = (value: unknown) => (value === undefined ? null : String(value));
     return { xid: toText(row.xid), history: toText(row.history), isSafe: row.safe === true };
   }
-  const [begun, read] = await Promise.allSettled([connection.query(BEGIN), connection.query(READ_XID, [pid])]);
+  const [begun, read] = await Promise.allSettled([
+    connection.query('BEGIN ISOLATION LEVEL READ COMMITTED'),
+    connection.query(READ_XID, [pid]),
+  ]);
   if (begun.status === 'rejected') throw begun.reason;
   if (read.status === 'rejected') throw read.reason;
   return { xid: String(read.value[0]?.xid), history, isSafe: read.value[0]?.safe === true };
@@ -304,7 +276,7 @@ export async function beginTransaction(
 async function runSingleStatement(
   connection: Connection,
   statement: Statement | string,
-  values: readonly unknown[],
+  values: readonly unknown[] = [],
 ): Promise<readonly Row[]> {
   if (connection.prologue === null) return connection.query(statement, values);
   const [begun, result, commit] = await Promise.allSettled([

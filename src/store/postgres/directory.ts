@@ -60,6 +60,7 @@ export function prepareDirectory(pool: Pool, { clock, isSimulated }: StoreEnviro
       } catch {
         // Polling continues while there is no connection.
       }
+      void connection?.close();
       connection = null;
       if (isStopped) return;
       cancelRetry = clock.after(LISTEN_RETRY_MS, () => void openListener());

@@ -4,18 +4,17 @@
  */
 import { StoreError } from '../error.ts';
 
-/** The server is shutting down or starting, no longer accepts writes, or does not know the prepared statements. */
-const CONNECTION_LOST_CODES = ['57P01', '57P02', '57P03', '57P05', '25006', '25P03', '26000', '42P05'];
-/** The SQLSTATE classes that begin with a letter: foreign data, PL/pgSQL, configuration, internal errors. */
-const LETTER_SQLSTATE_CLASSES = ['HV', 'P0', 'F0', 'XX'];
-/** Substrings of the codes with which Node reports a TLS fault or an untrusted certificate. */
+/** A prepared statement does not exist, or exists already, on the server connection. */
+export const UNTRACKED_CODES = ['26000', '42P05'];
+const CONNECTION_LOST_CODES = ['57P01', '57P02', '57P03', '57P05', '25006', '25P03', ...UNTRACKED_CODES];
+/** Parts of Node's codes. */
 const TLS_CODES = ['ERR_TLS', 'ERR_SSL', 'CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'];
 
-/** The messages of the driver and its pool, which have no code. */
+// Messages of the driver and its pool, which have no code.
 const STATEMENT_TIMEOUT = 'Query read timeout';
 const BUSY_TIMEOUT = 'timeout exceeded when trying to connect';
 export const CONNECT_TIMEOUT = 'timeout expired';
-
+const WITHOUT_TLS = 'The server does not support SSL connections';
 /** How long a call waits while all connections are in use. */
 export const MAX_BUSY_WAIT_MS = 10_000;
 
@@ -57,7 +56,6 @@ const TEXTS: ReadonlyMap<string, string> = new Map(
       'the server has no free connection. Increase max_connections, or run fewer nodes: each node uses up to 9 connections.',
     '53100': 'the disk of the server is full (%). Free disk space. No acknowledged message is lost.',
     '25006': READ_ONLY_REPLICA,
-    // The statement to execute is not prepared on the server connection.
     '26000': UNDECLARED_POOLER,
     // PgBouncer reports all its own errors with this code. PostgreSQL does not use it for connection errors.
     '08P01':
@@ -68,7 +66,7 @@ const TEXTS: ReadonlyMap<string, string> = new Map(
       'a statement exceeded its time limit and was cancelled (%). Check the server for slow or blocked statements.',
   }),
 );
-/** Codes with the text of another code. 42P05: the statement to prepare exists on the server connection already. */
+/** Codes with the text of another code. */
 const SAME_TEXTS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ...{ EAI_AGAIN: 'ENOTFOUND', EHOSTUNREACH: 'ETIMEDOUT', ENETUNREACH: 'ETIMEDOUT', EPIPE: 'ECONNRESET' },
@@ -78,10 +76,7 @@ const SAME_TEXTS: ReadonlyMap<string, string> = new Map(
 const TLS_TEXT =
   'the TLS connection failed (%). Correct sslmode= in POSTRIDER_DATABASE, or the certificate of the server. For a private certificate authority, add sslrootcert=FILE.';
 
-/**
- * The server has committed the transaction, but the synchronous standby may not have it. A failover after a crash may
- * lose it.
- */
+/** The server has committed the transaction, but a failover may lose it. */
 export class UnknownCommitResult extends StoreError {
   constructor(server: string) {
     super(
@@ -93,39 +88,36 @@ export class UnknownCommitResult extends StoreError {
 /** An error that only a change by the operator can correct. */
 export class ConfigurationFault extends StoreError {}
 
-/** Returns the SQLSTATE or Node's error code, or an empty string. */
+/** Returns the SQLSTATE or Node's code, or an empty string. */
 export function getErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-/** Returns true if the server has returned the error. The server has then rolled back the transaction. */
+/** Returns true for an error of the server, which has then rolled back the transaction. */
 export function isServerError(error: unknown): boolean {
-  const code = getErrorCode(error);
-  // Some of Node's error codes have five letters too, such as EPIPE.
-  return code.length === 5 && (/^\d/.test(code) || LETTER_SQLSTATE_CLASSES.includes(code.slice(0, 2)));
+  // Some of Node's codes have five letters too, such as EPIPE.
+  return /^(?:\d[0-9A-Z]|HV|P0|F0|XX)[0-9A-Z]{3}$/.test(getErrorCode(error));
 }
 
-/** Returns true if a migration by another node has changed tables that prepared statements use. */
+/** A migration by another node has changed tables that prepared statements use. */
 export function isStalePlan(error: unknown): boolean {
   return getErrorCode(error) === '0A000' && getMessage(error).includes('cached plan');
 }
 
-/** Returns true if a statement had no answer within its time limit, for example because the network path is broken. */
 export function isStatementTimeout(error: unknown): boolean {
   return getMessage(error) === STATEMENT_TIMEOUT;
 }
 
-/** Returns true if no connection of the pool became free in time. */
 export function isBusyTimeout(error: unknown): boolean {
   return getMessage(error) === BUSY_TIMEOUT;
 }
 
-/** Returns true if the same transaction may succeed when it is retried: serialization failure, deadlock, stale plan. */
+/** A serialization failure, a deadlock or a stale plan. */
 export function isTransient(error: unknown): boolean {
   return ['40001', '40P01'].includes(getErrorCode(error)) || isStalePlan(error);
 }
 
-/** Returns true if the connection cannot be used after this error. */
+/** The connection cannot be used after this error. */
 export function endsConnection(error: unknown): boolean {
   const code = getErrorCode(error);
   return !isServerError(error) || CONNECTION_LOST_CODES.includes(code) || code.startsWith('08') || isStalePlan(error);
@@ -136,19 +128,7 @@ function isConfigurationError(error: unknown): boolean {
   return code.startsWith('28') || ['3D000', '3F000', '42501', 'ENOTFOUND'].includes(code) || isTlsFault(error);
 }
 
-/** Returns true if a prepared statement does not exist, or exists already, on the server connection. */
-export function isUntrackedStatement(error: unknown): boolean {
-  return ['26000', '42P05'].includes(getErrorCode(error));
-}
-
-export function isWithoutTls(error: unknown): boolean {
-  return getMessage(error).includes('does not support SSL');
-}
-
-/**
- * Maps an error to a StoreError, and to a ConfigurationFault if only the operator can correct it. Returns a StoreError
- * unchanged. `server` contains host, port and database.
- */
+/** Maps an error, unless it is a StoreError, to a StoreError or ConfigurationFault. */
 export function toStoreError(error: unknown, server: string): StoreError {
   if (error instanceof StoreError) return error;
   const detail = getDetail(error);
@@ -163,16 +143,18 @@ function isTlsFault(error: unknown): boolean {
   return TLS_CODES.some((part) => getErrorCode(error).includes(part)) || isWithoutTls(error);
 }
 
+export function isWithoutTls(error: unknown): boolean {
+  return getMessage(error) === WITHOUT_TLS;
+}
+
 function getMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Returns the first 300 characters of the message, on one line. */
 export function getDetail(error: unknown): string {
   return toOneLine(getMessage(error));
 }
 
-/** Returns the first 300 characters of a message of the server, on one line. */
 export function toOneLine(text: string): string {
   return text.replaceAll('\n', ' ').slice(0, 300);
 }

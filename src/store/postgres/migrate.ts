@@ -7,11 +7,11 @@
  * migration that only adds tables or columns does not change the lowest version.
  */
 import { readFileSync } from 'node:fs';
+import pg from 'pg';
 import { StoreError } from '../error.ts';
 import { createOldStoreText, listSchemaFiles, SCHEMA_FOLDER } from '../schema.ts';
 import { beginTransaction, type Pool } from './database.ts';
 import { ConfigurationFault, toStoreError } from './fault.ts';
-import { quoteIdentifier } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 /** The key of the advisory lock of migrations ("PRDR"). No other software uses this key. */
@@ -46,7 +46,7 @@ export async function migrate(pool: Pool, folder: URL = SCHEMA_FOLDER): Promise<
     await connection.query(ACQUIRE_LOCK, [LOCK_ID]);
     // The version is read again under the lock, because another node may have migrated the schema.
     const { version, isMissing } = await readSchema(connection, pool, latestVersion);
-    if (isMissing && schema !== null) await connection.run(`CREATE SCHEMA ${quoteIdentifier(schema)}`);
+    if (isMissing && schema !== null) await connection.run(`CREATE SCHEMA ${pg.escapeIdentifier(schema)}`);
     for (const file of files.slice(version)) await connection.run(readFileSync(file, 'utf8'));
     if (version < latestVersion) await connection.query(WRITE_VERSION, [latestVersion]);
     await connection.run('COMMIT');
@@ -91,7 +91,7 @@ async function readSchema(
   { server, setting: { schema } }: Pick<Pool, 'server' | 'setting'>,
   latestVersion: number,
 ): Promise<FoundSchema> {
-  const [found = {}] = await session.query(FIND_SCHEMA, [schema === null ? null : quoteIdentifier(schema)]);
+  const [found = {}] = await session.query(FIND_SCHEMA, [schema === null ? null : pg.escapeIdentifier(schema)]);
   if (found.ours !== true) {
     if (found.state === 'denied')
       throw new ConfigurationFault(

@@ -1,17 +1,12 @@
-/**
- * The TLS options of a server connection. If a file cannot be used, a ConfigurationFault is thrown, whose one line names
- * the parameter of POSTRIDER_DATABASE and the file.
- */
+/** The TLS options of a server connection. If a file cannot be used, a ConfigurationFault names its parameter. */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { type ConnectionOptions, createSecureContext } from 'node:tls';
 import type { PostgresSetting } from '../../config/settings.ts';
-import { ConfigurationFault, getErrorCode, toOneLine } from './fault.ts';
+import { ConfigurationFault, getDetail, getErrorCode, toOneLine } from './fault.ts';
 
 const PEM_BEGIN = '-----BEGIN CERTIFICATE-----';
 const PEM_END = '-----END CERTIFICATE-----';
-
-type FileParameter = 'sslrootcert' | 'sslcert' | 'sslkey';
 
 export function readTlsOptions(
   mode: PostgresSetting['tls'],
@@ -25,7 +20,7 @@ export function readTlsOptions(
   };
 }
 
-function readClientCertificate(certPath: string, keyPath: string): { readonly cert: string; readonly key: string } {
+function readClientCertificate(certPath: string, keyPath: string): ConnectionOptions {
   const cert = readCertificates('sslcert', certPath).join('\n');
   const key = readPem('sslkey', keyPath);
   try {
@@ -34,7 +29,7 @@ function readClientCertificate(certPath: string, keyPath: string): { readonly ce
     const problem =
       getErrorCode(error) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH'
         ? 'is not the private key of the certificate in sslcert'
-        : `is not a usable private key (${describeErrorDetail(error)})`;
+        : `is not a usable private key (${getErrorCode(error) || getDetail(error)})`;
     const remedy = 'Give a PEM file with the private key of the certificate in sslcert, without a passphrase';
     throw createFault('sslkey', keyPath, `${problem}. ${remedy}`);
   }
@@ -42,21 +37,21 @@ function readClientCertificate(certPath: string, keyPath: string): { readonly ce
 }
 
 /** Throws if the file contains no certificate, because Node would ignore the file and then trust no certificate. */
-function readCertificates(parameter: FileParameter, path: string): string[] {
+function readCertificates(parameter: string, path: string): string[] {
   const parts = readPem(parameter, path).split(PEM_BEGIN).slice(1);
   const certificates = parts.map((part) => `${PEM_BEGIN}${part.split(PEM_END)[0]}${PEM_END}\n`);
-  if (certificates.length === 0)
-    throw createFault(parameter, path, 'contains no certificate. Give the path of a PEM file');
+  const remedy = 'Give the path of a PEM file';
+  if (certificates.length === 0) throw createFault(parameter, path, `contains no certificate. ${remedy}`);
   try {
     for (const certificate of certificates) new X509Certificate(certificate);
   } catch (error) {
-    const problem = `contains an invalid certificate (${describeErrorDetail(error)})`;
-    throw createFault(parameter, path, `${problem}. Give the path of a PEM file`);
+    const problem = `contains an invalid certificate (${getErrorCode(error) || getDetail(error)})`;
+    throw createFault(parameter, path, `${problem}. ${remedy}`);
   }
   return certificates;
 }
 
-function readPem(parameter: FileParameter, path: string): string {
+function readPem(parameter: string, path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
@@ -64,10 +59,6 @@ function readPem(parameter: FileParameter, path: string): string {
   }
 }
 
-function describeErrorDetail(error: unknown): string {
-  return getErrorCode(error) || toOneLine(String(error));
-}
-
-function createFault(parameter: FileParameter, path: string, problem: string): ConfigurationFault {
+function createFault(parameter: string, path: string, problem: string): ConfigurationFault {
   return new ConfigurationFault(`POSTRIDER_DATABASE: ${parameter}=${toOneLine(path)} ${problem}.`);
 }
