@@ -129,7 +129,7 @@ export async function benchDashboard(record: RecordFigure): Promise<void> {
 
 /** Indexes all messages and closes the store. */
 async function indexAllMessages(store: Store, now: number): Promise<void> {
-  const step = { horizon: getMinIdAt(now + 1_000), minSegmentMessages: 2_048, now };
+  const step = { horizon: getMinIdAt(now + 1_000), minMessages: 2_048, unindexedCount: null, now };
   while ((await store.indexMessages(step)).hasChanged);
   await store.close();
 }

@@ -132,13 +132,14 @@ export async function benchSearch(record: RecordFigure): Promise<void> {
 async function measureSearch(name: string, store: Store, now: number, record: RecordFigure): Promise<void> {
   const [startedAt, cpuBefore] = [performance.now(), process.cpuUsage()];
   let longestMs = 0;
+  let unindexedCount: number | null = null;
   for (let hasMore = true; hasMore; ) {
     const stepStartedAt = performance.now();
-    ({ hasChanged: hasMore } = await store.indexMessages({
-      horizon: getMinIdAt(now + 1_000),
-      minSegmentMessages: 2_048,
-      now,
-    }));
+    const step = { horizon: getMinIdAt(now + 1_000), minMessages: 2_048, unindexedCount, now };
+    const progress = await store.indexMessages(step);
+    // The count has a maximum.
+    hasMore = progress.hasChanged || unindexedCount !== null;
+    unindexedCount = progress.hasChanged ? progress.unindexedCount : null;
     longestMs = Math.max(longestMs, performance.now() - stepStartedAt);
   }
   const cpuUsage = process.cpuUsage(cpuBefore);

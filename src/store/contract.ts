@@ -29,7 +29,7 @@ import type { PackedReports } from '../model/packed-reports.ts';
 import type { RunningTime } from '../model/running-time.ts';
 import type { StoreError } from './error.ts';
 import type { Nouns } from './nouns.ts';
-import type { IndexProgress, IndexStep } from './search/index-step.ts';
+import type { IndexStore } from './search/indexer.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
 import type { WebhookStore, WebhookWorkerStore } from './webhook-store.ts';
 
@@ -171,14 +171,6 @@ export interface NodeStore {
    * Lists the nodes that are alive, and those whose liveness timeout expired within the last hour, in order of name.
    */
   listNodes(now: number): Promise<readonly NodeStatus[]>;
-}
-
-export interface IndexStore extends Pick<Nouns, 'findNewestId'> {
-  /**
-   * Indexes up to a few thousand messages, so that a search does not read each row. The index does not change the
-   * result of a search. Only one process at a time builds the index. In other processes the call does nothing.
-   */
-  indexMessages(step: IndexStep): Promise<IndexProgress>;
 }
 
 export type TrafficStore = Pick<Nouns, 'writeTraffic' | 'readTraffic'>;

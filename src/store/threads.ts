@@ -1,6 +1,5 @@
-/** Starts worker threads of the store on demand, and sets their V8 flags and their priority. */
+/** Starts worker threads of the store on demand, and sets their V8 flags. */
 
-import { setPriority } from 'node:os';
 import { setFlagsFromString } from 'node:v8';
 import { StoreError } from './error.ts';
 
@@ -90,26 +89,4 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
 export function setThreadFlags(): void {
   setFlagsFromString('--no-wasm-code-gc');
   setFlagsFromString('--max-semi-space-size=0');
-}
-
-const LOW_PRIORITY_NICENESS = 10;
-
-/**
- * Heap limits of the thread that builds the search index. The objects of this thread are short-lived, but without
- * limits its heap grows to 130 MB before V8 collects it. With these limits the thread uses at most 70 MB, most of which
- * V8 and Node need.
- */
-export const INDEX_THREAD_LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 256 } as const;
-
-/**
- * Lowers the priority of the calling thread on Linux, where each thread has its own nice value. Has no effect on other
- * systems. Never throws.
- */
-export function lowerThreadPriority(): void {
-  if (process.platform !== 'linux') return;
-  try {
-    setPriority(0, LOW_PRIORITY_NICENESS);
-  } catch {
-    // If the permission is missing, the index is built at normal priority.
-  }
 }

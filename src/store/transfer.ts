@@ -33,7 +33,7 @@ const MESSAGE_TABLES = ['mail_request', 'body', 'event'];
 const NOT_TRANSFERRED = ['installation', 'node', 'throttle', 'webhook_subscription', 'inbox_rule', 'attention_check'];
 const isTransferred = (table: string) =>
   ![...MESSAGE_TABLES, ...NOT_TRANSFERRED].includes(table) &&
-  !table.startsWith('search_') &&
+  !/^search(_|$)/.test(table) &&
   !table.startsWith('sqlite_');
 /** Columns that have no meaning on another store: there they have their defaults. */
 const OMITTED_COLUMNS: Readonly<Record<string, readonly string[]>> = {

@@ -77,7 +77,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   }
 
   async function indexAll(store: Store): Promise<void> {
-    const step = { horizon: createMessageIdAt(START + 9_000), minSegmentMessages: 1, now: START };
+    const step = { horizon: createMessageIdAt(START + 9_000), minMessages: 1, unindexedCount: null, now: START };
     while ((await store.indexMessages(step)).hasChanged);
   }
 

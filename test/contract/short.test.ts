@@ -70,7 +70,7 @@ test.each(Object.entries(STORES))(
     };
     const findIds = async () => (await store.searchMessages(search, 5_000)).messages.map(({ id }) => id);
     expect(await findIds()).toEqual([message.id]);
-    const step = { horizon: createMessage({ acceptedAt: now + 60_000 }).id, minSegmentMessages: 1, now };
+    const step = { horizon: createMessage({ acceptedAt: now + 60_000 }).id, minMessages: 1, unindexedCount: null, now };
     expect(await store.indexMessages(step)).toMatchObject({ hasChanged: true });
     expect(await findIds()).toEqual([message.id]);
 

@@ -73,7 +73,9 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
     await record(store.readQueueStatistics());
     await record(store.listAccounts());
     await record(store.readAllReputations(clock.now()));
-    await record(store.indexMessages({ horizon: ids.next(clock.now()), minSegmentMessages: 1, now: clock.now() }));
+    await record(
+      store.indexMessages({ horizon: ids.next(clock.now()), minMessages: 1, unindexedCount: null, now: clock.now() }),
+    );
     for (const id of acceptedIds) await record(store.findMessage(id));
     return results;
   }

@@ -1,34 +1,11 @@
-/**
- * Implements the search on PostgreSQL: the queries of a search, and the maintenance of the search index. An index step
- * is one transaction under an advisory lock, on a separate thread and connection (index-worker.ts).
- */
-
+/** The search of PostgreSQL and its index, which is the GIN index of the table `search`. */
 import { type FoundMessage, getOutcomeText, type StateFilter, VERBS_WITHOUT_OUTCOME } from '../../model/message.ts';
 import type { MessageStore } from '../contract.ts';
-import { StoreError } from '../error.ts';
-import { getMinIdOfSeq, toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { executeSearch } from '../search/execute.ts';
-import {
-  type IndexChange,
-  type IndexProgress,
-  type IndexSource,
-  type IndexStep,
-  planIndexStep,
-} from '../search/index-step.ts';
+import { executeSearch, type RowFilter, type RowIndex, runAsync, type SearchSource } from '../search/execute.ts';
+import { type IndexProgress, type IndexSource, type IndexStep, planIndexStep } from '../search/indexer.ts';
 import type { SearchableMessage } from '../search/query.ts';
-import {
-  DirectoryCache,
-  getPageKeyRange,
-  type IdRange,
-  MIN_SEQ,
-  type RowFilter,
-  type RowIndex,
-  runAsync,
-  type SearchSource,
-  toSeqsKey,
-  toTermsKey,
-} from '../search/source.ts';
+import { formatTerms } from '../search/terms.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
 const OPEN_STATES: readonly StateFilter[] = ['queued', 'deferred', 'sending', 'uncertain'];
@@ -38,28 +15,24 @@ const STATE_EXPRESSION = 'coalesce(q.state, m.state)';
 /** The condition that the queue row of a `deferred` message meets. */
 const IS_DEFERRED = `q.state = 'queued' AND q.lane = 1`;
 // An empty array matches every message.
-const FILTER_CONDITION = `($3::int[] = '{}' OR m.account_id = ANY($3)) AND ($4::text[] = '{}' OR ${STATE_EXPRESSION} = ANY($4) OR ('deferred' = ANY($4) AND ${IS_DEFERRED}))
-    AND ($5::text[] = '{}' OR m.failure_class = ANY($5)) AND ($6::text[] = '{}' OR m.failure_category = ANY($6))`;
+const FILTER_CONDITION = `($2::int[] = '{}' OR m.account_id = ANY($2)) AND ($3::text[] = '{}' OR ${STATE_EXPRESSION} = ANY($3) OR ('deferred' = ANY($3) AND ${IS_DEFERRED}))
+    AND ($4::text[] = '{}' OR m.failure_class = ANY($4)) AND ($5::text[] = '{}' OR m.failure_category = ANY($5))`;
 const EXCLUDED_VERBS = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
 
 const SELECT_NTH_ID: Statement = {
   name: 'search_nth',
   text: 'SELECT id FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid ORDER BY id DESC LIMIT 1 OFFSET $3',
 };
-/**
- * Looks up messages by the least and the greatest id of each sequence number. ORDER BY and LIMIT make the planner use
- * the primary key for each range. Without these clauses, the planner estimates that a range with unknown bounds
- * contains a ninth of the table.
- */
-const MESSAGES_BY_SEQUENCE = `unnest($1::uuid[], $2::uuid[]) AS r(least, greatest)
-    CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id >= r.least AND id <= r.greatest ORDER BY id LIMIT 100) m`;
-const SELECT_BY_SEQUENCE: Statement = {
-  name: 'search_by_sequence',
-  text: `SELECT ${COLUMNS} FROM ${MESSAGES_BY_SEQUENCE} WHERE ($3::int[] = '{}' OR m.account_id = ANY($3))`,
+/** LIMIT makes the planner look up each id in the primary key. */
+const MESSAGES_BY_ID =
+  'unnest($1::uuid[]) AS r(id) CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id = r.id LIMIT 1) m';
+const SELECT_BY_ID: Statement = {
+  name: 'search_by_id',
+  text: `SELECT ${COLUMNS} FROM ${MESSAGES_BY_ID} WHERE ($2::int[] = '{}' OR m.account_id = ANY($2)) ORDER BY m.id DESC`,
 };
-const SELECT_BY_SEQUENCE_FILTERED: Statement = {
-  name: 'search_by_sequence_filtered',
-  text: `SELECT ${COLUMNS} FROM ${MESSAGES_BY_SEQUENCE} ${JOIN_QUEUE} WHERE ${FILTER_CONDITION}`,
+const SELECT_BY_ID_FILTERED: Statement = {
+  name: 'search_by_id_filtered',
+  text: `SELECT ${COLUMNS} FROM ${MESSAGES_BY_ID} ${JOIN_QUEUE} WHERE ${FILTER_CONDITION} ORDER BY m.id DESC`,
 };
 /** Reads the current rows at the end of the search, because a state may have changed during the search. */
 const SELECT_SUMMARIES: Statement = {
@@ -78,99 +51,69 @@ const SELECT_OUTCOMES: Statement = {
       SELECT e.verb, e.by, e.detail, e.failure FROM event e
       WHERE e.id = i.id AND e.verb NOT IN (${EXCLUDED_VERBS}) ORDER BY e.n DESC LIMIT 1) o`,
 };
-const SELECT_SEGMENTS: Statement = {
-  name: 'search_segments',
-  text: `SELECT number, first, past, mails FROM search_segment
-    WHERE replaced_at IS NULL AND past > $1 AND first <= $2 ORDER BY first DESC`,
+const SELECT_BLOCKS: Statement = {
+  name: 'search_blocks',
+  text: 'SELECT number, first, past FROM search_block ORDER BY number DESC',
 };
-const SELECT_DIRECTORIES: Statement = {
-  name: 'search_directories',
-  text: 'SELECT number, directory FROM search_segment WHERE number = ANY($1::bigint[])',
+/** The planner must not read the table in order of id. */
+const SELECT_CANDIDATES: Statement = {
+  name: 'search_candidates',
+  text: `WITH found AS MATERIALIZED (SELECT id FROM search WHERE terms @@ $1::tsquery)
+    SELECT id FROM found WHERE id >= $2::uuid AND id < $3::uuid ORDER BY id DESC LIMIT $4`,
 };
-const SELECT_PAGES: Statement = {
-  name: 'search_pages',
-  text: 'SELECT key, page FROM search_page WHERE key = ANY($1::bigint[])',
-};
-/** Used in place of the sequence number of the greatest possible id, because that number is not a safe integer. */
-const MAX_SEQ = Number.MAX_SAFE_INTEGER;
+const EXPRESSION = { quote: "'", prefix: ':*', and: ' & ', or: ' | ' };
 
 /**
  * Creates the search operations. `monotonic` returns the monotonic time in ms, which limits the duration of searches.
  */
 export function prepareSearch(database: Database, monotonic: () => number): Pick<MessageStore, 'searchMessages'> {
-  const directories = new DirectoryCache();
-
-  async function selectRows(
-    { first, end: rangeEnd }: IdRange,
-    filter: RowFilter,
-    limit: number,
-  ): Promise<readonly SearchableMessage[]> {
-    return (await database.query(selectRowsStatement(filter), [first, rangeEnd, limit])).map(toSearchableMessage);
-  }
-
-  async function selectByRanges(leastIds: readonly string[], greatestIds: readonly string[], filter: RowFilter) {
-    const { accountIds, states, failureClasses, failureCategories } = filter;
-    const messageRows =
-      states.length + failureClasses.length + failureCategories.length === 0
-        ? await database.query(SELECT_BY_SEQUENCE, [leastIds, greatestIds, accountIds])
-        : await database.query(SELECT_BY_SEQUENCE_FILTERED, [
-            ...[leastIds, greatestIds, accountIds],
-            ...[states, failureClasses, failureCategories],
-          ]);
-    return messageRows.map(toSearchableMessage).sort((one, other) => (one.id < other.id ? 1 : -1));
-  }
+  const listIds = (found: readonly Row[]) => found.map((row) => rows.readText(row, 'id'));
 
   const source: SearchSource<SearchableMessage> = {
-    findById: async (id, filter) => (await selectByRanges([id], [id], filter))[0] ?? null,
-    readRows: selectRows,
-    async readIndexedRows(index, { first, end: rangeEnd }, limit) {
+    async readRows({ first, end }, filter, limit) {
+      return (await database.query(selectRowsStatement(filter), [first, end, limit])).map(rows.toSearchableMessage);
+    },
+    async findByIds(ids, { accountIds, states, failureClasses, failureCategories }) {
+      const found =
+        states.length + failureClasses.length + failureCategories.length === 0
+          ? await database.query(SELECT_BY_ID, [ids, accountIds])
+          : await database.query(SELECT_BY_ID_FILTERED, [ids, accountIds, states, failureClasses, failureCategories]);
+      return found.map(rows.toSearchableMessage);
+    },
+    async readIndexedRows(index, { first, end }, limit) {
       const parts = buildIndexParts(index).map(
         (part) => `(${part.buildSelect(COLUMNS)} ORDER BY ${part.alias}.id DESC LIMIT $3)`,
       );
       const text = `SELECT * FROM (${parts.join(' UNION ALL ')}) AS found ORDER BY id DESC LIMIT $3`;
-      return (await database.query({ name: '', text }, [first, rangeEnd, limit])).map(toSearchableMessage);
+      return (await database.query({ name: '', text }, [first, end, limit])).map(rows.toSearchableMessage);
     },
-    async countIndexed(index, { first, end: rangeEnd }, maxCount) {
+    async countIndexed(index, { first, end }, maxCount) {
       const parts = buildIndexParts(index).map((part) => `(${part.selectIds} LIMIT $3)`);
       const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM (${parts.join(' UNION ALL ')}) AS part LIMIT $3) AS found`;
-      const [row = {}] = await database.query({ name: '', text }, [first, rangeEnd, maxCount]);
+      const [row = {}] = await database.query({ name: '', text }, [first, end, maxCount]);
       return rows.readInteger(row, 'n');
     },
-    async readIndexedSeqs(index, { first, end: rangeEnd }) {
+    async readIndexedIds(index, { first, end }) {
       const text = buildIndexParts(index)
         .map((part) => part.selectIds)
         .join(' UNION ALL ');
-      return (await database.query({ name: '', text }, [first, rangeEnd])).map((row) =>
-        toSeq(rows.readText(row, 'id')),
-      );
+      return listIds(await database.query({ name: '', text }, [first, end]));
     },
-    async findNthId({ first, end: rangeEnd }, count) {
-      const [row] = await database.query(SELECT_NTH_ID, [first, rangeEnd, count - 1]);
-      return row === undefined ? null : rows.readText(row, 'id');
+    async findNthId({ first, end }, count) {
+      return listIds(await database.query(SELECT_NTH_ID, [first, end, count - 1]))[0] ?? null;
     },
-    async findSegments({ first, end: rangeEnd }) {
-      const values = [toSeq(first), Math.min(toSeq(rangeEnd), MAX_SEQ)];
-      return (await database.query(SELECT_SEGMENTS, values)).map((row) => ({
+    async listBlocks() {
+      return (await database.query(SELECT_BLOCKS, [])).map((row) => ({
         number: rows.readInteger(row, 'number'),
-        first: rows.readInteger(row, 'first'),
-        end: rows.readInteger(row, 'past'),
-        messageCount: rows.readInteger(row, 'mails'),
+        first: rows.readText(row, 'first'),
+        end: rows.readText(row, 'past'),
       }));
     },
-    async readDirectories(numbers) {
-      const missingNumbers = directories.listMissing(numbers);
-      const directoryRows =
-        missingNumbers.length === 0 ? [] : await database.query(SELECT_DIRECTORIES, [missingNumbers]);
-      return directories.update(
-        numbers,
-        directoryRows.map((row) => [rows.readInteger(row, 'number'), requireBytes(row.directory)]),
+    async findCandidates(block, terms, { first, end }, limit) {
+      return listIds(
+        await database.query(SELECT_CANDIDATES, [formatTerms(block, terms, EXPRESSION), first, end, limit]),
       );
     },
-    async readPages(keys) {
-      const pageRows = keys.length === 0 ? [] : await database.query(SELECT_PAGES, [keys]);
-      return new Map(pageRows.map((row) => [rows.readInteger(row, 'key'), requireBytes(row.page)]));
-    },
-    findBySeqs: (seqs, filter) => selectByRanges(seqs.map(getMinIdOfSeq), seqs.map(getMaxIdOfSeq), filter),
     async readOutcomeTexts(ids) {
       const outcomeRows = await database.query(SELECT_OUTCOMES, [ids]);
       return new Map(
@@ -277,149 +220,63 @@ function selectRowsStatement({ accountIds, states, failureClasses, failureCatego
   };
 }
 
-function getMaxIdOfSeq(seq: number): string {
-  return `${getMinIdOfSeq(seq).slice(0, 19)}ffff-ffffffffffff`;
-}
-
-function requireBytes(value: unknown): Uint8Array {
-  if (value instanceof Uint8Array) return value;
-  throw new StoreError('a page of the search index does not contain bytes: the database is damaged. Restore a backup.');
-}
-
-function toSearchableMessage(row: Row): SearchableMessage {
-  return {
-    id: rows.readText(row, 'id'),
-    accountId: rows.readInteger(row, 'account_id'),
-    to: rows.readText(row, 'to'),
-    recipient: rows.readTextOrNull(row, 'recipient'),
-    from: rows.readText(row, 'from'),
-    subject: rows.readText(row, 'subject'),
-  };
-}
-
 /** The key of the advisory lock of index steps. No other code and no other software uses this key. */
 const LOCK_ID = 0x50524453;
-
-const ROWS_PER_STATEMENT = 2_048;
-
-const PAGES_PER_STATEMENT = 64;
-
 const TRY_LOCK: Statement = { name: 'index_lock', text: 'SELECT pg_try_advisory_xact_lock($1) AS acquired' };
-const SELECT_ALL_SEGMENTS: Statement = {
-  name: 'index_segments',
-  text: 'SELECT number, first, past, mails, built_at, looked, replaced_at FROM search_segment ORDER BY first DESC',
+const SELECT_NEWEST_BLOCK: Statement = {
+  name: 'index_newest_block',
+  text: 'SELECT * FROM search_block ORDER BY number DESC LIMIT 1',
+};
+const SELECT_UNCHECKED_BLOCK: Statement = {
+  name: 'index_unchecked_block',
+  text: 'SELECT * FROM search_block WHERE checked < past ORDER BY number LIMIT 1',
 };
 const COUNT_MESSAGES: Statement = {
   name: 'index_count',
   text: `SELECT count(*)::int AS n FROM (SELECT 1 FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid LIMIT $3) AS found`,
 };
-const INDEXED_COLUMNS = 'id, account_id, "to", recipient, "from", subject';
-const SELECT_OLDEST: Statement = {
-  name: 'index_oldest',
-  text: `SELECT ${INDEXED_COLUMNS} FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid ORDER BY id LIMIT $3`,
+/** LIMIT makes the planner look up each id. */
+const SELECT_UNINDEXED: Statement = {
+  name: 'index_messages',
+  text: `SELECT ${COLUMNS} FROM mail_request m
+      LEFT JOIN LATERAL (SELECT 1 AS one FROM search s WHERE s.id = m.id LIMIT 1) s ON true
+    WHERE m.id >= $1::uuid AND m.id < $2::uuid AND s.one IS NULL ORDER BY m.id LIMIT $3`,
 };
-const SELECT_NEWEST: Statement = {
-  name: 'index_newest',
-  text: `SELECT ${INDEXED_COLUMNS} FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid ORDER BY id DESC LIMIT $3`,
-};
-const ADD_SEGMENT: Statement = {
+const ADD_DOCUMENTS: Statement = {
   name: 'index_add',
-  text: `INSERT INTO search_segment (first, past, mails, built_at, looked, directory)
-    VALUES ($1, $2, $3, $4, false, $5) RETURNING number`,
+  text: `INSERT INTO search (id, terms) SELECT d.id, array_to_tsvector(string_to_array(d.terms, ' '))
+    FROM unnest($1::uuid[], $2::text[]) AS d(id, terms)`,
 };
-const ADD_PAGES: Statement = {
-  name: 'index_add_pages',
-  text: 'INSERT INTO search_page (key, page) SELECT * FROM unnest($1::bigint[], $2::bytea[])',
-};
-const REPLACE_SEGMENTS: Statement = {
-  name: 'index_replace',
-  text: 'UPDATE search_segment SET replaced_at = $1 WHERE number = ANY($2::bigint[])',
-};
-const MARK_VERIFIED: Statement = {
-  name: 'index_mark_checked',
-  text: 'UPDATE search_segment SET looked = true WHERE number = $1',
-};
-const EXTEND_SEGMENT: Statement = {
-  name: 'index_extend',
-  text: 'UPDATE search_segment SET first = $1 WHERE number = $2',
-};
-const PURGE_SEGMENT: Statement = { name: 'index_purge', text: 'DELETE FROM search_segment WHERE number = $1' };
-const PURGE_PAGES: Statement = {
-  name: 'index_purge_pages',
-  text: 'DELETE FROM search_page WHERE key >= $1 AND key < $2',
+const WRITE_BLOCK: Statement = {
+  name: 'index_block',
+  text: `INSERT INTO search_block (number, first, past, mails, checked) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (number) DO UPDATE SET past = excluded.past, mails = excluded.mails, checked = excluded.checked`,
 };
 
+/** Runs a step in one transaction, unless another node runs a step. */
 export function runIndexStep(database: Database, step: IndexStep): Promise<IndexProgress> {
   return database.transaction(async (session) => {
     const [lock] = await session.query(TRY_LOCK, [LOCK_ID]);
     if (lock?.acquired !== true) return { hasChanged: false, unindexedCount: 0, indexedCount: 0 };
     const { change, progress } = await runAsync(planIndexStep(createIndexSource(session), step));
-    if (change !== null) await writeChange(session, change);
+    if (change === null) return progress;
+    const { block, documents } = change;
+    await session.query(ADD_DOCUMENTS, [documents.map(({ id }) => id), documents.map(({ terms }) => terms)]);
+    await session.query(WRITE_BLOCK, [block.number, block.first, block.end, block.messageCount, block.checkedTo]);
     return progress;
   });
 }
 
 function createIndexSource(session: Session): IndexSource {
   return {
-    async listSegments() {
-      return (await session.query(SELECT_ALL_SEGMENTS, [])).map((row) => ({
-        number: rows.readInteger(row, 'number'),
-        first: rows.readInteger(row, 'first'),
-        end: rows.readInteger(row, 'past'),
-        messageCount: rows.readInteger(row, 'mails'),
-        builtAt: rows.readInteger(row, 'built_at'),
-        isVerified: row.looked === true,
-        replacedAt: rows.readIntegerOrNull(row, 'replaced_at'),
-      }));
-    },
-    async countMessages(first, past, maxCount) {
-      const [row = {}] = await session.query(COUNT_MESSAGES, [getMinIdOfSeq(first), getMinIdOfSeq(past), maxCount]);
+    findNewestBlock: async () => rows.toIndexBlock((await session.query(SELECT_NEWEST_BLOCK, []))[0]),
+    findUncheckedBlock: async () => rows.toIndexBlock((await session.query(SELECT_UNCHECKED_BLOCK, []))[0]),
+    async countMessages({ first, end }, maxCount) {
+      const [row = {}] = await session.query(COUNT_MESSAGES, [first, end, maxCount]);
       return rows.readInteger(row, 'n');
     },
-    async readMessages(first, end, limit, side) {
-      const messages = [];
-      let [from, to] = [getMinIdOfSeq(first), getMinIdOfSeq(end)];
-      while (messages.length < limit) {
-        const batchSize = Math.min(ROWS_PER_STATEMENT, limit - messages.length);
-        const batch = (
-          await session.query(side === 'oldest' ? SELECT_OLDEST : SELECT_NEWEST, [from, to, batchSize])
-        ).map(toSearchableMessage);
-        messages.push(...batch);
-        const lastId = batch.at(-1)?.id;
-        if (batch.length < batchSize || lastId === undefined) break;
-        if (side === 'oldest') from = getNextId(lastId);
-        else to = lastId;
-      }
-      return side === 'oldest' ? messages : messages.reverse();
+    async readUnindexed({ first, end }, limit) {
+      return (await session.query(SELECT_UNINDEXED, [first, end, limit])).map(rows.toSearchableMessage);
     },
   };
-}
-
-/** Returns the least id that is greater than `id`. */
-function getNextId(id: string): string {
-  const nextNumber = BigInt(`0x${id.replaceAll('-', '')}`) + 1n;
-  const hex = nextNumber.toString(16).padStart(32, '0');
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-}
-
-async function writeChange(session: Session, change: IndexChange): Promise<void> {
-  for (const { first, end, messageCount, directory, termPages, seqPages } of change.addedSegments) {
-    const [row = {}] = await session.query(ADD_SEGMENT, [first, end, messageCount, change.at, Buffer.from(directory)]);
-    const segmentNumber = rows.readInteger(row, 'number');
-    const pages = [
-      ...termPages.map((page, index) => [toTermsKey(segmentNumber, index), Buffer.from(page)] as const),
-      ...seqPages.map((page, index) => [toSeqsKey(segmentNumber, index), Buffer.from(page)] as const),
-    ];
-    for (let startIndex = 0; startIndex < pages.length; startIndex += PAGES_PER_STATEMENT) {
-      const batch = pages.slice(startIndex, startIndex + PAGES_PER_STATEMENT);
-      await session.query(ADD_PAGES, [batch.map(([key]) => key), batch.map(([, page]) => page)]);
-    }
-  }
-  if (change.replacedSegments.length > 0) await session.query(REPLACE_SEGMENTS, [change.at, change.replacedSegments]);
-  if (change.verifiedSegment !== null) await session.query(MARK_VERIFIED, [change.verifiedSegment]);
-  if (change.firstSegment !== null) await session.query(EXTEND_SEGMENT, [MIN_SEQ, change.firstSegment]);
-  if (change.purgedSegment !== null) {
-    await session.query(PURGE_SEGMENT, [change.purgedSegment]);
-    await session.query(PURGE_PAGES, getPageKeyRange(change.purgedSegment));
-  }
 }

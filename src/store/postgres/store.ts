@@ -9,13 +9,11 @@ import type { Standby } from '../../model/node.ts';
 import { bindNouns } from '../bind.ts';
 import type { Store } from '../contract.ts';
 import { getServerTimeOverride, type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
-import { createOnDemandThread } from '../threads.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareClaim } from './claim.ts';
 import { createPool, type Pool } from './database.ts';
 import { prepareDirectory } from './directory.ts';
 import { prepareFeedback } from './feedback.ts';
-import { startIndexThread } from './index-thread.ts';
 import { prepareLeaseEnds } from './lease-ends.ts';
 import { createMessageWork } from './message-writes.ts';
 import { migrate, requireSameDatabase } from './migrate.ts';
@@ -28,9 +26,6 @@ import type { Session } from './session.ts';
 import { prepareDeliveryRecovery } from './webhook-recovery.ts';
 import { prepareWebhookWorker } from './webhook-worker.ts';
 import { prepareWebhooks } from './webhooks.ts';
-
-/** The index thread ends after this idle time. */
-const INDEX_THREAD_IDLE_MS = 60_000;
 
 export interface PostgresOptions {
   readonly setting: PostgresSetting;
@@ -81,10 +76,6 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     if (options.requireSyncStandby) await requireStandby(session, pool.server);
   };
   const { stopWatching, ...directory } = prepareDirectory(pool, environment);
-  const indexThread = createOnDemandThread(
-    async () => startIndexThread({ setting, application }),
-    INDEX_THREAD_IDLE_MS,
-  );
   return {
     ...bindNouns(createMessageWork(pool, requireOwnStandby)),
     accept: prepareAccept(pool, clock.monotonic, requireOwnStandby),
@@ -92,8 +83,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareLeaseEnds(pool.settlements, serverTime),
     ...prepareRetention(pool, serverTime, clock.monotonic),
     ...prepareSearch(pool, clock.monotonic),
-    indexMessages: (step) =>
-      environment.isSimulated ? runIndexStep(pool, step) : indexThread.use((thread) => thread.runStep(step)),
+    indexMessages: (step) => runIndexStep(pool, step),
     ...prepareNodes(pool, serverTime),
     ...prepareFeedback(pool),
     ...prepareWebhooks(pool),
@@ -109,7 +99,6 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     failed: new Promise(() => undefined),
     async close() {
       stopWatching();
-      await indexThread.close();
       await pool.close();
     },
   };

@@ -45,6 +45,8 @@ import { type DomainProblem, type OverviewData, parseFailedRecords } from '../..
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
+import type { StoredBlock } from '../search/indexer.ts';
+import type { SearchableMessage } from '../search/query.ts';
 import { type ReportedMessage, toHistorySummary } from './feedback.ts';
 import type { ResendSource } from './messages.ts';
 import type { TokenBucket } from './token-bucket.ts';
@@ -493,4 +495,28 @@ function parseJson<Value>(column: string, value: string): Value {
   } catch {
     throw new StoreError(`column ${column} does not contain JSON: the database is damaged. Restore a backup.`);
   }
+}
+
+/** Converts a row of `mail_request` for the search. */
+export function toSearchableMessage(row: Row): SearchableMessage {
+  return {
+    id: readText(row, 'id'),
+    accountId: readInteger(row, 'account_id'),
+    to: readText(row, 'to'),
+    recipient: readTextOrNull(row, 'recipient'),
+    from: readText(row, 'from'),
+    subject: readText(row, 'subject'),
+  };
+}
+
+/** Converts a row of `search_block`. */
+export function toIndexBlock(row: Row | undefined): StoredBlock | null {
+  if (row === undefined) return null;
+  return {
+    number: readInteger(row, 'number'),
+    first: readText(row, 'first'),
+    end: readText(row, 'past'),
+    messageCount: readInteger(row, 'mails'),
+    checkedTo: readText(row, 'checked'),
+  };
 }

@@ -2,6 +2,7 @@
 -- - One row of mail_request holds the queue and the permanent part of a message, because SQLite has one writer and no
 --   vacuum. `seq` is the order of acceptance; body and event refer to it.
 -- - One writer needs no slots (account_usage, reputation) and no numbers of transactions (outbox).
+-- - The row number of search is `seq`.
 -- - `PRAGMA user_version` is the version of the schema.
 
 CREATE TABLE installation (
@@ -291,20 +292,16 @@ CREATE TABLE mailbox_provider (
 CREATE INDEX mailbox_provider_by_provider ON mailbox_provider (provider, looked_up_at);
 CREATE INDEX mailbox_provider_by_age ON mailbox_provider (looked_up_at);
 
-CREATE TABLE search_segment (
-  number      INTEGER PRIMARY KEY,
-  first       INTEGER NOT NULL,
-  past        INTEGER NOT NULL,
-  mails       INTEGER NOT NULL,
-  built_at    INTEGER NOT NULL,
-  looked      INTEGER NOT NULL,
-  replaced_at INTEGER,
-  directory   BLOB NOT NULL
-) STRICT;
-
-CREATE TABLE search_page (
-  key  INTEGER PRIMARY KEY,
-  page BLOB NOT NULL
+CREATE VIRTUAL TABLE search USING fts5
+  (terms, content = '', contentless_delete = 0, detail = none, tokenize = "ascii tokenchars '@.-_'");
+-- A deleted term leaves the file. Pages and merges suit the page size of the database and short commits.
+INSERT INTO search (search, rank) VALUES ('secure-delete', 1), ('pgsz', 8000), ('automerge', 8);
+CREATE TABLE search_block (
+  number  INTEGER PRIMARY KEY,
+  first   TEXT NOT NULL,
+  past    TEXT NOT NULL,
+  mails   INTEGER NOT NULL,
+  checked TEXT NOT NULL
 ) STRICT;
 
 CREATE TABLE running_time (

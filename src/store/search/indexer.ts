@@ -1,30 +1,157 @@
 /**
- * Maintains the search index of a store in rounds. A round runs one step after another, with pauses. At high load, a
- * round ends after a step if fewer than 100,000 messages are not indexed. A failed step is reported and repeated in the
- * next round.
+ * Maintains the search index of a store in rounds of small steps with pauses. A failed step is reported and repeated in
+ * the next round.
  *
  * A message is indexed only when all earlier messages are committed: a round indexes messages up to the newest message
  * that the previous round found. If nodes share the store, a round also excludes the messages of the last ten seconds.
+ * Messages that were committed even later are indexed some minutes afterwards.
  */
 import type { Clock } from '../../clock.ts';
-import type { IndexStore } from '../contract.ts';
 import { getMinIdAt } from '../rules/messages.ts';
-import type { IndexProgress } from './index-step.ts';
+import {
+  type Coroutine,
+  type IdRange,
+  type IndexBlock,
+  type MaybePromise,
+  MIN_ID,
+  selectEarlier,
+  waitFor,
+} from './execute.ts';
+import type { SearchableMessage } from './query.ts';
+import { toDocument } from './terms.ts';
+
+/** One step of index maintenance. */
+export interface IndexStep {
+  /** All messages with ids less than this id are committed, except a few messages whose commit is late. */
+  readonly horizon: string;
+  /** New messages are indexed if their number is at least this number. */
+  readonly minMessages: number;
+  /** The number of messages that are not indexed, or null if it is not known. */
+  readonly unindexedCount: number | null;
+  readonly now: number;
+}
+
+export interface IndexProgress {
+  /** True if the step changed the index. In this case, another step may be necessary. */
+  readonly hasChanged: boolean;
+  /** The number of messages up to the horizon that are newer than the index, counted up to `MAX_UNINDEXED_COUNT`. */
+  readonly unindexedCount: number;
+  /** The number of messages that were newer than the index and that this step has indexed. */
+  readonly indexedCount: number;
+}
+
+export interface StoredBlock extends IndexBlock {
+  readonly messageCount: number;
+  /** Before this id, no message is missing that was committed late. */
+  readonly checkedTo: string;
+}
+
+/** What one transaction writes: the block, and the documents (`toDocument`) that are added to it. */
+export interface IndexChange {
+  readonly block: StoredBlock;
+  readonly documents: readonly { readonly id: string; readonly terms: string }[];
+}
+
+export interface BuiltStep {
+  readonly change: IndexChange | null;
+  readonly progress: IndexProgress;
+}
+
+export interface IndexSource {
+  findNewestBlock(): MaybePromise<StoredBlock | null>;
+  /** Returns the oldest block of which `checkedTo` is less than `end`. */
+  findUncheckedBlock(): MaybePromise<StoredBlock | null>;
+  countMessages(range: IdRange, maxCount: number): MaybePromise<number>;
+  /** Returns the oldest messages of the range that are not in the index, in order of id. */
+  readUnindexed(range: IdRange, limit: number): MaybePromise<readonly SearchableMessage[]>;
+}
+
+/** Limits the work of one statement of a search (execute.ts). */
+const MAX_BLOCK_MESSAGES = 65_536;
+/** Limits the time for which a step delays the acceptance of messages. */
+const MAX_STEP_MESSAGES = 512;
+const MAX_UNINDEXED_COUNT = 200_000;
+/**
+ * Age at which messages are checked, at intervals of the same time. A message that is committed after the check is
+ * missing from the index.
+ */
+const CHECK_AFTER_MS = 5 * 60_000;
+
+/** Plans one step, which writes nothing. Fails with the errors of the source. */
+export function* planIndexStep(
+  source: IndexSource,
+  { horizon, minMessages, unindexedCount, now }: IndexStep,
+): Coroutine<BuiltStep> {
+  const checkEnd = getMinIdAt(now - CHECK_AFTER_MS);
+  const newestBlock = yield* waitFor(source.findNewestBlock());
+  const indexEnd = newestBlock?.end ?? MIN_ID;
+  const newCount =
+    unindexedCount ?? (yield* waitFor(source.countMessages({ first: indexEnd, end: horizon }, MAX_UNINDEXED_COUNT)));
+  if (newCount > 0 && newCount >= minMessages) {
+    const block =
+      newestBlock !== null && newestBlock.messageCount < MAX_BLOCK_MESSAGES
+        ? newestBlock
+        : createBlock((newestBlock?.number ?? 0) + 1, indexEnd);
+    const change = yield* addMessages(block, { first: indexEnd, end: horizon });
+    const end = change.block.checkedTo;
+    const isChecked = block.checkedTo === block.end && end <= checkEnd;
+    const indexedCount = change.documents.length;
+    return {
+      change: { ...change, block: { ...change.block, end, checkedTo: isChecked ? end : block.checkedTo } },
+      progress: { hasChanged: true, unindexedCount: Math.max(0, newCount - indexedCount), indexedCount },
+    };
+  }
+  const uncheckedBlock = yield* waitFor(source.findUncheckedBlock());
+  const change =
+    uncheckedBlock === null || uncheckedBlock.checkedTo > getMinIdAt(now - 2 * CHECK_AFTER_MS)
+      ? null
+      : yield* addMessages(uncheckedBlock, {
+          first: uncheckedBlock.checkedTo,
+          end: selectEarlier(uncheckedBlock.end, checkEnd),
+        });
+  return { change, progress: { hasChanged: change !== null, unindexedCount: newCount, indexedCount: 0 } };
+
+  /** Adds messages of the range to the block. `checkedTo` of the result is the end of the messages that were read. */
+  function* addMessages(block: StoredBlock, range: IdRange): Coroutine<IndexChange> {
+    const messages = yield* waitFor(source.readUnindexed(range, MAX_STEP_MESSAGES + 1));
+    const documents = messages
+      .slice(0, MAX_STEP_MESSAGES)
+      .map((message) => ({ id: message.id, terms: toDocument(block.number, message) }));
+    const checkedTo = messages[MAX_STEP_MESSAGES]?.id ?? range.end;
+    return { block: { ...block, messageCount: block.messageCount + documents.length, checkedTo }, documents };
+  }
+}
+
+function createBlock(number: number, first: string): StoredBlock {
+  return { number, first, end: first, messageCount: 0, checkedTo: first };
+}
+
+/** The operations that maintain the search index. */
+export interface IndexStore {
+  /** Resolves to the greatest stored id, or to null. Every new id is greater than this id. */
+  findNewestId(): Promise<string | null>;
+  /**
+   * Indexes some hundred messages, so that a search does not read each row. The index does not change the
+   * result of a search. Only one process at a time builds the index. In other processes the call does nothing.
+   */
+  indexMessages(step: IndexStep): Promise<IndexProgress>;
+}
 
 const ROUND_INTERVAL_MS = 5_000;
 /** The age after which a message of another node is expected to be committed. */
 const COMMIT_DELAY_MS = 10_000;
 /**
- * Minimum number of messages for a new segment, at low and at high load. A search reads every message that is not
- * indexed.
+ * Minimum number of new messages for a step, at low and at high load. A search reads every message that is not indexed.
  */
-const MIN_SEGMENT_MESSAGES = 2_048;
-const MIN_SEGMENT_MESSAGES_BUSY = 100_000;
+const MIN_NEW_MESSAGES = 2_048;
+const MIN_NEW_MESSAGES_BUSY = 100_000;
 /** Maximum acceptance rate at low load. At a higher rate the acceptance of messages has priority over the index. */
 const MAX_LOW_LOAD_PER_SECOND = 500;
-/** Interval at which an idle index checks for segments to verify. */
+/** Interval at which an idle index is checked for messages that were committed late. */
 const IDLE_CHECK_INTERVAL_MS = 300_000;
 const MIN_PAUSE_MS = 20;
+/** The duration of a pause in durations of the step before it, at high load. */
+const BUSY_PAUSE_STEPS = 4;
 
 export interface IndexerOptions {
   readonly clock: Clock;
@@ -36,7 +163,7 @@ export interface IndexerOptions {
   readonly reportFailure: (operation: string, error: unknown) => void;
 }
 
-/** Starts the rounds of index maintenance. The returned function stops the rounds after the current step. */
+/** Starts the rounds. The returned function stops the rounds after the current step. */
 export function startIndexer({
   clock,
   monotonic,
@@ -62,29 +189,30 @@ export function startIndexer({
     if (idleState !== null && idleState.horizon === horizon && monotonic() - idleState.at < IDLE_CHECK_INTERVAL_MS)
       return;
     idleState = null;
-    for (let isFirstStep = true; !isStopped; isFirstStep = false) {
+    for (let unindexedCount: number | null = null; !isStopped; ) {
       const startedAt = monotonic();
-      const progress = await store.indexMessages({
-        horizon,
-        minSegmentMessages: isLoadLow ? MIN_SEGMENT_MESSAGES : MIN_SEGMENT_MESSAGES_BUSY,
-        now: clock.now(),
-      });
-      if (isFirstStep) isLoadLow = hasLowLoad(progress, startedAt);
-      lastStep = { unindexedCount: progress.unindexedCount, at: startedAt };
+      const isCounted = unindexedCount === null;
+      const minMessages = isLoadLow ? MIN_NEW_MESSAGES : MIN_NEW_MESSAGES_BUSY;
+      const progress = await store.indexMessages({ horizon, minMessages, unindexedCount, now: clock.now() });
+      if (isCounted) isLoadLow = hasLowLoad(progress, startedAt);
+      ({ unindexedCount } = progress);
+      lastStep = { unindexedCount, at: startedAt };
       if (!progress.hasChanged) {
-        idleState = { horizon, at: monotonic() };
-        return;
+        if (isCounted) {
+          idleState = { horizon, at: monotonic() };
+          return;
+        }
+        // The count has a maximum, so more messages may remain.
+        unindexedCount = null;
+        continue;
       }
-      if (!isLoadLow && progress.unindexedCount < MIN_SEGMENT_MESSAGES_BUSY) return;
-      // The pause has the same duration as the step.
-      await waitForPause(Math.max(MIN_PAUSE_MS, monotonic() - startedAt));
+      if (!isLoadLow && unindexedCount < MIN_NEW_MESSAGES_BUSY) return;
+      await waitForPause(Math.max(MIN_PAUSE_MS, (monotonic() - startedAt) * (isLoadLow ? 1 : BUSY_PAUSE_STEPS)));
     }
   }
 
   function getHorizon(id: string | null): string | null {
-    if (id === null || !sharesStore) return id;
-    const committedHorizon = getMinIdAt(clock.now() - COMMIT_DELAY_MS);
-    return id < committedHorizon ? id : committedHorizon;
+    return id === null || !sharesStore ? id : selectEarlier(id, getMinIdAt(clock.now() - COMMIT_DELAY_MS));
   }
 
   function hasLowLoad({ unindexedCount, indexedCount }: IndexProgress, at: number): boolean {

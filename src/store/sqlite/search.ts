@@ -1,9 +1,5 @@
-/**
- * Implements the search in the embedded database: executes the queries of a search synchronously and maintains the
- * search index. A separate thread reads messages and builds segments; the writer thread writes them.
- */
-
-import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
+/** The search of the embedded database and its index, which is the FTS5 table `search`. */
+import type { DatabaseSync } from 'node:sqlite';
 import {
   type FoundMessage,
   getOutcomeText,
@@ -11,35 +7,32 @@ import {
   type StoredMessageSummary,
   VERBS_WITHOUT_OUTCOME,
 } from '../../model/message.ts';
-import { StoreError } from '../error.ts';
 import { toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import { executeSearch, matchesRowFilter } from '../search/execute.ts';
+import {
+  executeSearch,
+  type IdRange,
+  type RowFilter,
+  type RowIndex,
+  runSync,
+  type SearchSource,
+} from '../search/execute.ts';
 import {
   type BuiltStep,
   type IndexChange,
   type IndexSource,
   type IndexStep,
   planIndexStep,
-} from '../search/index-step.ts';
+} from '../search/indexer.ts';
 import type { MessageSearch, MessageSearchResult, SearchableMessage } from '../search/query.ts';
-import {
-  DirectoryCache,
-  getPageKeyRange,
-  type IdRange,
-  MIN_SEQ,
-  type RowFilter,
-  type RowIndex,
-  runSync,
-  type SearchSource,
-  toSeqsKey,
-  toTermsKey,
-} from '../search/source.ts';
+import { formatTerms } from '../search/terms.ts';
 
 type SearchedMessage = StoredMessageSummary & SearchableMessage;
 
 const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accepted_at';
 const SQL_VERBS_WITHOUT_OUTCOME = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
+/** FTS5 treats a quoted text as a term. */
+const EXPRESSION = { quote: '"', prefix: '*', and: ' AND ', or: ' OR ' };
 const OPEN_STATES: readonly StateFilter[] = ['queued', 'sending', 'uncertain'];
 const ENDED_UNDELIVERED = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
@@ -58,30 +51,15 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
     `SELECT verb, by, detail, failure FROM event WHERE seq = ? AND verb NOT IN (${SQL_VERBS_WITHOUT_OUTCOME}) ORDER BY n DESC LIMIT 1`,
   );
   const selectLastTime = database.prepare('SELECT at FROM event WHERE seq = ? ORDER BY n DESC LIMIT 1');
-  const selectSegments = database.prepare(
-    `SELECT number, first, past, mails FROM search_segment WHERE replaced_at IS NULL AND past > ? AND first <= ? ORDER BY first DESC`,
+  const selectBlocks = database.prepare('SELECT number, first, past FROM search_block ORDER BY number DESC');
+  const selectCandidates = database.prepare(
+    `SELECT m.id FROM search JOIN mail_request m ON m.seq = search.rowid
+     WHERE search MATCH ? AND search.rowid >= ? AND search.rowid < ? ORDER BY search.rowid DESC LIMIT ?`,
   );
-  const selectDirectory = database.prepare('SELECT directory FROM search_segment WHERE number = ?');
-  const selectPage = database.prepare('SELECT page FROM search_page WHERE key = ?');
-  const directories = new DirectoryCache();
 
   function selectRows({ first, end }: IdRange, filter: RowFilter, limit: number): SearchedMessage[] {
     const sql = `SELECT ${COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ${toConditions(filter)} ORDER BY seq DESC LIMIT ?`;
     return database.prepare(sql).all(toSeq(first), toSeq(end), limit).map(toSearchedMessage);
-  }
-
-  function findBySeq(seq: number, filter: RowFilter): SearchedMessage | null {
-    const row = selectBySeq.get(seq);
-    if (row === undefined) return null;
-    const state = rows.readState(row);
-    const matchesFilter = matchesRowFilter(filter, {
-      accountId: rows.readInteger(row, 'account_id'),
-      state,
-      isDeferred: state === 'queued' && row.lane === 1,
-      failureClass: rows.readTextOrNull(row, 'failure_class'),
-      failureCategory: rows.readTextOrNull(row, 'failure_category'),
-    });
-    return matchesFilter ? toSearchedMessage(row) : null;
   }
 
   /**
@@ -97,10 +75,6 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   }
 
   const source: SearchSource<SearchedMessage> = {
-    findById(id, filter) {
-      const message = findBySeq(toSeq(id), filter);
-      return message?.id === id ? message : null;
-    },
     readRows: selectRows,
     readIndexedRows(index, { first, end }, limit) {
       const sql = `SELECT * FROM (${buildIndexQuery(index, COLUMNS, 'ORDER BY seq DESC')}) ORDER BY id DESC LIMIT ?3`;
@@ -110,39 +84,34 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM (${buildIndexQuery(index, '1', '')}) LIMIT ?3)`;
       return rows.readInteger(database.prepare(sql).get(toSeq(first), toSeq(end), maxCount) ?? {}, 'n');
     },
-    readIndexedSeqs(index, { first, end }) {
-      return database
-        .prepare(buildIndexQuery(index, 'seq', ''))
-        .all(toSeq(first), toSeq(end), -1)
-        .map((row) => rows.readInteger(row, 'seq'));
+    readIndexedIds(index, { first, end }) {
+      const found = database.prepare(buildIndexQuery(index, 'id', '')).all(toSeq(first), toSeq(end), -1);
+      return found.map((row) => rows.readText(row, 'id'));
     },
     findNthId({ first, end }, count) {
       const row = selectNthId.get(toSeq(first), toSeq(end), count - 1);
       return row === undefined ? null : rows.readText(row, 'id');
     },
-    findSegments: ({ first, end }) =>
-      selectSegments.all(toSeq(first), toSeq(end)).map((row) => ({
+    listBlocks: () =>
+      selectBlocks.all().map((row) => ({
         number: rows.readInteger(row, 'number'),
-        first: rows.readInteger(row, 'first'),
-        end: rows.readInteger(row, 'past'),
-        messageCount: rows.readInteger(row, 'mails'),
+        first: rows.readText(row, 'first'),
+        end: rows.readText(row, 'past'),
       })),
-    readDirectories(numbers) {
-      const newDirectories = directories.listMissing(numbers).flatMap((number) => {
-        const row = selectDirectory.get(number);
-        return row === undefined ? [] : [[number, requireBytes(row.directory)] as const];
+    findCandidates(block, terms, { first, end }, limit) {
+      const expression = formatTerms(block, terms, EXPRESSION);
+      const found = selectCandidates.all(expression, toSeq(first), toSeq(end), limit);
+      return found.map((row) => rows.readText(row, 'id'));
+    },
+    findByIds(ids, filter) {
+      const select = database.prepare(
+        `SELECT ${COLUMNS} FROM mail_request WHERE seq = ? AND id = ? ${toConditions(filter)}`,
+      );
+      return ids.flatMap((id) => {
+        const row = select.get(toSeq(id), id);
+        return row === undefined ? [] : [toSearchedMessage(row)];
       });
-      return directories.update(numbers, newDirectories);
     },
-    readPages(keys) {
-      const foundPages = new Map<number, Uint8Array>();
-      for (const key of keys) {
-        const row = selectPage.get(key);
-        if (row !== undefined) foundPages.set(key, requireBytes(row.page));
-      }
-      return foundPages;
-    },
-    findBySeqs: (seqs, filter) => seqs.flatMap((seq) => findBySeq(seq, filter) ?? []),
     readOutcomeTexts(ids) {
       const texts = new Map<string, string>();
       for (const id of ids) {
@@ -214,55 +183,36 @@ function toIndexConditions(index: RowIndex): readonly string[] {
   }
 }
 
-function requireBytes(value: SQLOutputValue | undefined): Uint8Array {
-  if (value instanceof Uint8Array) return value;
-  throw new StoreError('a page of the search index is not a BLOB: the database is damaged. Restore a backup.');
-}
-
 function toSearchedMessage(row: rows.Row): SearchedMessage {
   return { ...rows.toMessageSummary(row), recipient: rows.readTextOrNull(row, 'recipient') };
 }
 
-const INDEXED_COLUMNS = 'id, account_id, "to", recipient, "from", subject';
-
 export function prepareSearchIndex(database: DatabaseSync) {
-  const selectSegments = database.prepare(
-    'SELECT number, first, past, mails, built_at, looked, replaced_at FROM search_segment ORDER BY first DESC',
+  const selectNewestBlock = database.prepare('SELECT * FROM search_block ORDER BY number DESC LIMIT 1');
+  const selectUncheckedBlock = database.prepare(
+    'SELECT * FROM search_block WHERE checked < past ORDER BY number LIMIT 1',
   );
   const selectCount = database.prepare(
     'SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE seq >= ? AND seq < ? LIMIT ?)',
   );
-  const selectOldest = database.prepare(
-    `SELECT ${INDEXED_COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?`,
+  const selectUnindexed = database.prepare(
+    `SELECT id, account_id, "to", recipient, "from", subject FROM mail_request WHERE seq >= ? AND seq < ?
+       AND NOT EXISTS (SELECT 1 FROM search_docsize d WHERE d.id = seq) ORDER BY seq LIMIT ?`,
   );
-  const selectNewest = database.prepare(
-    `SELECT ${INDEXED_COLUMNS} FROM mail_request WHERE seq >= ? AND seq < ? ORDER BY seq DESC LIMIT ?`,
+  const insertDocument = database.prepare('INSERT INTO search (rowid, terms) VALUES (?, ?)');
+  const writeBlock = database.prepare(
+    `INSERT INTO search_block (number, first, past, mails, checked) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (number) DO UPDATE SET past = excluded.past, mails = excluded.mails, checked = excluded.checked`,
   );
-  const insertSegment = database.prepare(
-    'INSERT INTO search_segment (first, past, mails, built_at, looked, directory) VALUES (?, ?, ?, ?, 0, ?)',
-  );
-  const insertPage = database.prepare('INSERT INTO search_page (key, page) VALUES (?, ?)');
-  const markReplaced = database.prepare('UPDATE search_segment SET replaced_at = ? WHERE number = ?');
-  const markVerified = database.prepare('UPDATE search_segment SET looked = 1 WHERE number = ?');
-  const setFirst = database.prepare('UPDATE search_segment SET first = ? WHERE number = ?');
-  const deleteSegment = database.prepare('DELETE FROM search_segment WHERE number = ?');
-  const deletePages = database.prepare('DELETE FROM search_page WHERE key >= ? AND key < ?');
 
   const source: IndexSource = {
-    listSegments: () =>
-      selectSegments.all().map((row) => ({
-        number: rows.readInteger(row, 'number'),
-        first: rows.readInteger(row, 'first'),
-        end: rows.readInteger(row, 'past'),
-        messageCount: rows.readInteger(row, 'mails'),
-        builtAt: rows.readInteger(row, 'built_at'),
-        isVerified: rows.readInteger(row, 'looked') === 1,
-        replacedAt: rows.readIntegerOrNull(row, 'replaced_at'),
-      })),
-    countMessages: (first, end, maxCount) => rows.readInteger(selectCount.get(first, end, maxCount) ?? {}, 'n'),
-    readMessages(first, end, limit, side) {
-      if (side === 'oldest') return selectOldest.all(first, end, limit).map(toSearchableMessage);
-      return selectNewest.all(first, end, limit).map(toSearchableMessage).reverse();
+    findNewestBlock: () => rows.toIndexBlock(selectNewestBlock.get()),
+    findUncheckedBlock: () => rows.toIndexBlock(selectUncheckedBlock.get()),
+    countMessages({ first, end }, maxCount) {
+      return rows.readInteger(selectCount.get(toSeq(first), toSeq(end), maxCount) ?? {}, 'n');
+    },
+    readUnindexed({ first, end }, limit) {
+      return selectUnindexed.all(toSeq(first), toSeq(end), limit).map(rows.toSearchableMessage);
     },
   };
 
@@ -270,30 +220,9 @@ export function prepareSearchIndex(database: DatabaseSync) {
     buildIndex(step: IndexStep): BuiltStep {
       return runSync(planIndexStep(source, step));
     },
-    changeIndex(change: IndexChange): void {
-      for (const { first, end, messageCount, directory, termPages, seqPages } of change.addedSegments) {
-        const number = Number(insertSegment.run(first, end, messageCount, change.at, directory).lastInsertRowid);
-        for (const [index, page] of termPages.entries()) insertPage.run(toTermsKey(number, index), page);
-        for (const [index, page] of seqPages.entries()) insertPage.run(toSeqsKey(number, index), page);
-      }
-      for (const number of change.replacedSegments) markReplaced.run(change.at, number);
-      if (change.verifiedSegment !== null) markVerified.run(change.verifiedSegment);
-      if (change.firstSegment !== null) setFirst.run(MIN_SEQ, change.firstSegment);
-      if (change.purgedSegment !== null) {
-        deleteSegment.run(change.purgedSegment);
-        deletePages.run(...getPageKeyRange(change.purgedSegment));
-      }
+    changeIndex({ block, documents }: IndexChange): void {
+      for (const { id, terms } of documents) insertDocument.run(toSeq(id), terms);
+      writeBlock.run(block.number, block.first, block.end, block.messageCount, block.checkedTo);
     },
-  };
-}
-
-function toSearchableMessage(row: rows.Row): SearchableMessage {
-  return {
-    id: rows.readText(row, 'id'),
-    accountId: rows.readInteger(row, 'account_id'),
-    to: rows.readText(row, 'to'),
-    recipient: rows.readTextOrNull(row, 'recipient'),
-    from: rows.readText(row, 'from'),
-    subject: rows.readText(row, 'subject'),
   };
 }

@@ -1,8 +1,7 @@
 /**
  * Implements the embedded store on `node:sqlite`. The writer thread executes all writes and commits them in groups. A
- * reader thread executes the reads of operators, so that no search delays a commit. An index thread reads messages for
- * the search index. The reader and the index thread start on demand. In a simulation and for a short command, all calls
- * run in the thread of the caller.
+ * reader thread, which starts on demand, executes the reads of operators and prepares the search index, so that no search
+ * delays a commit. In a simulation and for a short command, all calls run in the thread of the caller.
  *
  * Each call is sent to its thread and returns a promise. If the thread ends, all pending and later calls reject, so
  * that the listener responds with 500 and acknowledges no message that is not stored.
@@ -18,7 +17,7 @@ import { METHODS, type MethodName, type Store, type StoreMethods } from '../cont
 import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
 import { packSettlements } from '../rules/messages.ts';
-import { createOnDemandThread, INDEX_THREAD_LIMITS, setThreadFlags } from '../threads.ts';
+import { createOnDemandThread, setThreadFlags } from '../threads.ts';
 import { openDatabase, prepareFile, requireOwnDatabase } from './database.ts';
 import { acquireServeLock, removeLeftoverHardLinks, requireUsableFiles, resolveDatabasePath } from './files.ts';
 import {
@@ -38,18 +37,16 @@ import {
  */
 const POLL_INTERVAL_MS = 200;
 
-/** Idle time after which the reader thread and the index thread end. */
+/** Idle time after which the reader thread ends. */
 const READER_IDLE_MS = 300_000;
-const INDEX_IDLE_MS = 60_000;
 
 /**
  * Memory limits of the threads. Commits use the same pages repeatedly, so the writer has the largest page cache.
  * Without a limit, the young generation of the JavaScript heap takes 128 MB on a large machine
  * (docs/decisions/embedded-store.md).
  */
-const WRITER_OPTIONS = { cacheKib: 32_768, hasLowPriority: false, memory: { maxYoungGenerationSizeMb: 48 } };
-const READER_OPTIONS = { cacheKib: 8_192, hasLowPriority: false, memory: { maxYoungGenerationSizeMb: 24 } };
-const INDEX_OPTIONS = { cacheKib: 2_048, hasLowPriority: true, memory: INDEX_THREAD_LIMITS };
+const WRITER_OPTIONS = { cacheKib: 32_768, memory: { maxYoungGenerationSizeMb: 48 } };
+const READER_OPTIONS = { cacheKib: 8_192, memory: { maxYoungGenerationSizeMb: 24 } };
 
 const WORKER_MODULE = new URL('./worker.ts', import.meta.url);
 
@@ -89,7 +86,7 @@ export async function openSqliteStore({
     requireOwnDatabase(path);
   }
   const unlock = exclusive ? acquireServeLock(path) : () => undefined;
-  const start = ({ memory, ...options }: typeof WRITER_OPTIONS | typeof INDEX_OPTIONS, onFault?: typeof onFilesFault) =>
+  const start = ({ memory, ...options }: typeof WRITER_OPTIONS, onFault?: typeof onFilesFault) =>
     startThread(worker, { path, holdsServeLock: exclusive, ...options }, memory, onFault);
   let writerThread: StoreThread;
   try {
@@ -111,18 +108,14 @@ export async function openSqliteStore({
     throw error;
   }
   /** If the file was replaced, no other thread may open it, because the writer still uses the log of the old file. */
-  const startSecondaryThread = (options: typeof READER_OPTIONS | typeof INDEX_OPTIONS) => {
+  const startReader = () => {
     const fault = writerThread.findFilesFault();
-    return fault === null ? start(options) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
+    return fault === null ? start(READER_OPTIONS) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
   };
-  const readerThread = createOnDemandThread(() => startSecondaryThread(READER_OPTIONS), READER_IDLE_MS);
-  const indexThread = createOnDemandThread(() => startSecondaryThread(INDEX_OPTIONS), INDEX_IDLE_MS);
-  const createThreadCall = (onDemandThread: typeof readerThread): StoreThread['call'] =>
-    runsInCallerThread
-      ? writerThread.call
-      : (name, ...args) => onDemandThread.use((thread) => thread.call(name, ...args));
-  const callReader = createThreadCall(readerThread);
-  const buildIndex = createThreadCall(indexThread);
+  const readerThread = createOnDemandThread(startReader, READER_IDLE_MS);
+  const callReader: StoreThread['call'] = runsInCallerThread
+    ? writerThread.call
+    : (name, ...args) => readerThread.use((thread) => thread.call(name, ...args));
   const stopWatching: (() => void)[] = [];
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
@@ -152,7 +145,7 @@ export async function openSqliteStore({
     recordPackedFeedback,
     watchDirectory,
     async indexMessages(step) {
-      const { change, progress } = await buildIndex('buildIndex', step);
+      const { change, progress } = await callReader('buildIndex', step);
       if (change !== null) await writerThread.call('changeIndex', change);
       return progress;
     },
@@ -163,7 +156,7 @@ export async function openSqliteStore({
       // close at the same time, neither of them is the last connection, and the log is not written; if the log file was
       // deleted, its content is lost. Therefore the writer is closed last. An error of one thread must not prevent the
       // end of the other threads or the release of the lock.
-      await Promise.allSettled([readerThread.close(), indexThread.close()]);
+      await Promise.allSettled([readerThread.close()]);
       await Promise.allSettled([writerThread.close()]);
       unlock();
     },
@@ -308,7 +301,7 @@ function prepareOnFirstUse(database: DatabaseSync): DatabaseSync {
 
 /** Runs the store in the thread of the caller. Rejects with a StoreError if the database cannot be opened. */
 export async function startInCallerThread(
-  { path, holdsServeLock, cacheKib }: Omit<StoreThreadOptions, 'hasLowPriority'>,
+  { path, holdsServeLock, cacheKib }: StoreThreadOptions,
   { clock }: Pick<StoreEnvironment, 'clock'>,
   onFilesFault: (fault: FilesFault | null) => void = () => undefined,
 ): Promise<StoreThread> {

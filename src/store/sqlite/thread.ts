@@ -21,8 +21,7 @@ import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
 import type { NounMethod } from '../nouns.ts';
 import type { PackedSettlement } from '../rules/messages.ts';
-import type { BuiltStep, IndexChange, IndexStep } from '../search/index-step.ts';
-import { lowerThreadPriority } from '../threads.ts';
+import type { BuiltStep, IndexChange, IndexStep } from '../search/indexer.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareAudit } from './audit.ts';
 import { prepareClaim } from './claim.ts';
@@ -48,8 +47,6 @@ export interface StoreThreadOptions {
   /** True if this process holds the serve lock. */
   readonly holdsServeLock: boolean;
   readonly cacheKib: number;
-  /** If true, the thread runs at low priority. */
-  readonly hasLowPriority: boolean;
 }
 
 /**
@@ -58,7 +55,7 @@ export interface StoreThreadOptions {
  */
 export function serveThread(
   port: MessagePort,
-  { hasLowPriority, ...databaseOptions }: StoreThreadOptions,
+  databaseOptions: StoreThreadOptions,
   open: (path: string, holdsServeLock: boolean) => DatabaseSync,
 ): void {
   let guardedDatabase: GuardedDatabase;
@@ -75,7 +72,6 @@ export function serveThread(
     port.close();
     return;
   }
-  if (hasLowPriority) lowerThreadPriority();
   const timer = setInterval(guardedDatabase.checkFiles, FILES_CHECK_INTERVAL_MS);
 
   port.on('message', async (first: Call | null) => {

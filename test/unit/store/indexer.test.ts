@@ -4,7 +4,7 @@
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { getMinIdAt } from '../../../src/store/rules/messages.ts';
-import type { IndexStep } from '../../../src/store/search/index-step.ts';
+import type { IndexStep } from '../../../src/store/search/indexer.ts';
 import { startIndexer } from '../../../src/store/search/indexer.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
@@ -26,7 +26,7 @@ function createRig({ isShared = false }: { isShared?: boolean } = {}) {
       async indexMessages(step) {
         steps.push(step);
         if (state.failing) throw new Error('the disk is full');
-        const newerCount = state.waiting >= step.minSegmentMessages ? Math.min(state.waiting, 16_000) : 0;
+        const newerCount = state.waiting >= step.minMessages ? Math.min(state.waiting, 16_000) : 0;
         state.waiting -= newerCount;
         return { hasChanged: newerCount > 0, unindexedCount: state.waiting, indexedCount: newerCount };
       },

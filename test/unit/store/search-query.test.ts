@@ -1,4 +1,6 @@
 /** Tests how messages and searches are split into words, and that the index omits no match. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
@@ -8,7 +10,9 @@ import {
   parseSearchText,
   type SearchableMessage,
 } from '../../../src/store/search/query.ts';
-import { listTermRanges, listTerms } from '../../../src/store/search/segment.ts';
+import { listTermGroups, toDocument } from '../../../src/store/search/terms.ts';
+import { openDatabase } from '../../../src/store/sqlite/database.ts';
+import { createTemporaryFolder } from '../../rig/folder.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 
 const createMessage = (overrides: Partial<SearchableMessage> = {}): SearchableMessage => ({
@@ -69,18 +73,39 @@ test('every match has a term for each condition, so the index omits nothing', ()
         const searchText = message[cut.field].slice(cut.begin, cut.begin + cut.size);
         const criteria = parseSearchText(searchText, fields) ?? [];
         if (!matchesCriteria(criteria, message)) return;
-        const terms = listTerms(message);
-        for (const criterion of criteria) {
-          if (criterion.kind === 'id') continue;
-          for (const { first, end, fieldLetters: letters } of listTermRanges(criterion)) {
-            const hasTerm = terms.some(
-              (term) => term >= first && term < end && (letters ?? '').includes(term.at(-1) ?? ''),
-            );
-            expect([criterion, hasTerm]).toEqual([criterion, true]);
-          }
+        const terms = toDocument(12, message).split(' ');
+        for (const group of listTermGroups({ criteria, accountIds: [1] })) {
+          const hasTerm = group.some(({ text, prefix }) =>
+            terms.some((term) => (prefix ? term.startsWith(`12${text}`) : term === `12${text}`)),
+          );
+          expect([group, hasTerm]).toEqual([group, true]);
         }
       },
     ),
     { numRuns: selectCaseCount(100, 5_000) },
   );
+});
+
+test('a term that is deleted from the index leaves the file of the embedded store', () => {
+  const path = join(createTemporaryFolder(), 'postrider.db');
+  const database = openDatabase(path);
+  database.exec('PRAGMA secure_delete = ON');
+  const insert = database.prepare('INSERT INTO search (rowid, terms) VALUES (?, ?)');
+  const addMessages = (first: number) => {
+    database.exec('BEGIN');
+    for (let n = first; n < first + 500; n += 1)
+      insert.run(n, toDocument(1, createMessage({ subject: n === 7 ? 'confidential' : `Receipt ${n}` })));
+    database.exec('COMMIT');
+  };
+  for (let n = 0; n < 5_000; n += 500) addMessages(n);
+  const isStored = () => {
+    database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    return readFileSync(path).includes('confidential');
+  };
+  expect(isStored()).toBe(true);
+  database
+    .prepare("INSERT INTO search (search, rowid, terms) VALUES ('delete', ?, ?)")
+    .run(7, toDocument(1, createMessage({ subject: 'confidential' })));
+  expect(isStored()).toBe(false);
+  database.close();
 });
