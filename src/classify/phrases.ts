@@ -261,3 +261,59 @@ export const EXPIRY_PHRASES: readonly string[] = parsePhrases(`
   tempo limite, connessione rifiutata, tempo scaduto, verbinding geweigerd, превышено время, соединение, タイムアウト, 接続でき
   超时, 無法連接, 无法连接, 시간 초과
 `);
+
+/** A failed DNS lookup does not prove that the domain does not exist. */
+export const FAILED_LOOKUP_PHRASES: readonly string[] = parsePhrases(`
+  nameserver, name server, unreachable, servfail, unable to resolve, cannot resolve, cannot be resolved
+  could not resolve, could not be resolved, lookup failed, lookup failure, lookup error
+`);
+
+/** Causes other than an unknown mailbox. The last line is about counts and volumes of recipients or messages. */
+export const OTHER_CAUSE_PHRASES: readonly string[] = [
+  ...FAILED_LOOKUP_PHRASES,
+  ...parsePhrases(`
+    spam, antispam, block, blacklist, black list, reputation, listed$, policy, policies, denied, banned, prohibited
+    not permitted, not allowed, unsolicited, abuse, spf, dkim, dmarc, dnsbl, rbl, uribl, surbl, relaying, greylist
+    graylist, rate limit, too many, receiving mail, try again, later$, temporar, quota, is full, mailbox full, inbox full
+    storage full, disk full, sender, from address, mail from, verify, verified, authenticat, notauthenticat, virus
+    antivirus, content, client host, helo, dns, timeout, timed out
+    count$, counts$, threshold, exceed, limit$, limits$, limited$, volume, rate$, frequen
+  `),
+];
+
+/** Subjects other than the recipient’s domain, such as the sender or a relay. */
+export const OTHER_SUBJECT_PHRASES: readonly string[] = parsePhrases(`
+  mail from, email from, messages from, client, your, relay host, smart host, smarthost, service not available, hostname
+`);
+
+export function without(phrases: readonly string[], ...excluded: readonly string[]): readonly string[] {
+  return phrases.filter((phrase) => !excluded.includes(phrase));
+}
+
+export const BLOCKLIST_PHRASES: readonly string[] = [
+  ...REPUTATION_PHRASES,
+  ...parsePhrases(`
+    sorbs, listed at, listed in, listed on, listed by, blocked using, banned sending ip, has been blocked, is blocked
+    was blocked, temporarily blocked, your ip, sender ip, sending ip, your host, your network, from your server
+    connections from this host, connections will not be accepted from, unsolicited mail originating, user complaints
+    unexpected volume, excessive spam
+  `),
+];
+
+export const VAGUE_DOMAIN_PHRASES: readonly string[] = parsePhrases(`
+  invalid domain, bad domain, domain name is invalid, illegal host, invalid destination domain
+  name or service not known, dns lookup failure: host
+`);
+/** The domain of the recipient accepts no mail. */
+export const NO_MAIL_PHRASES: readonly string[] = parsePhrases(`
+  does not accept mail, does not accept email, does not accept any mail, does not receive mail, does not receive email
+  no smtp service, no mail service, unrouteable mail domain, unroutable mail domain
+`);
+export const NO_SIZE_PHRASES: readonly string[] = parsePhrases(`
+  exceeded maximum delivery, exceeded maximum time, exceeded maximum hop, exceeds maximum hop, exceeded maximum number
+`);
+/** Subjects other than the mailbox of the recipient, in prose. */
+export const NO_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
+  sender does not exist, does not exist in dns, sender address, mail from, from address, relaying, backend
+  could not be verified, callback, callout, reverse dns, policy does not exist
+`);

@@ -8,6 +8,7 @@ import {
   CONFIGURATION_FAULT,
   CONTENT_REFUSAL,
   type FailureRule,
+  nameRules,
   POLICY_REFUSAL,
   ROUTE_THROTTLED,
   SENDER_FAULT,
@@ -19,20 +20,29 @@ import type { Stage } from '../model/outcome.ts';
 import {
   ACCOUNT_DISABLED_PHRASES,
   AUTHENTICATION_PHRASES,
+  BLOCKLIST_PHRASES,
   CONTENT_PHRASES,
   DOMAIN_MISSING_PHRASES,
   EXPIRY_PHRASES,
+  FAILED_LOOKUP_PHRASES,
   LOOP_PHRASES,
   MAILBOX_DISABLED_PHRASES,
   MAILBOX_FULL_PHRASES,
   MAILBOX_MISSING_PHRASES,
   MAILBOX_UNAVAILABLE_PHRASES,
+  NO_MAIL_PHRASES,
+  NO_MAILBOX_PHRASES,
+  NO_SIZE_PHRASES,
+  OTHER_CAUSE_PHRASES,
+  OTHER_SUBJECT_PHRASES,
   POLICY_PHRASES,
   REPUTATION_PHRASES,
   SENDER_PHRASES,
   SIZE_PHRASES,
   TEMPORARY_PHRASES,
+  VAGUE_DOMAIN_PHRASES,
   VAGUE_MAILBOX_PHRASES,
+  without,
 } from './phrases.ts';
 import { parsePhrases } from './text.ts';
 
@@ -56,33 +66,7 @@ export const UNKNOWN_REFUSAL: Verdict = { class: 'block', category: 'unknown', s
 const LOOP_REFUSAL: Verdict = { class: 'block', category: 'network', scope: 'message' };
 const PROTOCOL_FAULT: Verdict = { class: 'soft', category: 'unknown', scope: 'route' };
 
-/** A failed DNS lookup does not prove that the domain does not exist. */
-const FAILED_LOOKUP_PHRASES: readonly string[] = parsePhrases(`
-  nameserver, name server, unreachable, servfail, unable to resolve, cannot resolve, cannot be resolved
-  could not resolve, could not be resolved, lookup failed, lookup failure, lookup error
-`);
-
-/** Causes other than an unknown mailbox. The last line is about counts and volumes of recipients or messages. */
-const OTHER_CAUSE_PHRASES: readonly string[] = [
-  ...FAILED_LOOKUP_PHRASES,
-  ...parsePhrases(`
-    spam, antispam, block, blacklist, black list, reputation, listed$, policy, policies, denied, banned, prohibited
-    not permitted, not allowed, unsolicited, abuse, spf, dkim, dmarc, dnsbl, rbl, uribl, surbl, relaying, greylist
-    graylist, rate limit, too many, receiving mail, try again, later$, temporar, quota, is full, mailbox full, inbox full
-    storage full, disk full, sender, from address, mail from, verify, verified, authenticat, notauthenticat, virus
-    antivirus, content, client host, helo, dns, timeout, timed out
-    count$, counts$, threshold, exceed, limit$, limits$, limited$, volume, rate$, frequen
-  `),
-];
-
-/** Subjects other than the recipient’s domain, such as the sender or a relay. */
-const OTHER_SUBJECT_PHRASES: readonly string[] = parsePhrases(`
-  mail from, email from, messages from, client, your, relay host, smart host, smarthost, service not available, hostname
-`);
-
-function without(phrases: readonly string[], ...excluded: readonly string[]): readonly string[] {
-  return phrases.filter((phrase) => !excluded.includes(phrase));
-}
+const IN_ANY_TEXT = { form: 'any', stages: MESSAGE_STAGES } as const;
 
 /** The codes of a reply about the domain of a recipient. */
 const DOMAIN_CODES: readonly number[] = [550, 551, 552, 553, 554, 556];
@@ -91,44 +75,14 @@ const DOMAIN_ENHANCED_CODES: readonly string[] = [
   ...['5.4.0', '5.4.4', '5.4.310', '5.5.0'],
 ];
 
-const BLOCKLIST_PHRASES: readonly string[] = [
-  ...REPUTATION_PHRASES,
-  ...parsePhrases(`
-    sorbs, listed at, listed in, listed on, listed by, blocked using, banned sending ip, has been blocked, is blocked
-    was blocked, temporarily blocked, your ip, sender ip, sending ip, your host, your network, from your server
-    connections from this host, connections will not be accepted from, unsolicited mail originating, user complaints
-    unexpected volume, excessive spam
-  `),
-];
-
-const VAGUE_DOMAIN_PHRASES: readonly string[] = parsePhrases(`
-  invalid domain, bad domain, domain name is invalid, illegal host, invalid destination domain
-  name or service not known, dns lookup failure: host
-`);
-/** The domain of the recipient accepts no mail. */
-const NO_MAIL_PHRASES: readonly string[] = parsePhrases(`
-  does not accept mail, does not accept email, does not accept any mail, does not receive mail, does not receive email
-  no smtp service, no mail service, unrouteable mail domain, unroutable mail domain
-`);
-const NO_SIZE_PHRASES: readonly string[] = parsePhrases(`
-  exceeded maximum delivery, exceeded maximum time, exceeded maximum hop, exceeds maximum hop, exceeded maximum number
-`);
-/** Subjects other than the mailbox of the recipient, in prose. */
-const NO_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
-  sender does not exist, does not exist in dns, sender address, mail from, from address, relaying, backend
-  could not be verified, callback, callout, reverse dns, policy does not exist
-`);
-
-export const RULES: readonly FailureRule[] = [
+export const RULES: readonly FailureRule[] = nameRules({
   // ── Configuration of this service ─────────────────────────────────────────────────────────────────────
-  {
-    name: 'sign-in required',
+  'sign-in required': {
     codes: [530, 534, 535, 538],
     verdict: CONFIGURATION_FAULT,
     samples: ['auth 535 5.7.3 Authentication unsuccessful', 'mail 535 5.7.8 Error: authentication failed'],
   },
-  {
-    name: 'relaying denied',
+  'relaying denied': {
     stages: ['mail', 'rcpt', 'data', 'content'],
     phrases: parsePhrases(`
       relay access denied, relaying denied, relay denied, relay not permitted, relay is not permitted
@@ -141,8 +95,7 @@ export const RULES: readonly FailureRule[] = [
       'mail 550-5.7.0 Mail relay denied [192.0.2.1].',
     ],
   },
-  {
-    name: 'sign-in required, according to the text',
+  'sign-in required, according to the text': {
     stages: STAGES_BEFORE_CONTENT,
     phrases: parsePhrases(`
       authentication required, authentication is required, must authenticate, please authenticate, auth required
@@ -158,8 +111,7 @@ export const RULES: readonly FailureRule[] = [
       'rcpt 553 5.7.1 <a@b.example>: Sender address rejected: not logged in',
     ],
   },
-  {
-    name: 'EHLO name, reverse DNS name or account refused',
+  'EHLO name, reverse DNS name or account refused': {
     phrases: parsePhrases(`
       helo command rejected, invalid helo, invalid ehlo, bad helo, helo name, ehlo name, helo/ehlo
       ptr record, reverse dns, cannot find your, reverse hostname, no reverse, dns ptr, rdns
@@ -174,22 +126,19 @@ export const RULES: readonly FailureRule[] = [
       'content 554 Sending paused for this account. For more information, please check the inbox of the address of the account.',
     ],
   },
-  {
-    name: 'EHLO refused by syntax',
+  'EHLO refused by syntax': {
     stages: ['ehlo'],
     codes: [500, 501, 502, 504],
     verdict: CONFIGURATION_FAULT,
     samples: ['ehlo 501 5.5.4 Invalid domain name', 'ehlo 504 Parameter not implemented'],
   },
-  {
-    name: 'no reverse DNS name, according to the code',
+  'no reverse DNS name, according to the code': {
     enhancedCodes: ['5.7.25'],
     verdict: CONFIGURATION_FAULT,
     samples: ['content 550 5.7.25 See the guidelines for senders'],
   },
-  {
-    // Amazon SES behind another relay refuses a second DKIM signature: a route with one signature delivers the message.
-    name: 'sender not verified with the provider',
+  // Amazon SES behind another relay refuses a second DKIM signature: a route with one signature delivers the message.
+  'sender not verified with the provider': {
     stages: ['mail', 'rcpt', 'data', 'content'],
     phrases: parsePhrases(`
       address is not verified, identities failed the check, verified sender, sender signature, sender identity
@@ -204,8 +153,7 @@ export const RULES: readonly FailureRule[] = [
       "content 554 Transaction failed: Duplicate header 'DKIM-Signature'.",
     ],
   },
-  {
-    name: 'sender fails authentication at the recipient',
+  'sender fails authentication at the recipient': {
     stages: MESSAGE_STAGES,
     enhancedCodes: ['5.7.20', '5.7.21', '5.7.22', '5.7.23', '5.7.24', '5.7.26', '5.7.27', '5.7.30', '5.7.515'],
     verdict: SENDER_FAULT,
@@ -215,8 +163,7 @@ export const RULES: readonly FailureRule[] = [
       'content 421-4.7.26 This mail has been rate limited because it is unauthenticated.',
     ],
   },
-  {
-    name: 'sender fails authentication, according to the text',
+  'sender fails authentication, according to the text': {
     stages: ['mail', 'rcpt', 'data', 'content'],
     phrases: parsePhrases('dmarc, spf check, spf fail, fails spf, failed spf, dkim, sender policy framework'),
     verdict: SENDER_FAULT,
@@ -228,8 +175,7 @@ export const RULES: readonly FailureRule[] = [
   },
 
   // ── Unknown mailboxes, with phrases that also occur in blocklist replies ──────────────────────────────
-  {
-    name: 'recipient not listed in the directory',
+  'recipient not listed in the directory': {
     stages: MAILBOX_STAGES,
     codes: [550, 551, 553, 554],
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.10'],
@@ -243,8 +189,7 @@ export const RULES: readonly FailureRule[] = [
   },
 
   // ── The recipient, with phrases that also occur in replies about an unknown mailbox ──────────────────
-  {
-    name: 'recipient refuses this message',
+  'recipient refuses this message': {
     stages: MAILBOX_STAGES,
     phrases: parsePhrases(`
       recipient preferences, recipient's preferences, recipients preferences, may not have permission to post
@@ -255,9 +200,8 @@ export const RULES: readonly FailureRule[] = [
       'rcpt 550 5.1.1 The group you tried to contact (a) may not exist, or you may not have permission to post messages to the group.',
     ],
   },
-  {
-    // A null MX record is an answer of DNS (RFC 7505), and Sendmail quotes the name server that answered.
-    name: 'recipient’s domain has a null MX record',
+  // A null MX record is an answer of DNS (RFC 7505), and Sendmail quotes the name server that answered.
+  'recipient’s domain has a null MX record': {
     stages: MAILBOX_STAGES,
     codes: DOMAIN_CODES,
     enhancedCodes: DOMAIN_ENHANCED_CODES,
@@ -269,9 +213,8 @@ export const RULES: readonly FailureRule[] = [
       'rcpt 550 5.1.2 <a@b.example>... Host unknown (Name server: b.example.: host not found)',
     ],
   },
-  {
-    // The code of Microsoft 365 for a domain that does not exist. The text of the reply contains the word DNS.
-    name: 'recipient’s domain does not exist, according to the code of Microsoft 365',
+  // The code of Microsoft 365 for a domain that does not exist. The text of the reply contains the word DNS.
+  'recipient’s domain does not exist, according to the code of Microsoft 365': {
     stages: MAILBOX_STAGES,
     codes: [550, 554],
     enhancedCodes: ['5.4.310'],
@@ -279,8 +222,7 @@ export const RULES: readonly FailureRule[] = [
     verdict: DOMAIN_MISSING,
     samples: ['rcpt 550 5.4.310 DNS domain b.example does not exist [Message=InfoDomainNonexistent]'],
   },
-  {
-    name: 'recipient’s domain accepts no mail',
+  'recipient’s domain accepts no mail': {
     stages: MAILBOX_STAGES,
     codes: DOMAIN_CODES,
     enhancedCodes: DOMAIN_ENHANCED_CODES,
@@ -293,8 +235,7 @@ export const RULES: readonly FailureRule[] = [
       'rcpt 550 5.4.4 Host or domain name not found. Name service error for name=b.example type=A: Host not found',
     ],
   },
-  {
-    name: 'recipient’s domain does not exist, in vague words beside a code',
+  'recipient’s domain does not exist, in vague words beside a code': {
     stages: MAILBOX_STAGES,
     codes: DOMAIN_CODES,
     enhancedCodes: ['5.1.2', '5.4.4'],
@@ -303,8 +244,7 @@ export const RULES: readonly FailureRule[] = [
     verdict: DOMAIN_MISSING,
     samples: ['rcpt 550 5.4.4 Invalid domain'],
   },
-  {
-    name: 'recipient’s domain accepts no mail, according to the code',
+  'recipient’s domain accepts no mail, according to the code': {
     stages: MAILBOX_STAGES,
     codes: [550, 551, 553, 554, 556],
     enhancedCodes: ['5.1.2'],
@@ -312,8 +252,7 @@ export const RULES: readonly FailureRule[] = [
     verdict: DOMAIN_MISSING,
     samples: ['rcpt 550 5.1.2 Bad destination system: a@b.example'],
   },
-  {
-    name: 'recipient’s domain accepts no mail, according to the reply code',
+  'recipient’s domain accepts no mail, according to the reply code': {
     stages: ['rcpt'],
     codes: [556],
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.10'],
@@ -323,8 +262,7 @@ export const RULES: readonly FailureRule[] = [
   },
 
   // ── Reputation of this service ────────────────────────────────────────────────────────────────────────
-  {
-    name: 'host on a blocklist',
+  'host on a blocklist': {
     stages: STAGES_BEFORE_CONTENT,
     phrases: BLOCKLIST_PHRASES,
     exceptPhrases: parsePhrases(`
@@ -336,16 +274,14 @@ export const RULES: readonly FailureRule[] = [
       'greeting 421 4.7.0 Our system has detected an unusual rate of unsolicited mail originating from your IP address.',
     ],
   },
-  {
-    name: 'connection refused by policy',
+  'connection refused by policy': {
     stages: STAGES_BEFORE_MAIL,
     codes: [521, 530, 550, 553, 554, 571],
     enhancedCodes: ['5.7.'],
     verdict: REPUTATION_REFUSAL,
     samples: ['greeting 554 5.7.1 You are not allowed to connect.', 'ehlo 550 5.7.1 Access denied'],
   },
-  {
-    name: 'message refused because of reputation',
+  'message refused because of reputation': {
     stages: ['data', 'content'],
     phrases: [
       ...REPUTATION_PHRASES,
@@ -364,8 +300,7 @@ export const RULES: readonly FailureRule[] = [
   },
 
   // ── Temporary failures ────────────────────────────────────────────────────────────────────────────────
-  {
-    name: 'greylisted',
+  greylisted: {
     form: 'any',
     phrases: parsePhrases('greylist, graylist, grey list, gray list, grey-list, gray-list, postgrey'),
     verdict: GREYLISTED,
@@ -375,8 +310,7 @@ export const RULES: readonly FailureRule[] = [
       'The message was greylisted.',
     ],
   },
-  {
-    name: 'recipient receives too many messages',
+  'recipient receives too many messages': {
     phrases: parsePhrases(`
       user you are trying to contact is receiving, receiving mail too quickly, receiving mail at a rate
     `),
@@ -385,8 +319,7 @@ export const RULES: readonly FailureRule[] = [
       'rcpt 450 4.2.1 The user you are trying to contact is receiving mail too quickly. Please resend your message at a later time.',
     ],
   },
-  {
-    name: 'sending rate or quota exceeded',
+  'sending rate or quota exceeded': {
     phrases: parsePhrases(`
       maximum sending rate exceeded, daily message quota exceeded, throttling failure, exceeded your messaging limits
       sending quota exceeded, sending limit, too many connections, concurrent connections, too many concurrent
@@ -398,8 +331,7 @@ export const RULES: readonly FailureRule[] = [
       'mail 421 4.3.2 The maximum number of concurrent connections has exceeded a limit, closing transmission channel',
     ],
   },
-  {
-    name: 'connection closed by a rate limit',
+  'connection closed by a rate limit': {
     codes: [421],
     phrases: parsePhrases('too many, rate limit, throttl, try fewer'),
     verdict: ROUTE_THROTTLED,
@@ -408,8 +340,7 @@ export const RULES: readonly FailureRule[] = [
       'rcpt 421 4.7.28 Our system has detected an unusual rate; your messages are rate limited',
     ],
   },
-  {
-    name: 'connection closed because of one recipient',
+  'connection closed because of one recipient': {
     stages: MESSAGE_STAGES,
     codes: [421],
     phrases: parsePhrases('recipient, mailbox, this user, this message, rcpt domain'),
@@ -419,8 +350,7 @@ export const RULES: readonly FailureRule[] = [
       'rcpt 421 4.7.0 TLS required for RCPT domain, closing connection.',
     ],
   },
-  {
-    name: 'connection closed by the server',
+  'connection closed by the server': {
     codes: [421],
     verdict: SERVER_UNAVAILABLE,
     samples: [
@@ -428,8 +358,7 @@ export const RULES: readonly FailureRule[] = [
       'greeting 421 mx.example Service not available, closing transmission channel',
     ],
   },
-  {
-    name: 'throttled',
+  throttled: {
     stages: MESSAGE_STAGES,
     codes: [450, 451, 452, 454],
     phrases: parsePhrases(`
@@ -442,15 +371,13 @@ export const RULES: readonly FailureRule[] = [
       'content 450 4.7.1 Rate limit exceeded for this recipient domain',
     ],
   },
-  {
-    name: 'next hop has insufficient storage',
+  'next hop has insufficient storage': {
     codes: [450, 451, 452],
     enhancedCodes: ['4.3.1', '4.3.2'],
     verdict: SERVER_UNAVAILABLE,
     samples: ['rcpt 451 4.3.2 System not accepting network messages'],
   },
-  {
-    name: 'host accepts no messages',
+  'host accepts no messages': {
     stages: STAGES_BEFORE_MAIL,
     codes: [521],
     verdict: CONFIGURATION_FAULT,
@@ -458,8 +385,7 @@ export const RULES: readonly FailureRule[] = [
   },
 
   // ── The message ───────────────────────────────────────────────────────────────────────────────────────
-  {
-    name: 'message too large',
+  'message too large': {
     stages: ['mail', 'rcpt', 'data', 'content'],
     phrases: SIZE_PHRASES,
     exceptPhrases: [...NO_SIZE_PHRASES, 'mailbox is full'],
@@ -471,15 +397,13 @@ export const RULES: readonly FailureRule[] = [
       'content 523 the message size exceeds the quota of the recipient',
     ],
   },
-  {
-    name: 'message too large, according to the code',
+  'message too large, according to the code': {
     stages: ['mail', 'rcpt', 'data', 'content'],
     enhancedCodes: ['5.3.4', '5.2.3'],
     verdict: SIZE_REFUSAL,
     samples: ['content 554 5.3.4 Refused'],
   },
-  {
-    name: 'content refused',
+  'content refused': {
     stages: MESSAGE_STAGES,
     phrases: [
       ...CONTENT_PHRASES,
@@ -499,8 +423,7 @@ export const RULES: readonly FailureRule[] = [
       'content 554 5.7.1 virus found: Eicar-Test-Signature',
     ],
   },
-  {
-    name: 'content refused, according to the code',
+  'content refused, according to the code': {
     stages: MESSAGE_STAGES,
     enhancedCodes: ['5.6.'],
     verdict: CONTENT_REFUSAL,
@@ -513,10 +436,8 @@ export const RULES: readonly FailureRule[] = [
   },
 
   // ── The mailbox ───────────────────────────────────────────────────────────────────────────────────────
-  {
-    name: 'mailbox full',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'mailbox full': {
+    ...IN_ANY_TEXT,
     phrases: [...MAILBOX_FULL_PHRASES, 'quota', 'storage allocation'],
     verdict: MAILBOX_FULL,
     samples: [
@@ -534,15 +455,13 @@ export const RULES: readonly FailureRule[] = [
       '对方邮箱已满，暂时无法接收。',
     ],
   },
-  {
-    name: 'mailbox full, according to the code',
+  'mailbox full, according to the code': {
     stages: MESSAGE_STAGES,
     enhancedCodes: ['5.2.2'],
     verdict: MAILBOX_FULL,
     samples: ['rcpt 550 5.2.2 Cannot store this message', 'rcpt 452 4.2.2 Mailbox cannot take this message'],
   },
-  {
-    name: 'no such recipient, according to the code',
+  'no such recipient, according to the code': {
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.1.351'],
     exceptPhrases: OTHER_CAUSE_PHRASES,
@@ -552,16 +471,14 @@ export const RULES: readonly FailureRule[] = [
       'rcpt 550 5.1.6 Recipient has moved, no forwarding address',
     ],
   },
-  {
-    name: 'mailbox disabled, according to the code',
+  'mailbox disabled, according to the code': {
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.2.1'],
     exceptPhrases: OTHER_CAUSE_PHRASES,
     verdict: MAILBOX_DISABLED,
     samples: ['content 550 5.2.1 Mailbox disabled, not accepting messages'],
   },
-  {
-    name: 'lookup of the recipient’s domain failed',
+  'lookup of the recipient’s domain failed': {
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.10'],
     phrases: FAILED_LOOKUP_PHRASES,
@@ -569,8 +486,7 @@ export const RULES: readonly FailureRule[] = [
     verdict: UNKNOWN_REFUSAL,
     samples: ['rcpt 550 5.1.2 Unable to resolve MX: nameserver unreachable'],
   },
-  {
-    name: 'address refused for another reason',
+  'address refused for another reason': {
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.2.1'],
     exceptPhrases: ['sender'],
@@ -580,8 +496,7 @@ export const RULES: readonly FailureRule[] = [
       'rcpt 550 5.2.1 Mailbox not allowed to receive from outside, denied',
     ],
   },
-  {
-    name: 'no such recipient, according to the text',
+  'no such recipient, according to the text': {
     stages: MAILBOX_STAGES,
     codes: [550, 551, 552, 553, 554],
     enhancedCodes: ['', '5.0.', '5.1.0', '5.2.', '5.3.', '5.4.', '5.5.'],
@@ -594,8 +509,7 @@ export const RULES: readonly FailureRule[] = [
       'rcpt 550 Unknown user',
     ],
   },
-  {
-    name: 'mailbox unavailable',
+  'mailbox unavailable': {
     stages: ['rcpt'],
     codes: [550],
     enhancedCodes: ['', '5.0.0', '5.5.0'],
@@ -604,26 +518,23 @@ export const RULES: readonly FailureRule[] = [
     verdict: MAILBOX_MISSING,
     samples: ['rcpt 550 5.5.0 Requested action not taken: mailbox unavailable (S2017062302).'],
   },
-  {
-    // The account that a reply calls disabled can be that of this service at the relay, so such a reply suppresses
-    // nobody.
-    name: 'mailbox disabled, according to the text',
+  // The account that a reply calls disabled can be that of this service at the relay, so such a reply suppresses
+  // nobody.
+  'mailbox disabled, according to the text': {
     stages: MAILBOX_STAGES,
     phrases: MAILBOX_DISABLED_PHRASES,
     exceptPhrases: [...OTHER_CAUSE_PHRASES, 'your account', 'your mailbox'],
     verdict: MAILBOX_DISABLED,
     samples: ['content 550 inactive user'],
   },
-  {
-    name: 'account disabled, according to the text',
+  'account disabled, according to the text': {
     stages: MAILBOX_STAGES,
     phrases: [...MAILBOX_DISABLED_PHRASES, ...ACCOUNT_DISABLED_PHRASES, 'no longer accept'],
     verdict: MAILBOX_REFUSAL,
     samples: ['rcpt 550 5.7.1 Account inactive', 'rcpt 550 Mailbox disabled by policy'],
   },
-  {
-    // Microsoft 365 refuses a recipient that is not in the directory (directory-based edge blocking).
-    name: 'recipient not in the directory of the gateway',
+  // Microsoft 365 refuses a recipient that is not in the directory (directory-based edge blocking).
+  'recipient not in the directory of the gateway': {
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.4.1'],
     phrases: parsePhrases(`
@@ -634,9 +545,8 @@ export const RULES: readonly FailureRule[] = [
     verdict: MAILBOX_MISSING,
     samples: ['rcpt 550 5.4.1 All recipient addresses rejected : Access denied [mx.protection.outlook.example]'],
   },
-  {
-    // Cisco ESA writes this reply for a recipient that its directory does not contain.
-    name: 'address refused by Cisco ESA',
+  // Cisco ESA writes this reply for a recipient that its directory does not contain.
+  'address refused by Cisco ESA': {
     stages: MAILBOX_STAGES,
     codes: [550],
     enhancedCodes: ['5.1.0'],
@@ -653,8 +563,7 @@ export const RULES: readonly FailureRule[] = [
     verdict: MAILBOX_MISSING,
     samples: ['rcpt 550 #5.1.0 a@b.example Address rejected'],
   },
-  {
-    name: 'address without a route',
+  'address without a route': {
     form: 'any',
     stages: MAILBOX_STAGES,
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.2', '5.4.0', '5.4.4', '5.5.0'],
@@ -665,32 +574,28 @@ export const RULES: readonly FailureRule[] = [
   },
 
   // ── Sender and policy ─────────────────────────────────────────────────────────────────────────────────
-  {
-    name: 'sender refused',
+  'sender refused': {
     stages: ['mail', 'rcpt', 'content'],
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.7', '5.1.8', '5.4.0', '5.5.0'],
     phrases: parsePhrases('sender, from address, mail from, return path, envelope from'),
     verdict: SENDER_REFUSAL,
     samples: ['rcpt 550 5.1.8 <a@b.example>: Sender address rejected: Domain not found'],
   },
-  {
-    name: 'sender refused, according to the code',
+  'sender refused, according to the code': {
     stages: ['mail', 'rcpt', 'content'],
     codes: [450, 451, 501, 550, 551, 553, 554],
     enhancedCodes: ['5.1.7', '5.1.8'],
     verdict: SENDER_REFUSAL,
     samples: ['mail 501 5.1.7 Invalid address', 'mail 451 4.1.8 Domain of sender address a@b.example does not resolve'],
   },
-  {
-    // Some servers answer with a code of the recipient.
-    name: 'sender does not exist',
+  // Some servers answer with a code of the recipient.
+  'sender does not exist': {
     stages: ['mail', 'rcpt', 'content'],
     phrases: [...SENDER_PHRASES, 'sender does not exist', 'sender unknown', 'unknown sender', 'no such sender'],
     verdict: SENDER_REFUSAL,
     samples: ['rcpt 550 5.1.1 Sender does not exist', 'rcpt 550 5.1.1 <a@b.example>: Sender address rejected'],
   },
-  {
-    name: 'policy',
+  policy: {
     stages: ['mail', ...MESSAGE_STAGES],
     enhancedCodes: ['5.7.'],
     verdict: POLICY_REFUSAL,
@@ -700,23 +605,20 @@ export const RULES: readonly FailureRule[] = [
       'content 554 5.7.7 Email not accepted for policy reasons.',
     ],
   },
-  {
-    name: 'refused by policy, according to the text',
+  'refused by policy, according to the text': {
     stages: MESSAGE_STAGES,
     phrases: [...POLICY_PHRASES, 'policy', 'rejected due to'],
     verdict: POLICY_REFUSAL,
     samples: ['rcpt 550 Rejected by local policy', 'rcpt 554 Denied by policy'],
   },
-  {
-    name: 'message refused with the invalid code 571',
+  'message refused with the invalid code 571': {
     codes: [571],
     verdict: POLICY_REFUSAL,
     samples: ['content 571 Message blocked'],
   },
 
   // ── Protocol errors ───────────────────────────────────────────────────────────────────────────────────
-  {
-    name: 'unexpected command or syntax error',
+  'unexpected command or syntax error': {
     stages: [...STAGES_BEFORE_CONTENT, 'data', 'content'],
     codes: [500, 501, 502, 503, 504, 555],
     verdict: PROTOCOL_FAULT,
@@ -728,28 +630,22 @@ export const RULES: readonly FailureRule[] = [
   },
 
   // ── Texts without a code, and replies that match no rule above ────────────────────────────────────────
-  {
-    name: 'throttled, in prose',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'throttled, in prose': {
+    ...IN_ANY_TEXT,
     phrases: parsePhrases(
       'too many connections, receiving mail at a rate, rate limit, ratelimit, too many messages too quickly',
     ),
     verdict: THROTTLED,
     samples: ['You have sent too many messages too quickly.'],
   },
-  {
-    name: 'mailbox temporarily disabled, in prose',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'mailbox temporarily disabled, in prose': {
+    ...IN_ANY_TEXT,
     phrases: parsePhrases('temporarily disabled, temporarily suspended, temporarily inactive, temporarily locked'),
     verdict: MAILBOX_CLOSED,
     samples: ['This mailbox is temporarily suspended.'],
   },
-  {
-    name: 'temporary failure, in prose',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'temporary failure, in prose': {
+    ...IN_ANY_TEXT,
     phrases: ['found, try again', ...TEMPORARY_PHRASES],
     exceptPhrases: parsePhrases('not temporary, no temporary, non-temporary, nicht vorübergehend'),
     verdict: RECIPIENT_UNAVAILABLE,
@@ -759,66 +655,52 @@ export const RULES: readonly FailureRule[] = [
       'The server is busy; please try again later.',
     ],
   },
-  {
-    name: 'reputation, in prose',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'reputation, in prose': {
+    ...IN_ANY_TEXT,
     phrases: REPUTATION_PHRASES,
     verdict: REPUTATION_REFUSAL,
     samples: ['the sender is listed at spamhaus'],
   },
-  {
-    name: 'authentication, in prose',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'authentication, in prose': {
+    ...IN_ANY_TEXT,
     phrases: AUTHENTICATION_PHRASES,
     verdict: SENDER_FAULT,
     samples: ['Relaying is not permitted for this destination.'],
   },
-  {
-    name: 'content refused, in prose',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'content refused, in prose': {
+    ...IN_ANY_TEXT,
     phrases: CONTENT_PHRASES,
     exceptPhrases: ['antispam recipient check'],
     verdict: CONTENT_REFUSAL,
     samples: ['The message was classified as spam and refused.', 'メッセージは迷惑メールと判断されました'],
   },
-  {
-    name: 'sender refused, in prose',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'sender refused, in prose': {
+    ...IN_ANY_TEXT,
     phrases: SENDER_PHRASES,
     verdict: SENDER_REFUSAL,
     samples: ['The list refused the message: invalid sender.'],
   },
-  {
-    name: 'policy, in prose',
+  'policy, in prose': {
     form: 'prose',
     phrases: ['blocked', 'message refused', ...POLICY_PHRASES],
     exceptPhrases: ['recipient address rejected: access denied'],
     verdict: POLICY_REFUSAL,
     samples: ['You are not allowed to send mail to this group.'],
   },
-  {
-    name: 'message too large, in prose',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'message too large, in prose': {
+    ...IN_ANY_TEXT,
     phrases: SIZE_PHRASES,
     exceptPhrases: NO_SIZE_PHRASES,
     verdict: SIZE_REFUSAL,
     samples: ['Your message exceeds the maximum size that this server accepts.', 'Die Nachricht ist zu groß.'],
   },
-  {
-    name: 'mail loop or protocol',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'mail loop or protocol': {
+    ...IN_ANY_TEXT,
     phrases: LOOP_PHRASES,
     verdict: LOOP_REFUSAL,
     samples: ['554 too many hops 26 (25 max)', 'mail for host.example loops back to myself'],
   },
-  {
-    name: 'recipient’s domain does not exist, in prose',
+  'recipient’s domain does not exist, in prose': {
     form: 'prose',
     phrases: [...DOMAIN_MISSING_PHRASES, ...VAGUE_DOMAIN_PHRASES, 'no smtp service'],
     exceptPhrases: parsePhrases(`
@@ -832,16 +714,14 @@ export const RULES: readonly FailureRule[] = [
       'домен не найден',
     ],
   },
-  {
-    name: 'mailbox disabled, in prose',
+  'mailbox disabled, in prose': {
     form: 'prose',
     phrases: [...MAILBOX_DISABLED_PHRASES, ...ACCOUNT_DISABLED_PHRASES],
     exceptPhrases: NO_MAILBOX_PHRASES,
     verdict: MAILBOX_DISABLED,
     samples: ['The account has been closed.'],
   },
-  {
-    name: 'no such recipient, in prose',
+  'no such recipient, in prose': {
     form: 'prose',
     phrases: [...MAILBOX_MISSING_PHRASES, ...VAGUE_MAILBOX_PHRASES, ...MAILBOX_UNAVAILABLE_PHRASES],
     exceptPhrases: NO_MAILBOX_PHRASES,
@@ -856,10 +736,8 @@ export const RULES: readonly FailureRule[] = [
       'Такого пользователя нет: пользователь не найден',
     ],
   },
-  {
-    name: 'delivery stopped after retries',
-    form: 'any',
-    stages: MESSAGE_STAGES,
+  'delivery stopped after retries': {
+    ...IN_ANY_TEXT,
     phrases: EXPIRY_PHRASES,
     verdict: RECIPIENT_UNAVAILABLE,
     samples: [
@@ -869,12 +747,11 @@ export const RULES: readonly FailureRule[] = [
       'Zeitüberschreitung beim Verbindungsaufbau',
     ],
   },
-  {
-    name: 'server not reached, according to the code',
+  'server not reached, according to the code': {
     enhancedCodes: parsePhrases(`
       5.3.1, 5.3.2, 5.4.1, 5.4.2, 5.4.3, 5.4.5, 5.4.7, 5.4.300, 5.4.312, 5.4.316, 5.4.317, 5.4.318, 5.4.319
     `),
     verdict: RECIPIENT_UNAVAILABLE,
     samples: ['rcpt 550 5.4.7 no'],
   },
-];
+});

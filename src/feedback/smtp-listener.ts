@@ -127,6 +127,10 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   const { clock, returnPath, certificate, isTrustedProxy, reader, findFeedbackLoop, recordReport, publish, onError } =
     parts;
   const publishRefusal = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
+  const refuse = (reason: FeedbackRefusal, code: number, text: string): Error => {
+    publishRefusal(reason);
+    return createReplyError(code, text);
+  };
   const limits = createPeerLimits();
   const capacity = new Capacity({ ...SMTP_CAPACITY, ...parts.capacity }, { now: clock.monotonic });
   let stopChecks = ignoreCall;
@@ -155,9 +159,9 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     closeTimeout: CLOSE_TIMEOUT_MS,
     onConnect(session, done) {
       const peerSession = findSession(session.id);
-      if (peerSession === null) return done(createReplyError(421, 'the session has ended'));
+      if (peerSession === null) return done(SESSION_ENDED);
       void peerSession.admission.then((isAdmitted) => {
-        if (!isAdmitted) return done(createReplyError(421, 'the session has ended'));
+        if (!isAdmitted) return done(SESSION_ENDED);
         sessions.set(session.id, peerSession);
         done();
       });
@@ -173,29 +177,25 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     },
     onMailFrom(_sender, session, done) {
       const peerSession = sessions.get(session.id);
-      if (peerSession === undefined) return done(createReplyError(421, 'the session has ended'));
+      if (peerSession === undefined) return done(SESSION_ENDED);
       if (exceedsEnvelopeCommands(peerSession))
         return done(createReplyError(421, 'too many commands without a message'));
-      if (!limits.allowsMessage(peerSession.address, null, clock.now())) {
-        publishRefusal('too-fast');
-        return done(createReplyError(451, 'too many messages from this address, try again later'));
-      }
+      if (!limits.allowsMessage(peerSession.address, null, clock.now()))
+        return done(refuse('too-fast', 451, 'too many messages from this address, try again later'));
       done();
     },
     onRcptTo({ address }, session, done) {
       const peerSession = sessions.get(session.id);
       const recipient = classifyRecipient(returnPath, address, clock.now());
-      if (peerSession === undefined) return done(createReplyError(421, 'the session has ended'));
+      if (peerSession === undefined) return done(SESSION_ENDED);
       if (exceedsEnvelopeCommands(peerSession))
         return done(createReplyError(421, 'too many recipients without a message'));
       switch (recipient.kind) {
         case 'return-path':
         case 'role':
           // A recipient without a message takes no token.
-          if (!limits.allowsMessage(peerSession.address, recipient, clock.now())) {
-            publishRefusal('too-fast');
-            return done(createReplyError(451, 'too many messages for this mailbox, try again later'));
-          }
+          if (!limits.allowsMessage(peerSession.address, recipient, clock.now()))
+            return done(refuse('too-fast', 451, 'too many messages for this mailbox, try again later'));
           peerSession.recipient = recipient;
           // Only the first recipient of a message restarts the timeout.
           if (!peerSession.hasRecipient) setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
@@ -215,13 +215,12 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       const peerSession = sessions.get(session.id);
       if (peerSession === undefined) {
         stream.resume();
-        return done(createReplyError(421, 'the session has ended'));
+        return done(SESSION_ENDED);
       }
       void receiveReport(stream, session, peerSession)
         .catch((error: unknown) => {
           onError('feedback', error);
-          publishRefusal('store');
-          return createReplyError(451, 'the report could not be recorded, try again later');
+          return refuse('store', 451, 'the report could not be recorded, try again later');
         })
         .then((refusalReply) => {
           startCommandPhase(peerSession);
@@ -273,40 +272,30 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         publishRefusal('too-large');
         return null;
       }
-      if (!hasTokens) {
-        publishRefusal('too-fast');
-        return createReplyError(451, 'too many messages, try again later');
-      }
+      if (!hasTokens) return refuse('too-fast', 451, 'too many messages, try again later');
       // The session was ended with 421, and the peer sends the message again. What was read is not the whole message.
       if (!capacity.complete(body)) return createReplyError(421, 'too busy, try again later');
       capacity.setStanding(peerSession, 'busy');
       const from = session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address;
       // RFC 5321 section 4.4: the last server of a message writes the sender of its envelope in front of it.
       const readResult = await reader.read(Buffer.concat([Buffer.from(`Return-Path: <${from}>\r\n`), content]));
-      if (readResult.kind === 'busy') {
-        publishRefusal('too-busy');
-        return createReplyError(451, 'too many reports are being read, try again later');
-      }
+      if (readResult.kind === 'busy')
+        return refuse('too-busy', 451, 'too many reports are being read, try again later');
       const events = readResult.kind === 'read' ? readResult.value : [TOO_EXPENSIVE_EVENT];
       // A person's answer to the return path of a message is no report.
       if (events.length === 0 && messageRef !== null) return null;
       const report = createSmtpReport({ raw: content, events, messageRef, from }, returnPath, clock.now());
       const reportedId = report.messageRef !== null && 'id' in report.messageRef ? report.messageRef.id : null;
-      if (messageRef === null && !limits.consumeReportToken(address, reportedId, clock.now())) {
-        publishRefusal('too-fast');
-        return createReplyError(451, 'too many messages for this mailbox, try again later');
-      }
+      if (messageRef === null && !limits.consumeReportToken(address, reportedId, clock.now()))
+        return refuse('too-fast', 451, 'too many messages for this mailbox, try again later');
       const signer = isComplaintAboutMessage(report) ? await findFeedbackLoop(content) : NO_SIGNER;
-      if (signer.kind === 'lookup-failed') {
-        publishRefusal('dkim-lookup');
-        return createReplyError(451, 'the DKIM key of the report cannot be looked up now, try again later');
-      }
+      if (signer.kind === 'lookup-failed')
+        return refuse('dkim-lookup', 451, 'the DKIM key of the report cannot be looked up now, try again later');
       const recordResult = await recordReport(
         signer.kind === 'signed' ? { ...report, feedbackLoop: signer.domain } : report,
       );
       if (recordResult !== 'not-yet') return null;
-      publishRefusal('not-settled');
-      return createReplyError(451, 'the outcome of the reported message is not recorded yet, try again later');
+      return refuse('not-settled', 451, 'the outcome of the reported message is not recorded yet, try again later');
     } finally {
       capacity.release(body);
     }
@@ -515,6 +504,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
 }
 
 const ignoreCall = (): void => undefined;
+const SESSION_ENDED = createReplyError(421, 'the session has ended');
 const NO_SIGNER: SignerResult = { kind: 'unsigned' };
 const BUSY_REPLY = '421 4.3.2 too busy, try again later';
 

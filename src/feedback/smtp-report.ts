@@ -3,11 +3,14 @@ import { createHash } from 'node:crypto';
 import { decodeReturnPath, RETURN_PATH_TOKEN_LENGTH, RETURN_PATH_TOKEN_PREFIX } from '../message/return-path.ts';
 import { parseAddress } from '../model/address.ts';
 import type { FeedbackEvent, FeedbackReport } from '../model/feedback.ts';
+import { type Field, findFieldValue, readFields } from './read/entity.ts';
+import { toOneLine } from './read/evidence.ts';
 
 /** Any client can send to role mailboxes, so less of a report to them is stored if it is not understood. */
 const MAX_STORED_BYTES = 65_536;
 const MAX_STORED_ROLE_BYTES = 16_384;
 const MAX_SUMMARY_LENGTH = 300;
+const MAX_HEADER_BYTES = 65_536;
 
 /** Recorded for a report that exceeds the limits of the reader, so that its sender does not repeat it. */
 export const TOO_EXPENSIVE_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'too-expensive' };
@@ -28,13 +31,16 @@ export function createSmtpReport(
   const hasComplaint = events.some(({ kind }) => kind === 'complaint');
   const reportedId = messageRef === null && hasComplaint ? findReportedMessageId(returnPathKey, raw, now) : null;
   const messageReference = messageRef ?? (reportedId === null ? null : { id: reportedId });
+  const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
+  const fields = readFields(body.toString('latin1', 0, MAX_HEADER_BYTES));
+  const subject = findFieldValue(fields, 'subject') ?? 'no subject';
   return {
     messageRef: messageReference,
     events,
     source: 'smtp',
-    digest: computeDigest(raw, messageReference?.id ?? null, events),
+    digest: computeDigest(body, fields, messageReference?.id ?? null, events),
     at: now,
-    summary: formatOneLine(`from <${from}>: ${readSubject(raw)}`),
+    summary: toOneLine(`from <${from}>: ${subject}`, MAX_SUMMARY_LENGTH) ?? '',
     raw: raw.subarray(0, messageReference === null ? MAX_STORED_ROLE_BYTES : MAX_STORED_BYTES),
     isFinal: false,
   };
@@ -44,48 +50,13 @@ export function createSmtpReport(
  * The header is not included, because its trace fields change when the report is sent again. Without the id of the
  * message, Subject and Message-ID of the report identify it.
  */
-function computeDigest(raw: Uint8Array, id: string | null, events: readonly FeedbackEvent[]): string {
-  const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
+function computeDigest(body: Buffer, fields: readonly Field[], id: string | null, events: readonly FeedbackEvent[]) {
   const headerEnd = body.indexOf('\r\n\r\n');
-  const identity = id ?? `${readHeaderValue(raw, 'message-id')}\n${readHeaderValue(raw, 'subject')}`;
+  const identity = id ?? `${findFieldValue(fields, 'message-id') ?? ''}\n${findFieldValue(fields, 'subject') ?? ''}`;
   return createHash('sha256')
     .update(`${identity}\n${JSON.stringify(events)}\n`)
     .update(headerEnd < 0 ? body : body.subarray(headerEnd))
     .digest('hex');
-}
-
-function readSubject(raw: Uint8Array): string {
-  const subject = readHeaderValue(raw, 'subject');
-  return subject === '' ? 'no subject' : subject;
-}
-
-/** Unfolds the value. Returns the empty string if the field is missing. */
-function readHeaderValue(raw: Uint8Array, name: string): string {
-  const headText = Buffer.from(raw.buffer, raw.byteOffset, Math.min(raw.byteLength, 65_536)).toString('latin1');
-  const end = headText.indexOf('\r\n\r\n');
-  const lines = (end < 0 ? headText : headText.slice(0, end)).split('\r\n');
-  const firstLineIndex = lines.findIndex((line) => line.toLowerCase().startsWith(`${name}:`));
-  if (firstLineIndex < 0) return '';
-  const nextFieldOffset = lines
-    .slice(firstLineIndex + 1)
-    .findIndex((line) => !line.startsWith(' ') && !line.startsWith('\t'));
-  const foldedLines = lines.slice(
-    firstLineIndex,
-    nextFieldOffset < 0 ? undefined : firstLineIndex + 1 + nextFieldOffset,
-  );
-  return foldedLines
-    .join(' ')
-    .slice(name.length + 1)
-    .trim();
-}
-
-function formatOneLine(text: string): string {
-  let line = '';
-  for (const character of text.slice(0, MAX_SUMMARY_LENGTH)) {
-    const code = character.charCodeAt(0);
-    line += code < 0x20 || (code >= 0x7f && code <= 0x9f) ? ' ' : character;
-  }
-  return line;
 }
 
 const DAY_MS = 86_400_000;

@@ -35,6 +35,11 @@ export interface FailureRule {
   readonly samples: readonly string[];
 }
 
+/** Converts a table of rules by name. The rules keep its order. */
+export function nameRules(table: Readonly<Record<string, Omit<FailureRule, 'name'>>>): readonly FailureRule[] {
+  return Object.entries(table).map(([name, rule]) => ({ name, ...rule }));
+}
+
 /** This service must be configured differently, or the operator must act at the relay. */
 export const CONFIGURATION_FAULT: Verdict = { class: 'block', category: 'auth', scope: 'route' };
 /** The configuration of one sender is wrong. */

@@ -2,7 +2,7 @@
  * Brevo, https://www.brevo.com. Reads the transactional webhooks of Brevo. The type is in `event`. The body is one
  * event, or an array of events if the webhook is batched. https://developers.brevo.com/docs/transactional-webhooks
  */
-import { CONFIGURATION_FAULT } from '../model/failure-rule.ts';
+import { CONFIGURATION_FAULT, nameRules } from '../model/failure-rule.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { authenticateByAuthorization, createAuthenticatorFactory, parseBasicOrBearerSecret } from './authentication.ts';
 import { containsAny, createEventReader, readObjectOrArray } from './event-reader.ts';
@@ -49,16 +49,14 @@ export const BREVO: Provider = {
     metadata: (messageId) => [{ name: 'X-Mailin-custom', value: JSON.stringify({ [MESSAGE_ID_TAG]: messageId }) }],
     // The replies of the relay of Brevo. The causes are documented. The texts are from public logs of the relay.
     // https://help.brevo.com/hc/en-us/articles/115000188150
-    replies: [
-      {
-        name: 'address of this service not authorized',
+    replies: nameRules({
+      'address of this service not authorized': {
         codes: [525],
         phrases: ['unauthorized ip address'],
         verdict: CONFIGURATION_FAULT,
         samples: ['auth 525 5.7.1 Unauthorized IP address'],
       },
-      {
-        name: 'account not activated',
+      'account not activated': {
         codes: [450, 502],
         phrases: ['smtp account is not yet activated'],
         verdict: CONFIGURATION_FAULT,
@@ -67,7 +65,7 @@ export const BREVO: Provider = {
           'content 450 Your SMTP account is not yet activated. Please contact us at contact@brevo.com to request activation.',
         ],
       },
-    ],
+    }),
   },
   events: {
     secretForm: 'USER:PASSWORD, or Bearer TOKEN',

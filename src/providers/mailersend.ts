@@ -4,7 +4,7 @@
  * discontinues version 1.0 on 2026-12-01. https://developers.mailersend.com/api/v1/webhooks.html,
  * https://www.mailersend.com/help/webhooks
  */
-import { THROTTLED } from '../model/failure-rule.ts';
+import { nameRules, THROTTLED } from '../model/failure-rule.ts';
 import {
   AUTHENTICATED,
   createAuthenticatorFactory,
@@ -62,9 +62,8 @@ export const MAILERSEND: Provider = {
     messagesPerConnection: 5,
     findReference: findMessageId,
     // https://www.mailersend.com/help/smtp-configuration-421-error
-    replies: [
-      {
-        name: 'too many messages on one connection',
+    replies: nameRules({
+      'too many messages on one connection': {
         codes: [421],
         // The relay accepts further messages on a new connection, so the circuit breaker stays closed.
         phrases: ['service not available'],
@@ -72,7 +71,7 @@ export const MAILERSEND: Provider = {
         stages: ['mail', 'rcpt', 'data', 'content'],
         samples: ['mail 421 Service not available'],
       },
-    ],
+    }),
   },
   events: {
     secretForm: 'signing secret',

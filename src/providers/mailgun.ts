@@ -5,7 +5,7 @@
  * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhooks
  */
 import { createHmac } from 'node:crypto';
-import { CONFIGURATION_FAULT, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure-rule.ts';
+import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure-rule.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,
@@ -112,9 +112,8 @@ export const MAILGUN: Provider = {
     // https://github.com/mailgun/mailgun-java/issues/50
     // https://github.com/Monstarrrr/rebutify/issues/162
     // https://help.mailgun.com/hc/en-us/articles/217531258-Authorized-Recipients
-    replies: [
-      {
-        name: 'limit of the domain exceeded',
+    replies: nameRules({
+      'limit of the domain exceeded': {
         phrases: ['is not allowed to send: recipient limit exceeded'],
         // The credentials of the relay belong to one domain, so the limit concerns every message.
         verdict: ROUTE_THROTTLED,
@@ -122,16 +121,14 @@ export const MAILGUN: Provider = {
           'content 421 Domain b.example is not allowed to send: recipient limit exceeded, try again after Mon, 25 Aug 2025 07:00:31 UTC',
         ],
       },
-      {
-        name: 'domain or account not allowed to send',
+      'domain or account not allowed to send': {
         phrases: ['is not allowed to send'],
         verdict: CONFIGURATION_FAULT,
         samples: [
           'content 421 Domain b.example is not allowed to send: Please activate your Mailgun account. Check your inbox or log in to your control panel to resend the activation email.',
         ],
       },
-      {
-        name: 'recipient not authorized for a sandbox domain or a free account',
+      'recipient not authorized for a sandbox domain or a free account': {
         phrases: ['are for test purposes only'],
         // From an error text of the API. The relay still accepts messages to authorized recipients.
         verdict: SENDER_FAULT,
@@ -139,7 +136,7 @@ export const MAILGUN: Provider = {
           'content 550 Sandbox subdomains are for test purposes only. Please add your own domain or add the address to authorized recipients in Account Settings.',
         ],
       },
-    ],
+    }),
   },
   events: {
     secretForm: 'HTTP webhook signing key',

@@ -3,7 +3,7 @@
  * format: an object with the array `events`, or JSON Lines with one event per line.
  * https://docs.mailtrap.io/email-api-smtp/advanced/webhooks
  */
-import { SENDER_FAULT } from '../model/failure-rule.ts';
+import { nameRules, SENDER_FAULT } from '../model/failure-rule.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,
@@ -80,9 +80,8 @@ export const MAILTRAP: Provider = {
       { name: 'X-MT-Custom-Variables', value: JSON.stringify({ [MESSAGE_ID_TAG]: messageId }) },
     ],
     // https://docs.mailtrap.io/email-api-smtp/help/troubleshooting/sending-from-domain-not-allowed
-    replies: [
-      {
-        name: 'domain of the sender not verified',
+    replies: nameRules({
+      'domain of the sender not verified': {
         codes: [550],
         // The reply contains the domain between the words `domain` and `is`, or contains no domain.
         phrases: ['sending from domain'],
@@ -92,7 +91,7 @@ export const MAILTRAP: Provider = {
           'mail 550 5.7.1 Sending from domain is not allowed',
         ],
       },
-    ],
+    }),
   },
   events: {
     secretForm: 'SIGNING-SECRET',

@@ -4,7 +4,7 @@
  * the payload, so a body that is a bare payload is read as well. The `status` of a bare payload determines the type of
  * the event. https://docs.postalserver.io/developer/webhooks
  */
-import { CONFIGURATION_FAULT, SENDER_FAULT, SIZE_REFUSAL } from '../model/failure-rule.ts';
+import { CONFIGURATION_FAULT, nameRules, SENDER_FAULT, SIZE_REFUSAL } from '../model/failure-rule.ts';
 import {
   AUTHENTICATED,
   createAuthenticatorFactory,
@@ -75,9 +75,8 @@ export const POSTAL: Provider = {
     metadata: () => [],
     keepsEnvelopeSender: false,
     // https://github.com/postalserver/postal/blob/main/app/lib/smtp_server/client.rb
-    replies: [
-      {
-        name: 'domain of the sender not verified',
+    replies: nameRules({
+      'domain of the sender not verified': {
         stages: ['content'],
         codes: [530],
         phrases: ['from/sender name is not valid'],
@@ -85,21 +84,19 @@ export const POSTAL: Provider = {
         verdict: SENDER_FAULT,
         samples: ['content 530 From/Sender name is not valid'],
       },
-      {
-        name: 'mail server suspended',
+      'mail server suspended': {
         codes: [535],
         phrases: ['mail server has been suspended'],
         verdict: CONFIGURATION_FAULT,
         samples: ['rcpt 535 Mail server has been suspended'],
       },
-      {
-        name: 'message too large',
+      'message too large': {
         codes: [552],
         phrases: ['message too large'],
         verdict: SIZE_REFUSAL,
         samples: ['content 552 Message too large (maximum size 14MB)'],
       },
-    ],
+    }),
   },
   events: {
     secretForm: 'PUBLIC-KEY',

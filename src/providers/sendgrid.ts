@@ -3,7 +3,7 @@
  * in `event`. A bounce also has a `type`, and a dropped message also has a `reason`. The unique arguments of a message
  * are members of its events. https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event
  */
-import { ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure-rule.ts';
+import { nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure-rule.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,
@@ -101,31 +101,28 @@ export const SENDGRID: Provider = {
     // https://sendgrid.com/docs/for-developers/sending-email/smtp-errors-and-troubleshooting/
     // https://github.com/sahat/hackathon-starter/issues/1083
     // Adobe Commerce support, “Emails not sent when SendGrid credits exceeded on Adobe Commerce”
-    replies: [
-      {
-        name: 'credits used up',
+    replies: nameRules({
+      'credits used up': {
         stages: ['auth'],
         phrases: ['maximum credits exceeded'],
         // The relay refuses the authentication until the plan renews or an operator buys credits.
         verdict: ROUTE_THROTTLED,
         samples: ['auth 451 Authentication failed: Maximum credits exceeded'],
       },
-      {
-        name: 'sender not verified',
+      'sender not verified': {
         phrases: ['does not match a verified sender identity'],
         verdict: SENDER_FAULT,
         samples: [
           'content 550 The from address does not match a verified Sender Identity. Mail cannot be sent until this error is resolved.',
         ],
       },
-      {
-        name: 'sender not authorized',
+      'sender not authorized': {
         codes: [403],
         phrases: ['you are not authorized to send from that email address'],
         verdict: SENDER_FAULT,
         samples: ['content 403 You are not authorized to send from that email address'],
       },
-    ],
+    }),
   },
   events: {
     secretForm: 'PUBLIC-KEY (base64 DER)',

@@ -1,6 +1,6 @@
 /** Amazon SES. The events of its API and of its SMTP interface arrive at the endpoint `/ses` or in an SQS queue. */
 
-import { CONFIGURATION_FAULT, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure-rule.ts';
+import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure-rule.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
@@ -38,31 +38,27 @@ export const SES: Provider = {
     // https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html
     // https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html
     // https://docs.aws.amazon.com/ses/latest/dg/troubleshoot-error-messages.html
-    replies: [
-      {
-        name: 'send rate of the account exceeded',
+    replies: nameRules({
+      'send rate of the account exceeded': {
         codes: [454],
         phrases: ['maximum sending rate exceeded'],
         // An attempt one second later can succeed, so the circuit breaker stays closed.
         verdict: THROTTLED,
         samples: ['content 454 Throttling failure: Maximum sending rate exceeded'],
       },
-      {
-        name: 'daily quota of the account used up',
+      'daily quota of the account used up': {
         codes: [454],
         phrases: ['daily message quota exceeded'],
         verdict: ROUTE_THROTTLED,
         samples: ['content 454 Throttling failure: Daily message quota exceeded'],
       },
-      {
-        name: 'too many connections',
+      'too many connections': {
         codes: [421],
         phrases: ['too many concurrent smtp connections'],
         verdict: ROUTE_THROTTLED,
         samples: ['greeting 421 Too many concurrent SMTP connections'],
       },
-      {
-        name: 'sender or recipient not verified',
+      'sender or recipient not verified': {
         codes: [554],
         phrases: ['email address is not verified'],
         // The reply concerns only the addresses of this message. Messages with verified addresses are delivered.
@@ -71,8 +67,7 @@ export const SES: Provider = {
           'content 554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
         ],
       },
-      {
-        name: 'configuration set does not exist or is not allowed to send',
+      'configuration set does not exist or is not allowed to send': {
         stages: ['data', 'content'],
         codes: [554],
         phrases: ['configuration set'],
@@ -83,8 +78,7 @@ export const SES: Provider = {
           'content 554 Configuration set <news> does not exist.',
         ],
       },
-      {
-        name: 'sending paused or suspended for the account',
+      'sending paused or suspended for the account': {
         codes: [554],
         phrases: ['sending paused for this account', 'sending suspended for this account'],
         verdict: CONFIGURATION_FAULT,
@@ -93,7 +87,7 @@ export const SES: Provider = {
           'content 554 Message rejected: Sending suspended for this account. For more information, please check the inbox of the email address associated with your AWS account.',
         ],
       },
-    ],
+    }),
   },
   events: null,
 };

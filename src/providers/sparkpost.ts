@@ -3,7 +3,7 @@
  * `{"msys":{CLASS:EVENT}}`. The member `type` of an event contains its type.
  * https://developers.sparkpost.com/api/webhooks/
  */
-import { CONTENT_REFUSAL, POLICY_REFUSAL, SENDER_FAULT } from '../model/failure-rule.ts';
+import { CONTENT_REFUSAL, nameRules, POLICY_REFUSAL, SENDER_FAULT } from '../model/failure-rule.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { BASIC_AUTHENTICATION } from './authentication.ts';
 import {
@@ -105,30 +105,27 @@ export const SPARKPOST: Provider = {
     connections: 10,
     // https://support.sparkpost.com/docs/faq/error-messages-smtp
     // https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions
-    replies: [
-      {
-        name: 'sending domain not configured',
+    replies: nameRules({
+      'sending domain not configured': {
         codes: [550],
         enhancedCodes: ['5.7.1'],
         phrases: ['unconfigured sending domain'],
         verdict: SENDER_FAULT,
         samples: ['content 550 5.7.1 Unconfigured Sending Domain <b.example>'],
       },
-      {
-        name: 'metadata not accepted',
+      'metadata not accepted': {
         codes: [550],
         phrases: ['json parsing error in x-msys-api'],
         verdict: CONTENT_REFUSAL,
         samples: ['content 550 5.6.0 JSON parsing error in X-MSYS-API'],
       },
-      {
-        name: 'recipient on the suppression list of SparkPost',
+      'recipient on the suppression list of SparkPost': {
         codes: [550, 554],
         phrases: ['recipient address was suppressed due to customer policy'],
         verdict: POLICY_REFUSAL,
         samples: ['rcpt 554 5.7.1 recipient address was suppressed due to customer policy'],
       },
-    ],
+    }),
   },
   events: {
     ...BASIC_AUTHENTICATION,

@@ -13,7 +13,6 @@ import type { SignerResult } from '../message/dkim-verification.ts';
 import type { Publish } from '../model/events.ts';
 import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
 import { getTls } from '../node-http.ts';
-import type { EventProviderName } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { createGroupCommit } from '../store/commits.ts';
 import type { FeedbackStore } from '../store/contract.ts';
@@ -126,51 +125,46 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     const { feedbackHttpListen: listenAddress } = settings;
     if (listenAddress === null) return null;
     const { createEventListener } = await import('../feedback/http-listener.ts');
-    const routes = new Map<string, EventRoute>([...(await createSesRoutes()), ...(await createProviderRoutes())]);
+    const routes = new Map<string, EventRoute>();
+    await addSesRoute(routes);
+    await addProviderRoutes(routes);
+    const eventPaths = [...routes.keys()];
+    await addTestRoutes(routes);
     const listener = createEventListener({
       listenAddress,
       clock,
       tls: settings.tls,
       trustedProxies: settings.trustedProxies,
       limits: { maxConnections: parts.maxConnections },
-      routes: new Map([...routes, ...(await createTestRoutes())]),
+      routes,
       publish,
       onError: reportFailure,
     });
     const { url } = await listener.start();
     stack.defer(() => listener.close());
-    return isUnixSocket(listenAddress) || routes.size === 0
+    return isUnixSocket(listenAddress) || eventPaths.length === 0
       ? url
-      : [...routes.keys()].map((path) => `${url}${path}`).join(', ');
+      : eventPaths.map((path) => `${url}${path}`).join(', ');
   }
 
-  async function createSesRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
+  async function addSesRoute(routes: Map<string, EventRoute>): Promise<void> {
     const { sesTopics: topics } = settings;
-    if (topics.length === 0) return [];
+    if (topics.length === 0) return;
     const [{ createSnsRoute }, { createSnsCertificates }] = await Promise.all([
       import('../feedback/ses/sns-receiver.ts'),
       import('../feedback/ses/sns-certificates.ts'),
     ]);
-    const route = createSnsRoute({
-      clock,
-      topics,
-      // The default certificates include those of NODE_EXTRA_CA_CERTS.
-      certificates: createSnsCertificates({
-        fetch,
-        getRoots: () => getTls().getCACertificates('default'),
-        now: clock.now,
-      }),
-      fetch,
-      recordReport: intake.recordReport,
-      publish,
-      onError: reportFailure,
-    });
-    return [['/ses', route]];
+    // The default certificates include those of NODE_EXTRA_CA_CERTS.
+    const getRoots = () => getTls().getCACertificates('default');
+    const certificates = createSnsCertificates({ fetch, getRoots, now: clock.now });
+    const { recordReport } = intake;
+    const route = createSnsRoute({ clock, topics, certificates, fetch, recordReport, publish, onError: reportFailure });
+    routes.set('/ses', route);
   }
 
-  async function createProviderRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
+  async function addProviderRoutes(routes: Map<string, EventRoute>): Promise<void> {
     const { eventSecrets } = settings;
-    if (Object.keys(eventSecrets).length === 0) return [];
+    if (Object.keys(eventSecrets).length === 0) return;
     const [{ createProviderRoute }, { createBodyReader }] = await Promise.all([
       import('../feedback/provider/receiver.ts'),
       import('../feedback/provider/body-reader.ts'),
@@ -180,10 +174,9 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       settings.trustedProxies,
       settings.feedbackHttpListen !== null && isUnixSocket(settings.feedbackHttpListen),
     );
-    return PROVIDERS.flatMap(({ name, relay, events }): (readonly [string, EventRoute])[] => {
-      const secrets = name === 'ses' ? undefined : eventSecrets[name];
-      if (name === 'ses' || secrets === undefined || events === null) return [];
-      const path = getEventsPath(name);
+    for (const { name, relay, events } of PROVIDERS) {
+      if (name === 'ses' || eventSecrets[name] === undefined || events === null) continue;
+      const path = `/events/${name}`;
       // Each provider has threads of its own, so that the bodies of one never wait for those of another.
       const bodyReader = createBodyReader({ clock, prepareThread: setThreadFlags, onError: reportFailure });
       stack.defer(() => bodyReader.close());
@@ -201,20 +194,19 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
         publish,
         onError: reportFailure,
       });
-      return [[path, route]];
-    });
+      routes.set(path, route);
+    }
   }
 
   /** The tests of URLs of providers whose secret is not set. */
-  async function createTestRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
+  async function addTestRoutes(routes: Map<string, EventRoute>): Promise<void> {
     const { createTestRoute } = await import('../feedback/provider/receiver.ts');
-    return PROVIDERS.flatMap(({ name, events }): (readonly [string, EventRoute])[] => {
-      if (name === 'ses' || events?.isEndpointTest === undefined || settings.eventSecrets[name] !== undefined)
-        return [];
-      const path = getEventsPath(name);
-      const { isEndpointTest } = events;
-      return [[path, createTestRoute({ provider: name, isEndpointTest, url: getPublicUrl(path) })]];
-    });
+    for (const { name, events } of PROVIDERS) {
+      const path = `/events/${name}`;
+      const isEndpointTest = events?.isEndpointTest;
+      if (name !== 'ses' && isEndpointTest !== undefined && !routes.has(path))
+        routes.set(path, createTestRoute({ provider: name, isEndpointTest, url: getPublicUrl(path) }));
+    }
   }
 
   function getPublicUrl(path: string): string | null {
@@ -226,20 +218,10 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     if (queueUrl === null) return;
     const { createSqsPoller } = await import('../feedback/ses/sqs-poller.ts');
     const poller = createSqsPoller({
-      queueUrl,
-      region: transport.kind === 'ses' ? transport.region : 'us-east-1',
-      clock,
-      random: Math.random,
-      topics,
-      recordReport: intake.recordReport,
-      publish,
-      onError: reportFailure,
+      ...{ queueUrl, region: transport.kind === 'ses' ? transport.region : 'us-east-1', topics },
+      ...{ clock, random: Math.random, recordReport: intake.recordReport, publish, onError: reportFailure },
     });
     await poller.start();
     stack.defer(() => poller.close());
   }
-}
-
-function getEventsPath(name: EventProviderName): string {
-  return `/events/${name}`;
 }

@@ -14,7 +14,7 @@ import { isNestedTooDeep, MAX_DEPTH } from '../../providers/json.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
 import { type EventRequests, type EventRoute, type HttpResponse, NOT_FOUND } from '../http-listener.ts';
 import type { FeedbackIntake, RecordCounts } from '../intake.ts';
-import { type BodyContext, type PackedBody, readBody } from './body.ts';
+import { type BodyContext, readBody } from './body.ts';
 import { type BodyReader, MAX_INLINE_BYTES } from './body-reader.ts';
 
 /** Providers send up to 1,000 events in one request. */
@@ -22,15 +22,7 @@ const MAX_BODY_BYTES = 10_000_000;
 
 export interface ProviderReceiverParts {
   readonly provider: EventProviderName;
-  readonly format: Pick<
-    EventFormat,
-    | 'authenticatesByHeader'
-    | 'parsesBodyToAuthenticate'
-    | 'signsKeyOnly'
-    | 'isEndpointTest'
-    | 'read'
-    | 'storeFailureStatus'
-  >;
+  readonly format: Omit<EventFormat, 'secretForm' | 'secretExample' | 'createAuthenticator'>;
   readonly authenticate: Authenticate;
   /** In the form in which the operator set them. */
   readonly getSecrets: () => readonly string[];
@@ -128,52 +120,34 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return createResponse(await recordReports([...body.reports, ...body.keyReports]), body);
   }
 
+  /** If `secrets` is not null, the thread authenticates the request first. */
   async function readBodyOnThread(
     request: ProviderRequest,
     incoming: IncomingMessage,
     markAuthenticated: () => void,
     secrets: readonly string[] | null,
   ): Promise<HttpResponse> {
-    // Its thread cannot be started.
+    const refuseTemporarily = (refusal: Refusal, reason: string) =>
+      refuse(refusal, storeFailureStatus, `${reason}; send the events again`);
     const context = createContext();
     const result = await parts.bodyReader.read(request, context, secrets).catch((error: unknown) => {
+      // Its thread cannot be started.
       onError(`${provider} events`, error);
       return { kind: 'busy' } as const;
     });
-    switch (result.kind) {
-      case 'busy':
-        return refuse('busy', storeFailureStatus, 'the body cannot be read now; send the events again');
-      case 'too-expensive':
-        // It can succeed later, on a less busy machine.
-        return refuse(
-          'unread',
-          storeFailureStatus,
-          'reading the body exceeded the time limit or the memory limit; send the events again',
-        );
-      case 'read':
-        if (result.value.kind === 'reports' || result.value.kind === 'broken') markAuthenticated();
-        return recordPacked(result.value, incoming, context.now);
-    }
-  }
-
-  async function recordPacked(body: PackedBody, incoming: IncomingMessage, at: number): Promise<HttpResponse> {
-    switch (body.kind) {
-      case 'unauthenticated':
-        return refuseUnauthenticated(incoming, body.reason);
-      case 'broken':
-        return refuse('broken', 400, body.reason);
-      case 'failed':
-        return refuse(
-          'unread',
-          storeFailureStatus,
-          'reading the body failed because of a defect in Postrider; send the events again',
-        );
-      case 'reports': {
-        const counts = await parts.intake.recordParts(body.parts, { source: provider, at });
-        const keyCounts = await recordReports(body.keyReports);
-        return createResponse({ ...counts, failures: [...counts.failures, ...keyCounts.failures] }, body);
-      }
-    }
+    if (result.kind === 'busy') return refuseTemporarily('busy', 'the body cannot be read now');
+    // It can succeed later, on a less busy machine.
+    if (result.kind === 'too-expensive')
+      return refuseTemporarily('unread', 'reading the body exceeded the time limit or the memory limit');
+    const body = result.value;
+    if (body.kind === 'unauthenticated') return refuseUnauthenticated(incoming, body.reason);
+    if (body.kind === 'failed')
+      return refuseTemporarily('unread', 'reading the body failed because of a defect in Postrider');
+    markAuthenticated();
+    if (body.kind === 'broken') return refuse('broken', 400, body.reason);
+    const counts = await parts.intake.recordParts(body.parts, { source: provider, at: context.now });
+    const keyCounts = await recordReports(body.keyReports);
+    return createResponse({ ...counts, failures: [...counts.failures, ...keyCounts.failures] }, body);
   }
 
   function createContext(): BodyContext {
@@ -207,7 +181,16 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     const now = clock.now();
     if (broken > 0) publish({ type: 'report.refused', at: now, reason: `${provider}-broken`, count: broken });
     if (ignored > 0) publish({ type: 'report.unrelated', at: now, count: ignored });
-    return { status: 200, message: describeResult({ recordedCount, unmatchedCount, ignored, broken }) };
+    const counts = [
+      [recordedCount, 'recorded'],
+      [unmatchedCount, 'without a message of this installation to the same recipient'],
+      [ignored, 'ignored'],
+      [broken, 'not in the format of the provider'],
+    ] as const;
+    const texts = counts.flatMap(([count, text]) =>
+      count === 0 ? [] : [`${count} event${count === 1 ? '' : 's'} ${text}`],
+    );
+    return { status: 200, message: texts.length === 0 ? 'the request contains no event' : texts.join(', ') };
   }
 
   return async (request, requests) => {
@@ -246,27 +229,6 @@ export function createTestRoute({ provider, isEndpointTest, url }: TestRoutePart
     if (typeof body === 'string') return NOT_FOUND;
     return isEndpointTest({ method: 'POST', headers: readHeaders(request), body, url }) ? TEST_RESPONSE : NOT_FOUND;
   };
-}
-
-interface MemberResults {
-  readonly recordedCount: number;
-  readonly unmatchedCount: number;
-  readonly ignored: number;
-  readonly broken: number;
-}
-
-/** Returns for example `1 event recorded, 2 events ignored`. */
-function describeResult({ recordedCount, unmatchedCount, ignored, broken }: MemberResults): string {
-  const parts = [
-    [recordedCount, 'recorded'],
-    [unmatchedCount, 'without a message of this installation to the same recipient'],
-    [ignored, 'ignored'],
-    [broken, 'not in the format of the provider'],
-  ] as const;
-  const countTexts = parts.flatMap(([count, text]) =>
-    count === 0 ? [] : [`${count} event${count === 1 ? '' : 's'} ${text}`],
-  );
-  return countTexts.length === 0 ? 'the request contains no event' : countTexts.join(', ');
 }
 
 /** Some providers request the URL when an operator registers it. */

@@ -197,26 +197,12 @@ function removeDuplicates(events: readonly FeedbackEvent[]): readonly FeedbackEv
 }
 
 function createEventKey(event: FeedbackEvent): string {
-  switch (event.kind) {
-    case 'bounce':
-      return JSON.stringify([
-        event.kind,
-        event.recipient,
-        event.alias,
-        event.permanent,
-        event.failure.class === 'hard',
-      ]);
-    case 'complaint':
-      return JSON.stringify([event.kind, event.recipient, event.alias, event.feedbackType]);
-    case 'delayed':
-    case 'delivered':
-    case 'confirmed':
-    case 'provider-suppressed':
-    case 'unsubscribed':
-    case 'reactivated':
-      return JSON.stringify([event.kind, event.recipient, event.alias]);
-    case 'auto-reply':
-    case 'unknown':
-      return event.kind;
-  }
+  if (event.kind === 'auto-reply' || event.kind === 'unknown') return event.kind;
+  const details =
+    event.kind === 'bounce'
+      ? [event.permanent, event.failure.class === 'hard']
+      : event.kind === 'complaint'
+        ? event.feedbackType
+        : null;
+  return JSON.stringify([event.kind, event.recipient, event.alias, details]);
 }

@@ -12,7 +12,7 @@ import {
   MESSAGE_ID_TAG,
 } from '../../model/feedback.ts';
 import { isMessageId } from '../../model/submission.ts';
-import { type Json, toObject, toText } from '../../providers/json.ts';
+import { findRow, type Json, parseJson, toList, toObject, toText } from '../../providers/json.ts';
 import type { RecordResult } from '../intake.ts';
 import {
   createDiagnose,
@@ -54,7 +54,7 @@ const SUPPRESSED_SUB_TYPES: readonly string[] = ['Suppressed', 'OnAccountSuppres
 
 export function readSesEvent(text: string): SesEvent {
   if (text.startsWith(TOPIC_VALIDATED)) return { kind: 'ignored' };
-  const event = toObject(parseJson(text));
+  const event = toObject(parseJson(Buffer.from(text)));
   if (event === null) return createUnknownEvent('the event is not a JSON object');
   const type = toText(event.eventType) ?? toText(event.notificationType);
   if (type === null)
@@ -107,6 +107,12 @@ function readEvents(type: string, event: Json): readonly FeedbackEvent[] | null 
   }
 }
 
+/** Returns one event for each recipient, or one without a recipient. */
+function mapRecipients(list: unknown, toEvent: (recipient: Json) => FeedbackEvent): readonly FeedbackEvent[] {
+  const recipients = toObjects(list);
+  return (recipients.length === 0 ? [{}] : recipients).map(toEvent);
+}
+
 function readBounce(bounce: Json): readonly FeedbackEvent[] {
   const [type, subType] = [toText(bounce.bounceType) ?? '', toText(bounce.bounceSubType) ?? ''];
   const recipients = toObjects(bounce.bouncedRecipients);
@@ -116,20 +122,16 @@ function readBounce(bounce: Json): readonly FeedbackEvent[] {
   }
   const diagnose = createDiagnose();
   const isSuppressed = type === 'Permanent' && SUPPRESSED_SUB_TYPES.includes(subType);
-  return (recipients.length === 0 ? [{}] : recipients).map((recipientObject) => {
-    const evidence = readEvidence(recipientObject, bounce, `${type} ${subType}`);
-    const members = toRecipientMembers(recipientObject.emailAddress, evidence);
-    if (isSuppressed) return { ...members, kind: 'provider-suppressed' };
-    return {
-      ...members,
-      kind: 'bounce',
-      ...classifyBounce(type, subType, recipientObject, diagnose),
-    };
+  return mapRecipients(bounce.bouncedRecipients, (recipient) => {
+    const members = toMembers(recipient.emailAddress, readEvidence(recipient, bounce, `${type} ${subType}`));
+    return isSuppressed
+      ? { ...members, kind: 'provider-suppressed' }
+      : { ...members, kind: 'bounce', ...classifyBounce(type, subType, recipient, diagnose) };
   });
 }
 
 function lacksStatus({ action, status, diagnosticCode }: Json): boolean {
-  return toText(action) === null && toText(status) === null && toText(diagnosticCode) === null;
+  return [action, status, diagnosticCode].every((value) => toText(value) === null);
 }
 
 /** By the sub-type. The diagnostic determines the category of others. */
@@ -153,11 +155,8 @@ function classifyBounce(
   const [diagnostic, status] = [toText(recipient.diagnosticCode), readStatus(recipient)];
   const diagnosis = diagnose(diagnostic ?? '', status);
   if (type !== 'Permanent') {
-    const knownFailure = Object.hasOwn(TRANSIENT_FAILURES, subType) ? TRANSIENT_FAILURES[subType] : undefined;
-    return {
-      permanent: type === 'Transient' || type === 'Undetermined',
-      failure: knownFailure ?? withFailureClass('soft', diagnosis.failure),
-    };
+    const failure = findRow(TRANSIENT_FAILURES, subType) ?? withFailureClass('soft', diagnosis.failure);
+    return { permanent: type === 'Transient' || type === 'Undetermined', failure };
   }
   // `NoEmail` means that the address does not exist, unless the diagnostic or the status reports another cause. Without
   // both, `General` means the same.
@@ -171,23 +170,22 @@ function classifyBounce(
 
 function readComplaint(complaint: Json): readonly FeedbackEvent[] {
   const feedbackType = toOneLine(toText(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
-  const recipients = toObjects(complaint.complainedRecipients);
   const subType = toText(complaint.complaintSubType);
   // Amazon SES did not send the message: an earlier complaint has put the address on the list of the account.
   const isSuppressed = subType !== null && SUPPRESSED_SUB_TYPES.includes(subType);
   const details = [subType, toText(complaint.userAgent)].filter((part) => part !== null);
-  const evidence = { status: null, diagnostic: toOneLine(details.join(' ')), reportingHost: null };
-  return (recipients.length === 0 ? [{}] : recipients).map((recipientObject) => {
-    const members = toRecipientMembers(recipientObject.emailAddress, evidence);
+  const evidence = createEvidence(null, details.join(' '), null);
+  return mapRecipients(complaint.complainedRecipients, ({ emailAddress }) => {
+    const members = toMembers(emailAddress, evidence);
     return isSuppressed ? { ...members, kind: 'provider-suppressed' } : { ...members, kind: 'complaint', feedbackType };
   });
 }
 
 function readDelivery(delivery: Json): readonly FeedbackEvent[] {
   const evidence: Evidence = { ...readEvidence({}, delivery, ''), diagnostic: toDiagnosticLine(delivery.smtpResponse) };
-  const recipients = Array.isArray(delivery.recipients) ? delivery.recipients.slice(0, MAX_RECIPIENTS) : [];
-  return (recipients.length === 0 ? [null] : recipients).map((recipientAddress) => ({
-    ...toRecipientMembers(recipientAddress, evidence),
+  const recipients = toList(delivery.recipients).slice(0, MAX_RECIPIENTS);
+  return (recipients.length === 0 ? [null] : recipients).map((address) => ({
+    ...toMembers(address, evidence),
     kind: 'confirmed',
   }));
 }
@@ -210,43 +208,28 @@ const DELAY_FAILURES: Readonly<Record<string, Failure>> = {
 function readDelay(delay: Json): readonly FeedbackEvent[] {
   const diagnose = createDiagnose();
   const type = toText(delay.delayType) ?? '';
-  const recipients = toObjects(delay.delayedRecipients);
-  return (recipients.length === 0 ? [{}] : recipients).map((item) => {
-    const { failure } = diagnose(toText(item.diagnosticCode) ?? '', readStatus(item));
-    return {
-      ...toRecipientMembers(item.emailAddress, readEvidence(item, delay, type)),
-      kind: 'delayed',
-      failure: (Object.hasOwn(DELAY_FAILURES, type) ? DELAY_FAILURES[type] : undefined) ?? toTemporaryFailure(failure),
-    };
+  return mapRecipients(delay.delayedRecipients, (recipient) => {
+    const { failure } = diagnose(toText(recipient.diagnosticCode) ?? '', readStatus(recipient));
+    const members = toMembers(recipient.emailAddress, readEvidence(recipient, delay, type));
+    return { ...members, kind: 'delayed', failure: findRow(DELAY_FAILURES, type) ?? toTemporaryFailure(failure) };
   });
 }
 
-/** Because of a virus, or because the template cannot be rendered. */
-const REJECTION_FAILURE: Failure = { class: 'block', category: 'content' };
-
-/** The failure concerns the message, never the mailbox. */
+/** Because of a virus, or because the template cannot be rendered: the failure concerns the message. */
 function createRejection(reason: string): FeedbackEvent {
-  const evidence = { status: null, diagnostic: toOneLine(reason), reportingHost: null };
-  return {
-    ...toRecipientMembers(null, evidence),
-    kind: 'bounce',
-    permanent: true,
-    failure: REJECTION_FAILURE,
-  };
+  const failure: Failure = { class: 'block', category: 'content' };
+  return { ...toMembers(null, createEvidence(null, reason, null)), kind: 'bounce', permanent: true, failure };
 }
 
-function toRecipientMembers(address: unknown, evidence: Evidence) {
+function toMembers(address: unknown, evidence: Evidence) {
   const text = toText(address);
   return { recipient: text === null ? null : parseFieldAddress(text, true), alias: null, evidence };
 }
 
 function readEvidence(recipient: Json, report: Json, fallback: string): Evidence {
   const host = toText(report.reportingMTA);
-  return createEvidence(
-    readStatus(recipient),
-    toDiagnosticLine(recipient.diagnosticCode) ?? fallback,
-    host === null ? null : stripType(host),
-  );
+  const diagnostic = toDiagnosticLine(recipient.diagnosticCode) ?? fallback;
+  return createEvidence(readStatus(recipient), diagnostic, host === null ? null : stripType(host));
 }
 
 /**
@@ -254,18 +237,18 @@ function readEvidence(recipient: Json, report: Json, fallback: string): Evidence
  * configuration set about the same bounce or complaint.
  */
 function computeEventIdentity(type: string, event: Json): string {
-  const detail = toObject(event[DETAIL_MEMBERS[type] ?? '']) ?? {};
+  const detail = toObject(event[findRow(DETAIL_MEMBERS, type) ?? '']) ?? {};
   const feedbackId = toText(detail.feedbackId);
   if (feedbackId !== null) return feedbackId.slice(0, MAX_ID_LENGTH);
-  const recipientList =
-    detail.recipients ?? detail.bouncedRecipients ?? detail.complainedRecipients ?? detail.delayedRecipients;
-  const recipients = (Array.isArray(recipientList) ? recipientList.slice(0, MAX_RECIPIENTS) : [])
+  const { recipients, bouncedRecipients, complainedRecipients, delayedRecipients, timestamp } = detail;
+  const names = toList(recipients ?? bouncedRecipients ?? complainedRecipients ?? delayedRecipients)
+    .slice(0, MAX_RECIPIENTS)
     .map((item) => (toText(item) ?? toText(toObject(item)?.emailAddress) ?? '').slice(0, MAX_ID_LENGTH))
     .sort();
-  return [toText(detail.timestamp)?.slice(0, MAX_ID_LENGTH) ?? '', ...recipients].join('\n');
+  return [toText(timestamp)?.slice(0, MAX_ID_LENGTH) ?? '', ...names].join('\n');
 }
 
-const DETAIL_MEMBERS: Readonly<Record<string, string>> = {
+const DETAIL_MEMBERS = {
   Bounce: 'bounce',
   Complaint: 'complaint',
   Delivery: 'delivery',
@@ -280,20 +263,11 @@ function toPrintableType(type: string): string {
   return toOneLine(type, 40) ?? 'an event';
 }
 
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}
-
 function toObjects(value: unknown): readonly Json[] {
-  if (!Array.isArray(value)) return [];
-  return value.slice(0, MAX_RECIPIENTS).flatMap((item) => {
-    const object = toObject(item);
-    return object === null ? [] : [object];
-  });
+  return toList(value)
+    .slice(0, MAX_RECIPIENTS)
+    .map(toObject)
+    .filter((item) => item !== null);
 }
 
 function toDiagnosticLine(value: unknown): string | null {
@@ -311,53 +285,44 @@ function isProviderId(text: string): boolean {
 
 const MAX_STORED_BYTES = 65_536;
 
+interface Arrival {
+  readonly source: FeedbackSource;
+  readonly now: number;
+}
+
+function createReport(text: string, key: string, { source, now }: Arrival) {
+  const digest = createHash('sha256').update(`ses\n${key}`).digest('hex');
+  return { source, digest, at: now, raw: Buffer.from(text).subarray(0, MAX_STORED_BYTES) };
+}
+
 /** Returns null if the event is ignored. */
-function createSesReport(
-  text: string,
-  { source, now, isFinal }: { readonly source: FeedbackSource; readonly now: number; readonly isFinal: boolean },
-): FeedbackReport | null {
+function createSesReport(text: string, arrival: Arrival): FeedbackReport | null {
   const event = readSesEvent(text);
   switch (event.kind) {
     case 'ignored':
       return null;
     case 'feedback': {
       const { reference, messageId, mayBeOtherProgram, key, events } = event;
-      const summary = `Amazon SES about ${reference}`;
-      // The tag identifies the message even if the provider's reply with the message id was lost.
-      const messageRef = messageId === null ? { reference } : { id: messageId };
-      const report: FeedbackReport = {
-        messageRef,
+      return {
+        ...createReport(text, key, arrival),
+        // The tag identifies the message even if the provider's reply with the message id was lost.
+        messageRef: messageId === null ? { reference } : { id: messageId },
         events,
-        source,
-        digest: computeDigest(key),
-        at: now,
-        summary,
-        raw: truncateForStorage(text),
-        isFinal,
+        summary: `Amazon SES about ${reference}`,
+        isFinal: false,
+        ...(mayBeOtherProgram ? { mayBeOtherProgram } : {}),
       };
-      return mayBeOtherProgram ? { ...report, mayBeOtherProgram: true } : report;
     }
     case 'unknown':
-      return createUnknownReport(text, event.reason, { source, now });
+      return createUnknownReport(text, event.reason, arrival);
   }
 }
 
 /** For the operator. `reason` is one line. */
-export function createUnknownReport(
-  text: string,
-  reason: string,
-  { source, now }: { readonly source: FeedbackSource; readonly now: number },
-): FeedbackReport {
-  return {
-    messageRef: null,
-    events: [{ kind: 'unknown', reason }],
-    source,
-    digest: computeDigest(text),
-    at: now,
-    summary: 'not an event of Amazon SES',
-    raw: truncateForStorage(text),
-    isFinal: true,
-  };
+export function createUnknownReport(text: string, reason: string, arrival: Arrival): FeedbackReport {
+  const events: readonly FeedbackEvent[] = [{ kind: 'unknown', reason }];
+  const summary = 'not an event of Amazon SES';
+  return { ...createReport(text, text, arrival), messageRef: null, events, summary, isFinal: true };
 }
 
 /**
@@ -366,19 +331,11 @@ export function createUnknownReport(
  */
 export async function recordSesEvent(
   text: string,
-  { source, now, isFinal }: { readonly source: FeedbackSource; readonly now: number; readonly isFinal: boolean },
+  { isFinal, ...arrival }: Arrival & { readonly isFinal: boolean },
   recordReport: (report: FeedbackReport) => Promise<RecordResult>,
 ): Promise<RecordResult> {
-  const report = createSesReport(text, { source, now, isFinal: false });
+  const report = createSesReport(text, arrival);
   if (report === null) return 'recorded';
   const result = await recordReport(report);
   return result === 'not-yet' && isFinal ? recordReport({ ...report, isFinal }) : result;
-}
-
-function computeDigest(key: string): string {
-  return createHash('sha256').update(`ses\n${key}`).digest('hex');
-}
-
-function truncateForStorage(text: string): Uint8Array {
-  return Buffer.from(text).subarray(0, MAX_STORED_BYTES);
 }

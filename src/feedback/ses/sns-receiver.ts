@@ -3,13 +3,13 @@
  * recent, has a valid signature of SNS, and belongs to a topic in POSTRIDER_SES_TOPICS. SNS retries after a 5xx and a
  * timeout, and never after a 4xx: what may be from SNS and cannot be recorded now gets a 5xx.
  */
-import { type KeyObject, verify } from 'node:crypto';
+import { verify } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
 import { BROKEN_HTTP_REASON } from '../../model/node.ts';
-import { isNestedTooDeep, MAX_DEPTH } from '../../providers/json.ts';
+import { isNestedTooDeep, MAX_DEPTH, parseJson, toObject } from '../../providers/json.ts';
 import type { EventRequests, EventRoute, HttpResponse } from '../http-listener.ts';
 import type { RecordResult } from '../intake.ts';
 import { recordSesEvent } from './events.ts';
@@ -82,19 +82,8 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
         return { status: 503, message: 'the body did not arrive in time', refusal: BROKEN_HTTP_REASON };
     }
     if (request.headers['x-amz-sns-rawmessage'] === 'true') return RAW_DELIVERY_RESPONSE;
-    // The message is parsed before its signature is checked.
-    if (isNestedTooDeep(body))
-      return {
-        status: 400,
-        message: `not an SNS message: it is nested deeper than ${MAX_DEPTH} levels`,
-        refusal: 'sns-broken',
-      };
-    const parsedMessage = parseSnsMessage(body.toString('utf8'));
-    if (parsedMessage.ok) return checkAndApplyMessage(parsedMessage.message, () => requests.markAuthenticated(request));
-    const { fault, reason } = parsedMessage;
-    return fault === 'broken'
-      ? { status: 400, message: `not an SNS message: ${reason}`, refusal: 'sns-broken' }
-      : { status: 403, message: `not from SNS: ${reason}`, refusal: 'sns-forged' };
+    const message = parseSnsMessage(body);
+    return 'status' in message ? message : checkAndApplyMessage(message, () => requests.markAuthenticated(request));
   }
 
   async function checkAndApplyMessage(message: SnsMessage, markAuthenticated: () => void): Promise<ReceiverResponse> {
@@ -120,11 +109,14 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
     const certificateResult = await certificates.getCertificate(message.signingCertUrl);
     switch (certificateResult.kind) {
       case 'trusted': {
-        const fault = findSignatureFault(message, certificateResult.certificate.publicKey);
-        return fault === null ? null : { status: 403, message: `not from SNS: ${fault}`, refusal: 'sns-forged' };
+        const { publicKey } = certificateResult.certificate;
+        if (publicKey.asymmetricKeyType !== 'rsa') return createForgedResponse('the certificate has no RSA key');
+        const digest = message.signatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256';
+        const isSigned = verify(digest, message.signedContent, publicKey, message.signature);
+        return isSigned ? null : createForgedResponse('the signature is invalid');
       }
       case 'refused':
-        return { status: 403, message: `not from SNS: ${certificateResult.reason}`, refusal: 'sns-forged' };
+        return createForgedResponse(certificateResult.reason);
       case 'unavailable':
         if (clock.now() - loggedAt >= MIN_LOG_INTERVAL_MS) {
           loggedAt = clock.now();
@@ -194,19 +186,17 @@ const RAW_DELIVERY_RESPONSE: ReceiverResponse = {
   refusal: 'sns-broken',
 };
 
-function findSignatureFault(
-  { signatureVersion, signedContent: signed, signature }: SnsMessage,
-  publicKey: KeyObject,
-): string | null {
-  if (publicKey.asymmetricKeyType !== 'rsa') return 'the certificate has no RSA key';
-  const digest = signatureVersion === '1' ? 'RSA-SHA1' : 'RSA-SHA256';
-  return verify(digest, signed, publicKey, signature) ? null : 'the signature is invalid';
+function createBrokenResponse(reason: string): ReceiverResponse {
+  return { status: 400, message: `not an SNS message: ${reason}`, refusal: 'sns-broken' };
 }
 
-/** "Verifying the signatures of Amazon SNS messages" in the SNS Developer Guide. */
+/** The content proves that SNS did not send the message. */
+function createForgedResponse(reason: string): ReceiverResponse {
+  return { status: 403, message: `not from SNS: ${reason}`, refusal: 'sns-forged' };
+}
 
 interface SnsMessage {
-  readonly type: 'Notification' | 'SubscriptionConfirmation' | 'UnsubscribeConfirmation';
+  readonly type: keyof typeof SIGNED_FIELDS;
   readonly messageId: string;
   readonly topicArn: string;
   readonly message: string;
@@ -220,71 +210,57 @@ interface SnsMessage {
   readonly signedContent: Buffer;
 }
 
-type ParsedSnsMessage =
-  | { readonly ok: true; readonly message: SnsMessage }
-  /** `forged`: the content proves that SNS did not send the message. */
-  | { readonly ok: false; readonly fault: 'forged' | 'broken'; readonly reason: string };
-
 const SIGNED_FIELDS = {
   Notification: ['Message', 'MessageId', 'Subject', 'Timestamp', 'TopicArn', 'Type'],
   SubscriptionConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
 } as const;
 
-/** Checks neither the signature nor the topic or the time. */
-function parseSnsMessage(body: string): ParsedSnsMessage {
-  let json: unknown;
-  try {
-    json = JSON.parse(body);
-  } catch {
-    return createBrokenResult('the body is not JSON');
-  }
-  if (typeof json !== 'object' || json === null || Array.isArray(json))
-    return createBrokenResult('the body is not a JSON object');
-  const fields = json as Readonly<Record<string, unknown>>;
-  const readText = (name: string): string | null => (typeof fields[name] === 'string' ? fields[name] : null);
+/**
+ * Checks neither the signature nor the topic or the time. "Verifying the signatures of Amazon SNS messages" in the SNS
+ * Developer Guide defines the signed content.
+ */
+function parseSnsMessage(body: Buffer): SnsMessage | ReceiverResponse {
+  // The message is parsed before its signature is checked.
+  if (isNestedTooDeep(body)) return createBrokenResponse(`it is nested deeper than ${MAX_DEPTH} levels`);
+  const json = parseJson(body);
+  if (json === undefined) return createBrokenResponse('the body is not JSON');
+  const fields = toObject(json);
+  if (fields === null) return createBrokenResponse('the body is not a JSON object');
+  const readText = (name: string): string => (typeof fields[name] === 'string' ? fields[name] : '');
   const type = readText('Type');
-  if (type === null || !Object.hasOwn(SIGNED_FIELDS, type)) return createBrokenResult('the Type is not a type of SNS');
-  const messageType = type as keyof typeof SIGNED_FIELDS;
-  const requiredFields = SIGNED_FIELDS[messageType].filter((name) => name !== 'Subject');
+  if (!isSnsType(type)) return createBrokenResponse('the Type is not a type of SNS');
+  const requiredFields = SIGNED_FIELDS[type].filter((name) => name !== 'Subject');
   const missingField = [...requiredFields, 'Signature', 'SignatureVersion', 'SigningCertURL'].find(
-    (name) => readText(name) === null,
+    (name) => typeof fields[name] !== 'string',
   );
-  if (missingField !== undefined) return createBrokenResult(`the field ${missingField} is missing`);
-  const readTextOrEmpty = (name: string) => readText(name) ?? '';
-  const version = readTextOrEmpty('SignatureVersion');
-  if (version !== '1' && version !== '2')
-    return createForgedResult(`signature version ${version.slice(0, 10)} is not supported`);
-  const at = Date.parse(readTextOrEmpty('Timestamp'));
-  if (Number.isNaN(at)) return createBrokenResult('the Timestamp is not a date');
-  const topicArn = readTextOrEmpty('TopicArn');
+  if (missingField !== undefined) return createBrokenResponse(`the field ${missingField} is missing`);
+  const signatureVersion = readText('SignatureVersion');
+  if (signatureVersion !== '1' && signatureVersion !== '2')
+    return createForgedResponse(`signature version ${signatureVersion.slice(0, 10)} is not supported`);
+  const at = Date.parse(readText('Timestamp'));
+  if (Number.isNaN(at)) return createBrokenResponse('the Timestamp is not a date');
+  const topicArn = readText('TopicArn');
   const region = topicArn.split(':')[3] ?? '';
-  const signingCertUrl = parseSnsUrl(readTextOrEmpty('SigningCertURL'), region);
-  if (signingCertUrl === null || !signingCertUrl.pathname.endsWith('.pem') || signingCertUrl.search !== '') {
-    return createForgedResult('SigningCertURL is not a URL of SNS in the region of the topic');
-  }
-  const isConfirmation = messageType === 'SubscriptionConfirmation';
-  const subscribeUrl = isConfirmation ? parseSnsUrl(readTextOrEmpty('SubscribeURL'), region) : null;
+  const signingCertUrl = parseSnsUrl(readText('SigningCertURL'), region);
+  if (signingCertUrl === null || !signingCertUrl.pathname.endsWith('.pem') || signingCertUrl.search !== '')
+    return createForgedResponse('SigningCertURL is not a URL of SNS in the region of the topic');
+  const isConfirmation = type === 'SubscriptionConfirmation';
+  const subscribeUrl = isConfirmation ? parseSnsUrl(readText('SubscribeURL'), region) : null;
   if (isConfirmation && subscribeUrl === null)
-    return createForgedResult('SubscribeURL is not a URL of SNS in the region of the topic');
-  const signedContent = SIGNED_FIELDS[messageType]
-    .flatMap((name) => (readText(name) === null ? [] : [`${name}\n${readTextOrEmpty(name)}\n`]))
+    return createForgedResponse('SubscribeURL is not a URL of SNS in the region of the topic');
+  const signedContent = SIGNED_FIELDS[type]
+    .map((name) => (typeof fields[name] === 'string' ? `${name}\n${readText(name)}\n` : ''))
     .join('');
   return {
-    ok: true,
-    message: {
-      type: messageType,
-      messageId: readTextOrEmpty('MessageId'),
-      topicArn,
-      message: readTextOrEmpty('Message'),
-      at,
-      signatureVersion: version,
-      signature: Buffer.from(readTextOrEmpty('Signature'), 'base64'),
-      signingCertUrl,
-      subscribeUrl,
-      signedContent: Buffer.from(signedContent, 'utf8'),
-    },
+    ...{ type, messageId: readText('MessageId'), topicArn, message: readText('Message'), at },
+    ...{ signatureVersion, signature: Buffer.from(readText('Signature'), 'base64'), signingCertUrl },
+    ...{ subscribeUrl, signedContent: Buffer.from(signedContent, 'utf8') },
   };
+}
+
+function isSnsType(type: string): type is SnsMessage['type'] {
+  return Object.hasOwn(SIGNED_FIELDS, type);
 }
 
 /** Parses an https URL of SNS in this region, without user, password, port or fragment. */
@@ -297,12 +273,4 @@ export function parseSnsUrl(text: string, region: string): URL | null {
   // The text is compared too, because the URL parser normalizes some characters.
   const host = `sns.${region}.${domainSuffix}`;
   return url.hostname === host && text.startsWith(`https://${host}/`) ? url : null;
-}
-
-function createBrokenResult(reason: string): ParsedSnsMessage {
-  return { ok: false, fault: 'broken', reason };
-}
-
-function createForgedResult(reason: string): ParsedSnsMessage {
-  return { ok: false, fault: 'forged', reason };
 }

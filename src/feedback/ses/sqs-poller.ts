@@ -49,12 +49,8 @@ export interface SqsPoller {
   close(): Promise<void>;
 }
 
-interface StoreFailure {
-  readonly kind: 'store-failed';
-  readonly error: unknown;
-}
-
-type MessageResult = { readonly kind: 'delete' } | { readonly kind: 'retry' } | StoreFailure;
+/** What becomes of a message, or the failure of the store. */
+type MessageResult = 'delete' | 'retry' | { readonly error: unknown };
 
 export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
   const { queueUrl: QueueUrl, clock, topics, recordReport, publish, onError } = parts;
@@ -95,14 +91,15 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
   }
 
   /** Resolves to null, or to a failure of the store, after which the receiver must back off. */
-  async function processBatch(sqs: SQSClient, messages: readonly Message[]): Promise<StoreFailure | null> {
+  async function processBatch(
+    sqs: SQSClient,
+    messages: readonly Message[],
+  ): Promise<{ readonly error: unknown } | null> {
     const results = await Promise.all(messages.map((message) => processMessage(message)));
     const { DeleteMessageBatchCommand, ChangeMessageVisibilityBatchCommand } = await import('@aws-sdk/client-sqs');
-    const listEntries = (resultKind: MessageResult['kind']) =>
+    const listEntries = (expected: MessageResult) =>
       messages.flatMap(({ ReceiptHandle }, index) =>
-        results[index]?.kind === resultKind && ReceiptHandle !== undefined
-          ? [{ Id: String(index), ReceiptHandle }]
-          : [],
+        results[index] === expected && ReceiptHandle !== undefined ? [{ Id: String(index), ReceiptHandle }] : [],
       );
     const deleteEntries = listEntries('delete');
     // Otherwise the queue delivers the message again, and the store ignores it.
@@ -115,7 +112,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
       const visibilityCommand = new ChangeMessageVisibilityBatchCommand({ QueueUrl, Entries: retryEntries });
       await runWithTimeout(RESPONSE_TIMEOUT_MS, null, (abortSignal) => sqs.send(visibilityCommand, { abortSignal }));
     }
-    return results.find((result) => result.kind === 'store-failed') ?? null;
+    return results.find((result) => typeof result !== 'string') ?? null;
   }
 
   async function runWithTimeout<T>(
@@ -148,19 +145,19 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
         // Otherwise a wrong topic in the settings would lose all events.
         const reason = `the topic is ${toOneLine(topic, MAX_TOPIC_LENGTH) ?? ''}, which is not in POSTRIDER_SES_TOPICS`;
         await recordReport(createUnknownReport(Body, reason, { source: 'sqs', now }));
-        return { kind: 'delete' };
+        return 'delete';
       }
       const recordResult = await recordSesEvent(
         text,
         { source: 'sqs', now, isFinal: now - sentAt > MAX_QUEUE_AGE_MS },
         recordReport,
       );
-      if (recordResult !== 'not-yet') return { kind: 'delete' };
+      if (recordResult !== 'not-yet') return 'delete';
       publishRefusal('not-settled');
-      return { kind: 'retry' };
+      return 'retry';
     } catch (error) {
       publishRefusal('store');
-      return { kind: 'store-failed', error };
+      return { error };
     }
   }
 
