@@ -1,11 +1,8 @@
 /**
  * Runs the notifications of one node: checks which items need attention, records the changes, and delivers the recorded
- * notifications.
- *
- * Guarantees: each change is recorded by exactly one node, together with a notification for each target. Any node can
- * deliver a recorded notification. If a node crashes, its leases expire, and the leased notifications are due again.
- * This node makes at most one attempt for a target at a time, so a target that does not respond delays no other target.
- * A URL may receive a notification more than once, with the same `webhook-id`. A mail is accepted at most once.
+ * notifications. Exactly one node records a change, with a notification for each target, and any node can deliver it. A
+ * target that does not respond delays no other target. A URL may receive a notification more than once, with the same
+ * `webhook-id`; a mail is accepted at most once.
  */
 import type { MonotonicClock } from '../clock.ts';
 import type { AttentionItem } from '../model/attention.ts';
@@ -27,37 +24,35 @@ import { ATTEMPT_TIMEOUT_MS } from '../webhooks/attempt.ts';
 import { computeRetryDelayMs } from '../webhooks/schedule.ts';
 import { buildNotificationMail } from './mail-text.ts';
 import { createOutageNotifier } from './outage.ts';
-import { NOTIFICATION_RETRY_DELAYS_MS } from './schedule.ts';
 import type { DeliverNotification, TargetResult } from './target.ts';
 
 /** The interval between two checks by this node. */
-export const CHECK_INTERVAL_MS = 10_000;
-/**
- * The minimum time between any two checks in the cluster. It is shorter than `CHECK_INTERVAL_MS`, so that a check is
- * not omitted if the previous check was late.
- */
+const CHECK_INTERVAL_MS = 10_000;
+/** Between any two checks in the cluster. Shorter, so that a check is not omitted if the previous check was late. */
 const MIN_CHECK_INTERVAL_MS = CHECK_INTERVAL_MS / 2;
-/** The interval at which this node polls for due notifications. */
 const DELIVERY_POLL_MS = 5_000;
-/** The duration of a lease. It covers the attempt and the time to record its result. */
+/** Covers the attempt and the time to record its result. */
 const LEASE_MS = ATTEMPT_TIMEOUT_MS + 45_000;
 const PURGE_INTERVAL_MS = 3_600_000;
 const MAX_PURGED_NOTIFICATIONS = 1_000;
+const MINUTE_MS = 60_000;
+/**
+ * The delay after each failed attempt. If the attempt after the last delay fails, the notification has failed. Shorter
+ * than the schedule of webhooks, because `postrider overview` always shows the current problems.
+ */
+const RETRY_DELAYS_MS = [5_000, 30_000, ...[2, 10, 30, 60, 120, 240].map((minutes) => minutes * MINUTE_MS)];
 
 export interface NotifierParts {
   readonly node: string;
   readonly clock: MonotonicClock;
-  /** Returns a random number in [0, 1), for the jitter of retries. */
   readonly random: () => number;
-  /** Returns a random text for the id of a notification. */
   readonly createId: () => string;
   readonly targets: readonly NotificationTarget[];
   /** The public URL of the operator listener without a slash at its end, or null. */
   readonly operatorUrl: string | null;
   readonly store: Omit<NotificationStore, 'listNotifications'>;
-  /** Reads the items that need attention. */
   readonly readAttention: () => Promise<CurrentAttentionItems>;
-  /** Returns the item for a database outage that this node observes, or null. */
+  /** Null while commits succeed. */
   readonly readOutage: () => AttentionItem | null;
   readonly deliver: DeliverNotification;
   /** Returns the first signing secret. Called only if a target is a URL. */
@@ -76,11 +71,9 @@ export interface Notifier {
   stop(timeoutMs: number): Promise<void>;
 }
 
-/** Starts the notifier. */
 export function startNotifier(parts: NotifierParts): Notifier {
   const { node, clock, random, createId, targets, operatorUrl, store, readAttention, readOutage, deliver, publish } =
     parts;
-  const targetsByText = new Map(targets.map((target) => [target.text, target]));
   const inProgress = new Map<string, Promise<void>>();
   let isStopping = false;
   let currentCheck: Promise<void> | null = null;
@@ -200,7 +193,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
   }
 
   function startAttempt(notification: LeasedNotification): void {
-    const target = targetsByText.get(notification.target);
+    const target = targets.find(({ text }) => text === notification.target);
     if (target === undefined) return;
     const attempt = attemptDelivery(target, notification)
       .catch((error: unknown) => onError('record a notification', error))
@@ -226,7 +219,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
   function decideResult(outcome: TargetResult, attempt: number, at: number): NotificationSettlement['result'] {
     if (outcome.kind === 'delivered') return { kind: 'delivered', messageId: outcome.messageId };
     const { error, isFinal, retryAfterMs } = outcome;
-    const delayMs = isFinal ? null : computeRetryDelayMs(attempt, retryAfterMs, random(), NOTIFICATION_RETRY_DELAYS_MS);
+    const delayMs = isFinal ? null : computeRetryDelayMs(attempt, retryAfterMs, random(), RETRY_DELAYS_MS);
     return delayMs === null ? { kind: 'failed', error } : { kind: 'retry', dueAt: at + delayMs, error };
   }
 
@@ -252,7 +245,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
       isStopping = true;
       cancelCheck();
       cancelClaim();
-      const runningTasks = [...inProgress.values(), ...(currentCheck === null ? [] : [currentCheck])];
+      const runningTasks = [...inProgress.values(), currentCheck].filter((task) => task !== null);
       if (runningTasks.length === 0) return;
       await new Promise<void>((resolve) => {
         const cancel = clock.after(timeoutMs, resolve);

@@ -1,12 +1,8 @@
 /**
- * Notifies HTTPS targets that the database does not commit. The notification cannot be recorded, so this node sends it
- * directly. Without the database, the nodes cannot agree on one sender. Therefore, all nodes use the same `webhook-id`,
- * so that a receiver drops the duplicates. After the outage, the node adds the outage to the recorded states, so that
- * the end of the outage causes a recorded notification.
- *
- * Guarantees: each node delivers at most one notification for each outage and target, and notifies of at most one
- * outage within an hour. An outage that is shorter than `MIN_OUTAGE_MS` causes no notification. The state is in memory:
- * after a restart during an outage, the node sends no notification of the end of this outage.
+ * Notifies HTTPS targets that the database does not commit. The notification cannot be recorded, so each node sends it
+ * directly, at most once for each outage and target and for one outage within an hour. All nodes use the same
+ * `webhook-id`, so that a receiver drops the duplicates. After the outage, its state is recorded, so that its end causes
+ * a recorded notification, unless the node was restarted during the outage.
  */
 import { createHmac } from 'node:crypto';
 import type { MonotonicClock } from '../clock.ts';
@@ -22,7 +18,7 @@ import { buildNotificationPayload } from '../model/notification-payload.ts';
 import type { DeliverNotification } from './target.ts';
 
 /** The duration of failing commits after which a notification is sent to the targets. */
-export const MIN_OUTAGE_MS = 30_000;
+const MIN_OUTAGE_MS = 30_000;
 /** The maximum number of attempts for each target. The next check repeats a failed attempt. */
 const MAX_ATTEMPTS = 20;
 
@@ -55,12 +51,9 @@ export interface OutageNotifier {
   setSequence(sequence: number): void;
   /** Adds an ended outage to the states of `check`, if a target received a notification of the start of the outage. */
   addEndedOutage(check: AttentionCheck, now: number): AttentionCheck;
-  /**
-   * True from the end of an outage until a check has recorded the end. False if no target received a notification of
-   * the start.
-   */
+  /** True until a check has recorded the end of an outage of whose start a target was notified. */
   readonly hasUnrecordedEnd: boolean;
-  /** Removes the ended outage. Called after a check has recorded the end. */
+  /** Called after a check has recorded the end. */
   markRecorded(): void;
 }
 

@@ -1,8 +1,7 @@
 /**
- * Delivers one notification to one target: a signed request to a URL, or a message in the normal queue.
- *
- * Guarantees: an attempt never rejects. All attempts have the same `webhook-id` and body. At most one message is
- * accepted for each notification and address, because its idempotency key contains both.
+ * Delivers one notification to one target: a signed request to a URL, or a message in the normal queue. All attempts have
+ * the same `webhook-id` and body. At most one message is accepted for each notification and address, because its
+ * idempotency key contains both.
  */
 import { createHash } from 'node:crypto';
 import type { Clock } from '../clock.ts';
@@ -16,7 +15,6 @@ import { findSenderDomain, findSenderFault } from '../model/notification-sender.
 import { signWebhook } from '../model/webhook-signature.ts';
 import type { WebhookClient } from '../webhooks/attempt.ts';
 
-/** The result of one attempt. */
 export type TargetResult =
   | { readonly kind: 'delivered'; readonly status: number | null; readonly messageId: string | null }
   | {
@@ -36,7 +34,6 @@ export type DeliverNotification = (
 export interface TargetParts {
   readonly clock: Clock;
   readonly attempt: WebhookClient['attempt'];
-  /** Returns the signing secrets. */
   readonly getSecrets: () => readonly string[];
   /** The sender of mail, or null if no target is an address. */
   readonly from: string | null;
@@ -50,7 +47,7 @@ export interface TargetParts {
 
 const STATUS_GONE = 410;
 
-/** Creates the function that delivers a notification. */
+/** Creates the function that delivers a notification. It never rejects. */
 export function createNotificationDelivery(parts: TargetParts): DeliverNotification {
   const { clock, attempt, getSecrets, from, requiresAuthentication, findDomain, findAccount, publish } = parts;
 
@@ -126,18 +123,8 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
   function publishAccepted(message: NewMessage, state: 'queued' | 'sending' | 'suppressed'): void {
     const { id, accountId, keyId, to, from, acceptedAt } = message;
     const at = clock.now();
-    publish({
-      type: 'message.accepted',
-      at,
-      id,
-      accountId,
-      keyId,
-      to,
-      from,
-      state,
-      acceptedAt,
-      tookMs: at - acceptedAt,
-    });
+    const members = { id, accountId, keyId, to, from, state, acceptedAt, tookMs: at - acceptedAt };
+    publish({ type: 'message.accepted', at, ...members });
     if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
   }
 }

@@ -1,13 +1,10 @@
 /**
- * Publishes changed topics to the subscribers of the dashboard's live updates, at most twice per second.
- *
- * Guarantees: while there is a subscriber, a change by this process is published within half a second. A change by
- * another process is published within two seconds, because the change feed of the store is polled. Without a
- * subscriber, this module neither subscribes to events nor polls the store. A failed poll is repeated.
+ * Publishes changed topics to the subscribers of the dashboard's live updates, at most twice per second. A change by this
+ * process is published within half a second, a change by another process within two seconds, because the change feed of
+ * the store is polled. Without a subscriber, this module neither subscribes to events nor polls the store.
  */
-
 import type { Clock } from '../clock.ts';
-import type { Handlers } from '../model/events.ts';
+import type { EventType, Handlers, ServiceEvent } from '../model/events.ts';
 import type { ChangeFeedPosition } from '../model/overview.ts';
 import type { Topic } from '../model/topic.ts';
 import type { AccessStore, OverviewStore } from '../store/contract.ts';
@@ -15,10 +12,7 @@ import type { Events } from './events.ts';
 
 const MIN_PUBLISH_INTERVAL_MS = 500;
 const POLL_INTERVAL_MS = 1_500;
-/**
- * The maximum number of audit log entries that one poll reads. If a poll reads this number of new entries, it publishes
- * all topics that operators can change.
- */
+/** If a poll reads this number of new audit log entries, it publishes all topics that operators can change. */
 const MAX_AUDIT_ENTRIES = 50;
 
 export interface LiveUpdates {
@@ -44,7 +38,6 @@ export interface LiveUpdateParts {
   readonly events: Pick<Events, 'subscribe'>;
 }
 
-/** Creates live updates without a subscriber. */
 export function createLiveUpdates({
   clock,
   topics: installedTopics,
@@ -134,47 +127,42 @@ export function createLiveUpdates({
   }
 }
 
-/** Returns the event handlers. The handler of an event publishes the topics that the event changes. */
-function createLiveUpdateHandlers(updates: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
-  const publishMessages = () => updates.publish('messages', 'overview');
-  const publishWebhooks = () => updates.publish('webhooks');
-  const publishOverview = () => updates.publish('overview');
-  const publishSettlement = ({ suppresses }: { readonly suppresses: boolean }) => {
-    publishMessages();
-    if (suppresses) updates.publish('suppressions');
-  };
-  // The attempt may have captured the message or used a rule of the inbox.
-  const publishAttempt = (event: { readonly suppresses: boolean }) => {
-    publishSettlement(event);
-    updates.publish('inbox');
-  };
-  return {
-    'message.accepted': publishMessages,
-    'message.suppressed': publishMessages,
-    'message.delivered': publishAttempt,
-    'message.deferred': publishAttempt,
-    'message.bounced': publishAttempt,
-    'message.complained': publishSettlement,
-    'message.expired': publishSettlement,
-    'message.uncertain': publishAttempt,
-    'message.cancelled': publishMessages,
-    'message.retried': publishMessages,
-    'message.confirmed': publishMessages,
-    'message.reported': publishSettlement,
-    'report.not_understood': () => updates.publish('messages', 'overview', 'feedback'),
-    'account.changed': () => updates.publish('accounts', 'overview'),
-    'domain.changed': () => updates.publish('domains', 'overview'),
-    'operator.changed': () => updates.poll(),
-    'webhook.attempt_succeeded': publishWebhooks,
-    'webhook.attempt_failed': publishWebhooks,
-    'webhook.delivery_failed': publishWebhooks,
-    'webhook.disabled': () => updates.publish('webhooks', 'overview'),
-    'store.files_lost': publishOverview,
-    'store.files_restored': publishOverview,
-    'circuit_breaker.opened': publishOverview,
-    'circuit_breaker.half_opened': publishOverview,
-    'circuit_breaker.closed': publishOverview,
-  };
+/** The topics that each event changes. */
+const EVENT_TOPICS: { readonly [Type in EventType]?: readonly Topic[] } = {
+  'message.accepted': ['messages', 'overview'],
+  'message.suppressed': ['messages', 'overview'],
+  // An attempt may have captured the message or used a rule of the inbox.
+  'message.delivered': ['messages', 'overview', 'inbox'],
+  'message.deferred': ['messages', 'overview', 'inbox'],
+  'message.bounced': ['messages', 'overview', 'inbox'],
+  'message.uncertain': ['messages', 'overview', 'inbox'],
+  'message.complained': ['messages', 'overview'],
+  'message.expired': ['messages', 'overview'],
+  'message.cancelled': ['messages', 'overview'],
+  'message.retried': ['messages', 'overview'],
+  'message.confirmed': ['messages', 'overview'],
+  'message.reported': ['messages', 'overview'],
+  'report.not_understood': ['messages', 'overview', 'feedback'],
+  'account.changed': ['accounts', 'overview'],
+  'domain.changed': ['domains', 'overview'],
+  'webhook.attempt_succeeded': ['webhooks'],
+  'webhook.attempt_failed': ['webhooks'],
+  'webhook.delivery_failed': ['webhooks'],
+  'webhook.disabled': ['webhooks', 'overview'],
+  'store.files_lost': ['overview'],
+  'store.files_restored': ['overview'],
+  'circuit_breaker.opened': ['overview'],
+  'circuit_breaker.half_opened': ['overview'],
+  'circuit_breaker.closed': ['overview'],
+};
+
+function createLiveUpdateHandlers({ publish, poll }: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
+  const handlers = Object.entries(EVENT_TOPICS).map(([type, topics]) => {
+    const handle = (event: ServiceEvent) =>
+      'suppresses' in event && event.suppresses ? publish(...topics, 'suppressions') : publish(...topics);
+    return [type, handle];
+  });
+  return { ...Object.fromEntries(handlers), 'operator.changed': () => poll() };
 }
 
 /** The topics that each kind of audit log entry changes. The key is the part of the action before the dot. */
@@ -191,9 +179,8 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
 
 /**
- * Creates the function that reads the change feed of the store. Each call resolves to the topics that any process has
- * changed since the previous call. A call rejects if the store does not answer, and the next call then returns the same
- * changes.
+ * Creates the function that resolves to the topics that any process has changed since the previous call. If a call
+ * rejects because the store does not answer, the next call returns the same changes.
  */
 export function createChangeFeedReader(
   store: Pick<OverviewStore, 'readChangeFeedPosition'> & Pick<AccessStore, 'listAudit'>,

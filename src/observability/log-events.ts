@@ -1,10 +1,6 @@
 /**
- * Defines the log events: the name, level, fields and meaning of every line of the log. docs/log-events.md is generated
- * from this data. Each event of model/events.ts has an entry under its name. The entry is null if the event is not
- * logged.
- *
- * Names and fields are stable, because scripts and alerts depend on them. The unit of a field is part of its name.
- * Times are in ISO 8601 format, UTC.
+ * The level, fields and meaning of every line of the log, by the event of model/events.ts; null if an event is not logged.
+ * docs/log-events.md is generated from this data. Names and fields are stable, because scripts and alerts depend on them.
  */
 import type { Settings } from '../config/settings.ts';
 import type { EventType } from '../model/events.ts';
@@ -68,273 +64,182 @@ const ATTEMPT_FIELDS = ['id', 'accountId', 'to', 'attemptCount', ...REPLY_FIELDS
 const SETTLED_FIELDS = [...ATTEMPT_FIELDS, 'reason', 'reportSource', 'detail'] as const;
 const FAILED_FIELDS = [...SETTLED_FIELDS, 'class', 'category'] as const;
 
+function at(level: LineLevel) {
+  return <const Fields extends readonly LogField[]>(fields: Fields, meaning: string) => ({ level, fields, meaning });
+}
+const [debug, info, warn, error] = [at('debug'), at('info'), at('warn'), at('error')];
+
 export const LOG_EVENTS = {
-  'message.accepted': {
-    level: 'debug',
-    fields: ['id', 'accountId', 'keyId', 'to', 'state', 'durationMs'],
-    meaning: 'The message is stored, and the client receives a 201.',
-  },
-  'message.replayed': {
-    level: 'debug',
-    fields: ['id', 'accountId', 'keyId', 'durationMs'],
-    meaning: 'A request repeated an idempotency key and received the answer to the first request.',
-  },
-  'message.suppressed': {
-    level: 'info',
-    fields: ['id', 'accountId', 'to'],
-    meaning: 'The recipient is on a suppression list. The message is not sent.',
-  },
-  'message.delivered': {
-    level: 'info',
-    fields: ATTEMPT_FIELDS,
-    meaning: 'The next hop accepted the message.',
-  },
-  'message.deferred': {
-    level: 'info',
-    fields: [...FAILED_FIELDS, 'retryAt'],
-    meaning: 'The attempt failed temporarily. The next attempt is due at `retryAt`.',
-  },
-  'message.bounced': {
-    level: 'info',
-    fields: FAILED_FIELDS,
-    meaning:
-      'Delivery failed permanently: the next hop refused the message, or an asynchronous bounce reported the failure.',
-  },
-  'message.complained': {
-    level: 'info',
-    fields: SETTLED_FIELDS,
-    meaning: 'The recipient reported the message as spam.',
-  },
-  'message.expired': {
-    level: 'info',
-    fields: FAILED_FIELDS,
-    meaning: 'The message reached its maximum age before it was delivered.',
-  },
-  'message.uncertain': {
-    level: 'warn',
-    fields: SETTLED_FIELDS,
-    meaning: 'The reply to the final dot was lost. The message is not sent again unless an operator retries it.',
-  },
-  'message.confirmed': {
-    level: 'info',
-    fields: ['id', 'accountId', 'to', 'durationMs', 'reportSource', 'detail'],
-    meaning:
-      'The provider reported that it delivered the message. `durationMs` is the time since acceptance. The state does not change.',
-  },
+  'message.accepted': debug(
+    ['id', 'accountId', 'keyId', 'to', 'state', 'durationMs'],
+    'The message is stored, and the client receives a 201.',
+  ),
+  'message.replayed': debug(
+    ['id', 'accountId', 'keyId', 'durationMs'],
+    'A request repeated an idempotency key and received the answer to the first request.',
+  ),
+  'message.suppressed': info(
+    ['id', 'accountId', 'to'],
+    'The recipient is on a suppression list. The message is not sent.',
+  ),
+  'message.delivered': info(ATTEMPT_FIELDS, 'The next hop accepted the message.'),
+  'message.deferred': info(
+    [...FAILED_FIELDS, 'retryAt'],
+    'The attempt failed temporarily. The next attempt is due at `retryAt`.',
+  ),
+  'message.bounced': info(
+    FAILED_FIELDS,
+    'Delivery failed permanently: the next hop refused the message, or an asynchronous bounce reported the failure.',
+  ),
+  'message.complained': info(SETTLED_FIELDS, 'The recipient reported the message as spam.'),
+  'message.expired': info(FAILED_FIELDS, 'The message reached its maximum age before it was delivered.'),
+  'message.uncertain': warn(
+    SETTLED_FIELDS,
+    'The reply to the final dot was lost. The message is not sent again unless an operator retries it.',
+  ),
+  'message.confirmed': info(
+    ['id', 'accountId', 'to', 'durationMs', 'reportSource', 'detail'],
+    'The provider reported that it delivered the message. `durationMs` is the time since acceptance. The state does not change.',
+  ),
   'message.cancelled': null,
   'message.retried': null,
-  'message.reported': {
-    level: 'info',
-    fields: ['id', 'reportType', 'reportSource', 'class', 'category'],
-    meaning: 'A report was added to the history of a message. The state did not change.',
-  },
-  'message.signing_failed': {
-    level: 'error',
-    fields: ['node', 'error'],
-    meaning: 'A message could not be signed. The message is deferred.',
-  },
+  'message.reported': info(
+    ['id', 'reportType', 'reportSource', 'class', 'category'],
+    'A report was added to the history of a message. The state did not change.',
+  ),
+  'message.signing_failed': error(['node', 'error'], 'A message could not be signed. The message is deferred.'),
   'attempt.ended': null,
-  'attempt.alarm_raised': {
-    level: 'warn',
-    fields: [...ATTEMPT_FIELDS, 'reason', 'detail'],
-    meaning: 'The next hop refuses this service, not only this message. An operator must act.',
-  },
-  'node.lease_lost': {
-    level: 'warn',
-    fields: ['node', 'id', 'accountId', 'to', 'attemptCount'],
-    meaning: 'The lease was lost during an attempt. The outcome of the attempt was not recorded.',
-  },
-  'request.refused': {
-    level: 'debug',
-    fields: ['reason', 'accountId', 'keyId'],
-    meaning: 'A request was refused. `reason` is a code of [errors.md](errors.md).',
-  },
+  'attempt.alarm_raised': warn(
+    [...ATTEMPT_FIELDS, 'reason', 'detail'],
+    'The next hop refuses this service, not only this message. An operator must act.',
+  ),
+  'node.lease_lost': warn(
+    ['node', 'id', 'accountId', 'to', 'attemptCount'],
+    'The lease was lost during an attempt. The outcome of the attempt was not recorded.',
+  ),
+  'request.refused': debug(
+    ['reason', 'accountId', 'keyId'],
+    'A request was refused. `reason` is a code of [errors.md](errors.md).',
+  ),
   'request.fields_ignored': null,
   'connection.dropped': null,
-  'certificate.reloaded': {
-    level: 'info',
-    fields: ['node'],
-    meaning: 'The TLS certificate was reloaded and is in use.',
-  },
-  'certificate.refused': {
-    level: 'warn',
-    fields: ['node', 'error'],
-    meaning: 'The new TLS certificate cannot be used. The previous certificate remains in use.',
-  },
+  'certificate.reloaded': info(['node'], 'The TLS certificate was reloaded and is in use.'),
+  'certificate.refused': warn(
+    ['node', 'error'],
+    'The new TLS certificate cannot be used. The previous certificate remains in use.',
+  ),
   'report.repeated': null,
   'report.unrelated': null,
-  'report.not_understood': {
-    level: 'warn',
-    fields: ['feedbackId', 'reason', 'detail'],
-    meaning:
-      'A report was not understood, or it names no known message. `postrider feedback show ID` shows the report.',
-  },
+  'report.not_understood': warn(
+    ['feedbackId', 'reason', 'detail'],
+    'A report was not understood, or it names no known message. `postrider feedback show ID` shows the report.',
+  ),
   'report.refused': null,
-  'subscription.changed': {
-    level: 'info',
-    fields: ['node', 'detail'],
-    meaning: 'The subscription to an SNS topic of Amazon SES was confirmed or cancelled.',
-  },
+  'subscription.changed': info(
+    ['node', 'detail'],
+    'The subscription to an SNS topic of Amazon SES was confirmed or cancelled.',
+  ),
   'account.changed': null,
-  'account.locked': {
-    level: 'warn',
-    fields: ['node', 'accountId', 'reason'],
-    meaning: 'The account is locked. Requests of the account are refused, and its messages wait.',
-  },
-  'account.warned': {
-    level: 'warn',
-    fields: ['node', 'accountId', 'reason'],
-    meaning: 'The account has reached half of a threshold at which it is locked.',
-  },
+  'account.locked': warn(
+    ['node', 'accountId', 'reason'],
+    'The account is locked. Requests of the account are refused, and its messages wait.',
+  ),
+  'account.warned': warn(
+    ['node', 'accountId', 'reason'],
+    'The account has reached half of a threshold at which it is locked.',
+  ),
   'domain.changed': null,
-  'domain.authenticated': {
-    level: 'info',
-    fields: ['node', 'domain'],
-    meaning: 'The DKIM record of the domain was found. Messages from the domain are accepted.',
-  },
-  'domain.recovered': {
-    level: 'info',
-    fields: ['node', 'domain'],
-    meaning: 'The DKIM record of a failing domain was found again.',
-  },
-  'domain.failing': {
-    level: 'warn',
-    fields: ['node', 'domain'],
-    meaning:
-      'The DKIM record of the domain is missing or has another value. After 72 hours messages from the domain are refused.',
-  },
-  'domain.blocked': {
-    level: 'warn',
-    fields: ['node', 'domain'],
-    meaning:
-      'The DKIM record of the domain has been missing or has had another value for 72 hours. Messages from the domain are refused.',
-  },
-  'domain.return_path_verified': {
-    level: 'info',
-    fields: ['node', 'domain', 'returnPath'],
-    meaning: 'The records of the return path of the domain were found. Messages from the domain use the return path.',
-  },
-  'domain.return_path_failing': {
-    level: 'warn',
-    fields: ['node', 'domain', 'returnPath'],
-    meaning:
-      'A record of the return path of the domain is missing or has another value. Messages from the domain use POSTRIDER_RETURN_PATH_DOMAIN.',
-  },
+  'domain.authenticated': info(
+    ['node', 'domain'],
+    'The DKIM record of the domain was found. Messages from the domain are accepted.',
+  ),
+  'domain.recovered': info(['node', 'domain'], 'The DKIM record of a failing domain was found again.'),
+  'domain.failing': warn(
+    ['node', 'domain'],
+    'The DKIM record of the domain is missing or has another value. After 72 hours messages from the domain are refused.',
+  ),
+  'domain.blocked': warn(
+    ['node', 'domain'],
+    'The DKIM record of the domain has been missing or has had another value for 72 hours. Messages from the domain are refused.',
+  ),
+  'domain.return_path_verified': info(
+    ['node', 'domain', 'returnPath'],
+    'The records of the return path of the domain were found. Messages from the domain use the return path.',
+  ),
+  'domain.return_path_failing': warn(
+    ['node', 'domain', 'returnPath'],
+    'A record of the return path of the domain is missing or has another value. Messages from the domain use POSTRIDER_RETURN_PATH_DOMAIN.',
+  ),
   'operator.changed': null,
-  'webhook.attempt_succeeded': {
-    level: 'debug',
-    fields: WEBHOOK_FIELDS,
-    meaning: 'An endpoint accepted a webhook.',
-  },
-  'webhook.attempt_failed': {
-    level: 'info',
-    fields: [...WEBHOOK_FIELDS, 'error', 'retryAt'],
-    meaning: 'An attempt to send a webhook failed. Another attempt is due at `retryAt`.',
-  },
-  'webhook.delivery_failed': {
-    level: 'warn',
-    fields: [...WEBHOOK_FIELDS, 'error'],
-    meaning: 'The last attempt to send a webhook failed. `postrider webhook replay ID` sends the webhook again.',
-  },
-  'webhook.disabled': {
-    level: 'error',
-    fields: ['node', 'webhookId', 'reason'],
-    meaning:
-      'The endpoint was disabled. `reason` is `gone` after the response 410, or `failing` after five days without success. Correct it, then run `postrider webhook enable ID`.',
-  },
-  'notification.recorded': {
-    level: 'info',
-    fields: ['node', 'notificationId', 'beganCount', 'endedCount'],
-    meaning: 'Problems that need attention began or ended. The notification is delivered to every target.',
-  },
-  'notification.delivered': {
-    level: 'info',
-    fields: ['node', 'notificationId', 'target', 'id', 'durationMs'],
-    meaning: 'A target accepted a notification. For a notification by mail, `id` is the id of its message.',
-  },
-  'notification.attempt_failed': {
-    level: 'warn',
-    fields: ['node', 'notificationId', 'target', 'error', 'retryAt'],
-    meaning: 'An attempt to deliver a notification failed. Another attempt is due at `retryAt`.',
-  },
-  'notification.failed': {
-    level: 'error',
-    fields: ['node', 'notificationId', 'target', 'error'],
-    meaning: 'The last attempt to deliver a notification failed. `postrider doctor` names the cause and the remedy.',
-  },
-  'node.started': {
-    level: 'info',
-    fields: ['node', 'transport', 'url'],
-    meaning: 'The node is ready.',
-  },
-  'node.draining': {
-    level: 'info',
-    fields: ['node'],
-    meaning: 'The node is shutting down. It completes the running attempts and starts no new attempt.',
-  },
-  'node.leases_recovered': {
-    level: 'info',
-    fields: ['node', 'count'],
-    meaning:
-      'The leases of `count` messages had expired, or their node had ended. The messages were queued again, or became `uncertain`.',
-  },
-  'node.warned': {
-    level: 'warn',
-    fields: ['node', 'detail'],
-    meaning: 'The node reports a condition that an operator should correct, such as a low limit on open files.',
-  },
-  'store.standby': {
-    level: 'info',
-    fields: ['node', 'reason', 'detail'],
-    meaning:
-      'At startup, the node reports the standby of the PostgreSQL server, see [postgresql.md](postgresql.md#replication).',
-  },
-  'node.variables_ignored': {
-    level: 'debug',
-    fields: ['node', 'names'],
-    meaning:
-      'At startup, the node ignored environment variables that Kubernetes or Docker sets for a Service named `postrider`.',
-  },
-  'node.operation_failed': {
-    level: 'error',
-    fields: ['node', 'operation', 'error'],
-    meaning: 'An operation failed. The node continues to run.',
-  },
+  'webhook.attempt_succeeded': debug(WEBHOOK_FIELDS, 'An endpoint accepted a webhook.'),
+  'webhook.attempt_failed': info(
+    [...WEBHOOK_FIELDS, 'error', 'retryAt'],
+    'An attempt to send a webhook failed. Another attempt is due at `retryAt`.',
+  ),
+  'webhook.delivery_failed': warn(
+    [...WEBHOOK_FIELDS, 'error'],
+    'The last attempt to send a webhook failed. `postrider webhook replay ID` sends the webhook again.',
+  ),
+  'webhook.disabled': error(
+    ['node', 'webhookId', 'reason'],
+    'The endpoint was disabled. `reason` is `gone` after the response 410, or `failing` after five days without success. Correct it, then run `postrider webhook enable ID`.',
+  ),
+  'notification.recorded': info(
+    ['node', 'notificationId', 'beganCount', 'endedCount'],
+    'Problems that need attention began or ended. The notification is delivered to every target.',
+  ),
+  'notification.delivered': info(
+    ['node', 'notificationId', 'target', 'id', 'durationMs'],
+    'A target accepted a notification. For a notification by mail, `id` is the id of its message.',
+  ),
+  'notification.attempt_failed': warn(
+    ['node', 'notificationId', 'target', 'error', 'retryAt'],
+    'An attempt to deliver a notification failed. Another attempt is due at `retryAt`.',
+  ),
+  'notification.failed': error(
+    ['node', 'notificationId', 'target', 'error'],
+    'The last attempt to deliver a notification failed. `postrider doctor` names the cause and the remedy.',
+  ),
+  'node.started': info(['node', 'transport', 'url'], 'The node is ready.'),
+  'node.draining': info(
+    ['node'],
+    'The node is shutting down. It completes the running attempts and starts no new attempt.',
+  ),
+  'node.leases_recovered': info(
+    ['node', 'count'],
+    'The leases of `count` messages had expired, or their node had ended. The messages were queued again, or became `uncertain`.',
+  ),
+  'node.warned': warn(
+    ['node', 'detail'],
+    'The node reports a condition that an operator should correct, such as a low limit on open files.',
+  ),
+  'store.standby': info(
+    ['node', 'reason', 'detail'],
+    'At startup, the node reports the standby of the PostgreSQL server, see [postgresql.md](postgresql.md#replication).',
+  ),
+  'node.variables_ignored': debug(
+    ['node', 'names'],
+    'At startup, the node ignored environment variables that Kubernetes or Docker sets for a Service named `postrider`.',
+  ),
+  'node.operation_failed': error(['node', 'operation', 'error'], 'An operation failed. The node continues to run.'),
   'api.started': null,
   'store.committed': null,
-  'store.files_lost': {
-    level: 'error',
-    fields: ['node', 'reason', 'detail', 'remedy'],
-    meaning:
-      'Files of the embedded database were removed or replaced. No message is accepted. `reason` is `database-files`.',
-  },
-  'store.files_restored': {
-    level: 'info',
-    fields: ['node'],
-    meaning: 'The files of the embedded database were restored.',
-  },
-  'circuit_breaker.opened': {
-    level: 'warn',
-    fields: ['node', 'retryAt'],
-    meaning: 'Attempts failed because of the next hop. No attempt is made before `retryAt`.',
-  },
-  'circuit_breaker.half_opened': {
-    level: 'debug',
-    fields: ['node'],
-    meaning: 'One probe attempt is running.',
-  },
-  'circuit_breaker.closed': {
-    level: 'info',
-    fields: ['node'],
-    meaning: 'The probe succeeded. Attempts continue.',
-  },
+  'store.files_lost': error(
+    ['node', 'reason', 'detail', 'remedy'],
+    'Files of the embedded database were removed or replaced. No message is accepted. `reason` is `database-files`.',
+  ),
+  'store.files_restored': info(['node'], 'The files of the embedded database were restored.'),
+  'circuit_breaker.opened': warn(
+    ['node', 'retryAt'],
+    'Attempts failed because of the next hop. No attempt is made before `retryAt`.',
+  ),
+  'circuit_breaker.half_opened': debug(['node'], 'One probe attempt is running.'),
+  'circuit_breaker.closed': info(['node'], 'The probe succeeded. Attempts continue.'),
   /** The log itself writes this event. */
-  'log.lines_dropped': {
-    level: 'warn',
-    fields: ['count'],
-    meaning:
-      'The reader of standard output stalled, and `count` lines are missing. This event is written at every level except `silent`.',
-  },
+  'log.lines_dropped': warn(
+    ['count'],
+    'The reader of standard output stalled, and `count` lines are missing. This event is written at every level except `silent`.',
+  ),
 } as const satisfies Readonly<Record<EventType | 'log.lines_dropped', LogEvent | null>>;
 
 type LogEventTable = typeof LOG_EVENTS;
@@ -345,9 +250,10 @@ export type LogEventName = {
 /** The types of the events that are logged. */
 export type LoggedType = Extract<LogEventName, EventType>;
 export type LogValue = string | number | boolean | null;
+export type LogFieldOf<Name extends LogEventName> = NonNullable<LogEventTable[Name]>['fields'][number];
 /** The fields of one log event. */
 export type LogFields<Name extends LogEventName> = {
-  readonly [Field in NonNullable<LogEventTable[Name]>['fields'][number]]?: LogValue | undefined;
+  readonly [Field in LogFieldOf<Name>]?: LogValue | undefined;
 };
 
 /** Returns the content of docs/log-events.md. */

@@ -1,15 +1,11 @@
 /**
- * Writes the log: one JSON line for each logged event, to standard output.
- *
- * Guarantees: a line contains only the fields that log-events.ts lists for its event, so that bodies, keys and
- * passwords are never logged. Passwords in URLs are masked. The length of each text is limited, and control characters
- * are escaped. A line is written within one second, unless the reader of standard output is too slow. A slow reader
- * never blocks the service. If more than `MAX_WAITING_CHARS` characters wait, further lines are dropped, and a later
- * line states their number.
+ * Writes the log to standard output: one JSON line for each logged event, with only the fields that log-events.ts lists
+ * for it, so that bodies, keys and passwords are never logged. A slow reader of standard output never blocks the service:
+ * if more than `MAX_WAITING_CHARS` characters wait, further lines are dropped, and a later line states their number.
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
-import type { EventOf, Handlers } from '../model/events.ts';
+import type { EventOf, EventType, Handlers, ServiceEvent } from '../model/events.ts';
 import type { SettledEventType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import { formatWebhookId } from '../model/webhook.ts';
@@ -17,6 +13,7 @@ import { escapeJson, maskSecrets } from '../printing/escape.ts';
 import {
   LOG_EVENTS,
   type LogEventName,
+  type LogFieldOf,
   type LogFields,
   type LoggedType,
   type LogLevel,
@@ -105,87 +102,69 @@ function formatDroppedLines(count: number): string {
 
 // ── Events ──
 
-type FieldFunctions = { readonly [Type in LoggedType]: (event: EventOf<Type>) => LogFields<Type> };
+/** The types whose fields are members of the event, without a time or the id of an endpoint, which have formats. */
+type DirectType = {
+  [Type in LoggedType]: Exclude<LogFieldOf<Type>, 'node'> extends Exclude<keyof EventOf<Type>, 'retryAt' | 'webhookId'>
+    ? EventOf<Type> extends LogFields<Type>
+      ? Type
+      : never
+    : never;
+}[LoggedType];
+
+const FIELDS: { readonly [Type in Exclude<LoggedType, DirectType>]: (event: EventOf<Type>) => LogFields<Type> } = {
+  'message.accepted': ({ tookMs, ...event }) => ({ ...event, durationMs: roundMs(tookMs) }),
+  'message.replayed': ({ tookMs, ...event }) => ({ ...event, durationMs: roundMs(tookMs) }),
+  'message.delivered': getSettledFields,
+  'message.deferred': (event) => ({ ...getFailedFields(event), retryAt: formatIsoTime(event.dueAt) }),
+  'message.bounced': getFailedFields,
+  'message.complained': getSettledFields,
+  'message.expired': getFailedFields,
+  'message.uncertain': getSettledFields,
+  'message.confirmed': ({ id, accountId, to, at, acceptedAt, reportedBy, detail }) => {
+    return { id, accountId, to, durationMs: at - acceptedAt, reportSource: reportedBy, detail };
+  },
+  'message.reported': ({ id, verb, reportedBy, failure }) => {
+    const fields = { id, reportType: verb, reportSource: reportedBy };
+    return failure === null ? fields : { ...fields, class: failure.class, category: failure.category };
+  },
+  'message.signing_failed': ({ error }) => ({ error: getErrorText(error) }),
+  'attempt.alarm_raised': (event) => ({
+    ...getAttemptFields(event, event.attempt),
+    reason: event.reason,
+    detail: 'the next hop refuses this service, not only this message; an operator must act',
+  }),
+  'node.lease_lost': ({ attempts, ...event }) => ({ ...event, attemptCount: attempts }),
+  'request.refused': ({ code, accountId, keyId }) => ({ reason: code, accountId, keyId }),
+  'certificate.refused': ({ fault }) => ({ error: fault }),
+  'report.not_understood': ({ feedbackId, reason, summary }) => ({ feedbackId, reason, detail: summary }),
+  'webhook.attempt_succeeded': getWebhookFields,
+  'webhook.attempt_failed': (event) => {
+    return { ...getWebhookFields(event), error: event.error, retryAt: formatIsoTime(event.retryAt) };
+  },
+  'webhook.delivery_failed': (event) => ({ ...getWebhookFields(event), error: event.error }),
+  'webhook.disabled': ({ webhookId, reason }) => ({ webhookId: formatWebhookId(webhookId), reason }),
+  'notification.delivered': ({ notificationId, target, messageId, tookMs }) => ({
+    ...{ notificationId, target, id: messageId, durationMs: tookMs },
+  }),
+  'notification.attempt_failed': ({ retryAt, ...event }) => ({ ...event, retryAt: formatIsoTime(retryAt) }),
+  'store.standby': ({ standby, meaning }) => ({ reason: standby, detail: meaning }),
+  'node.variables_ignored': ({ names }) => ({ names: names.join(',') }),
+  'node.operation_failed': ({ operation, error }) => ({ operation, error: getErrorText(error) }),
+  'store.files_lost': ({ reason, remedy }) => ({ reason: 'database-files', detail: reason, remedy }),
+  'circuit_breaker.opened': ({ retryAt }) => ({ retryAt: formatIsoTime(retryAt) }),
+};
 
 /** Returns the event handlers of the log. Events of disabled levels have no handler. */
 export function createLogHandlers(log: Log, node: string): Handlers {
-  const createNodeField = () => ({ node });
-  const fieldsByType: FieldFunctions = {
-    'message.accepted': ({ id, accountId, keyId, to, state, tookMs }) => {
-      return { id, accountId, keyId, to, state, durationMs: roundMs(tookMs) };
-    },
-    'message.replayed': ({ id, accountId, keyId, tookMs }) => ({ id, accountId, keyId, durationMs: roundMs(tookMs) }),
-    'message.suppressed': ({ id, accountId, to }) => ({ id, accountId, to }),
-    'message.delivered': getSettledFields,
-    'message.deferred': (event) => ({ ...getFailedFields(event), retryAt: formatIsoTime(event.dueAt) }),
-    'message.bounced': getFailedFields,
-    'message.complained': getSettledFields,
-    'message.expired': getFailedFields,
-    'message.uncertain': getSettledFields,
-    'message.confirmed': ({ id, accountId, to, at, acceptedAt, reportedBy, detail }) => {
-      return { id, accountId, to, durationMs: at - acceptedAt, reportSource: reportedBy, detail };
-    },
-    'message.reported': ({ id, verb, reportedBy, failure }) => {
-      const fields = { id, reportType: verb, reportSource: reportedBy };
-      return failure === null ? fields : { ...fields, class: failure.class, category: failure.category };
-    },
-    'message.signing_failed': ({ error }) => ({ node, error: getErrorText(error) }),
-    'attempt.alarm_raised': (event) => ({
-      ...getAttemptFields(event, event.attempt),
-      reason: event.reason,
-      detail: 'the next hop refuses this service, not only this message; an operator must act',
-    }),
-    'node.lease_lost': ({ id, accountId, to, attempts }) => ({ node, id, accountId, to, attemptCount: attempts }),
-    'request.refused': ({ code, accountId, keyId }) => ({ reason: code, accountId, keyId }),
-    'certificate.reloaded': createNodeField,
-    'certificate.refused': ({ fault }) => ({ node, error: fault }),
-    'report.not_understood': ({ feedbackId, reason, summary }) => ({ feedbackId, reason, detail: summary }),
-    'subscription.changed': ({ detail }) => ({ node, detail }),
-    'account.locked': ({ accountId, reason }) => ({ node, accountId, reason }),
-    'account.warned': ({ accountId, reason }) => ({ node, accountId, reason }),
-    'domain.authenticated': ({ domain }) => ({ node, domain }),
-    'domain.recovered': ({ domain }) => ({ node, domain }),
-    'domain.failing': ({ domain }) => ({ node, domain }),
-    'domain.blocked': ({ domain }) => ({ node, domain }),
-    'domain.return_path_verified': ({ domain, returnPath }) => ({ node, domain, returnPath }),
-    'domain.return_path_failing': ({ domain, returnPath }) => ({ node, domain, returnPath }),
-    'webhook.attempt_succeeded': (event) => ({ node, ...getWebhookFields(event) }),
-    'webhook.attempt_failed': (event) => {
-      return { node, ...getWebhookFields(event), error: event.error, retryAt: formatIsoTime(event.retryAt) };
-    },
-    'webhook.delivery_failed': (event) => ({ node, ...getWebhookFields(event), error: event.error }),
-    'notification.recorded': ({ notificationId, beganCount, endedCount }) => ({
-      ...{ node, notificationId, beganCount, endedCount },
-    }),
-    'notification.delivered': ({ notificationId, target, messageId, tookMs }) => ({
-      ...{ node, notificationId, target, id: messageId, durationMs: tookMs },
-    }),
-    'notification.attempt_failed': ({ notificationId, target, error, retryAt }) => ({
-      ...{ node, notificationId, target, error, retryAt: formatIsoTime(retryAt) },
-    }),
-    'notification.failed': ({ notificationId, target, error }) => ({ node, notificationId, target, error }),
-    'webhook.disabled': ({ webhookId, reason }) => ({ node, webhookId: formatWebhookId(webhookId), reason }),
-    'node.started': ({ transport, url }) => ({ node, transport, url }),
-    'node.draining': createNodeField,
-    'node.leases_recovered': ({ count }) => ({ node, count }),
-    'node.warned': ({ detail }) => ({ node, detail }),
-    'store.standby': ({ standby, meaning }) => ({ node, reason: standby, detail: meaning }),
-    'node.variables_ignored': ({ names }) => ({ node, names: names.join(',') }),
-    'node.operation_failed': ({ operation, error }) => ({ node, operation, error: getErrorText(error) }),
-    'store.files_lost': ({ reason, remedy }) => ({ node, reason: 'database-files', detail: reason, remedy }),
-    'store.files_restored': createNodeField,
-    'circuit_breaker.opened': ({ retryAt }) => ({ node, retryAt: formatIsoTime(retryAt) }),
-    'circuit_breaker.half_opened': createNodeField,
-    'circuit_breaker.closed': createNodeField,
-  };
-
-  function createHandler<Type extends LoggedType>(type: Type): (event: EventOf<Type>) => void {
-    const fields = fieldsByType[type];
-    return (event) => log.write(type, fields(event));
-  }
-  // The type `FieldFunctions` lists exactly the keys of `fieldsByType`.
-  const types = (Object.keys(fieldsByType) as LoggedType[]).filter(log.isEnabled);
-  return Object.fromEntries(types.map((type) => [type, createHandler(type)]));
+  const getFields: { readonly [Type in EventType]?: (event: never) => object } = FIELDS;
+  const loggedTypes = Object.entries(LOG_EVENTS).flatMap(([type, event]) =>
+    event === null || type === 'log.lines_dropped' ? [] : [type as LoggedType],
+  );
+  const entries = loggedTypes.filter(log.isEnabled).map((type) => {
+    const convert = getFields[type] as ((event: ServiceEvent) => object) | undefined;
+    return [type, (event: ServiceEvent) => log.write(type, { ...(convert?.(event) ?? event), node })];
+  });
+  return Object.fromEntries(entries);
 }
 
 function getAttemptFields(

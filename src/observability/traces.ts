@@ -1,101 +1,71 @@
 /**
- * Creates the traces. Each message has one trace, to which all nodes add spans: one for the request, one for each
- * attempt and one for each feedback report. Spans are created through `@opentelemetry/api` after the event, with the
- * original times, so that no operation waits for them. Without an SDK, traces have no cost.
- *
- * The trace id is the id of the message without hyphens (both have 128 bits), so the store does not need to contain a
- * trace context.
+ * The traces. Each message has one trace, to which all nodes add spans: one for the request, one for each attempt and one
+ * for each feedback report, created after the event with the original times. The trace id is the id of the message
+ * without hyphens (both have 128 bits), so the store does not need to contain a trace context.
  */
-
-import { type Attributes, ROOT_CONTEXT, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
+import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import type { EventOf, Handlers } from '../model/events.ts';
-import type { LeasedMessage, NewMessage, StateChange } from '../model/message.ts';
 import { RECORDED_EVENTS, type SettledEventType } from '../model/message.ts';
-import type { Attempt } from '../model/outcome.ts';
 
-export interface Traces {
-  traceAcceptance(message: Pick<NewMessage, 'id' | 'accountId'>, state: string, at: number, tookMs: number): void;
-  traceAttempt(
-    message: Pick<LeasedMessage, 'id' | 'accountId' | 'attempts'>,
-    attempt: Attempt,
-    change: Pick<StateChange, 'to'>,
-  ): void;
-  /** Records a feedback report that changed a message or its history. `type` is the type of the history entry. */
-  traceReport(id: string, type: string, at: number): void;
-}
-
-const TRACER_NAME = 'postrider';
-
-/** Creates the traces. Returns null if no SDK is registered at the start. */
-export function createTraces(version: string): Traces | null {
-  const tracer = trace.getTracer(TRACER_NAME, version);
+/** Returns the event handlers of the traces, or null if no SDK is registered, so that traces cost nothing. */
+export function createTraceHandlers(version: string): Handlers | null {
+  const tracer = trace.getTracer('postrider', version);
   const probeSpan = tracer.startSpan('postrider.start');
   const isRecording = probeSpan.isRecording();
   probeSpan.end();
   if (!isRecording) return null;
 
-  return {
-    traceAcceptance({ id, accountId }, state, at, tookMs) {
-      const span = tracer.startSpan(
-        'send-mail',
-        {
-          kind: SpanKind.SERVER,
-          startTime: at - tookMs,
-          attributes: createMessageAttributes(id, {
-            'postrider.account.id': accountId,
-            'postrider.state': state,
-            'http.response.status_code': 201,
-          }),
-        },
-        createMessageContext(id),
-      );
-      span.end(at);
-    },
-    traceAttempt({ id, accountId, attempts }, { outcome, startedAt, tookMs, remote }, change) {
-      const { code, enhanced, text } = outcome.reply;
-      const span = tracer.startSpan(
-        'attempt',
-        {
-          kind: SpanKind.CLIENT,
-          startTime: startedAt,
-          attributes: createMessageAttributes(id, {
-            'postrider.account.id': accountId,
-            'postrider.attempt': attempts,
-            'postrider.outcome': outcome.kind,
-            'postrider.state': change.to,
-            'server.address': remote,
-            'smtp.reply.code': code,
-            'smtp.reply.enhanced_code': enhanced,
-          }),
-        },
-        createMessageContext(id),
-      );
-      if (outcome.kind !== 'delivered') span.setStatus({ code: SpanStatusCode.ERROR, message: text });
-      span.end(startedAt + tookMs);
-    },
-    traceReport(id, type, at) {
-      const span = tracer.startSpan(
-        'feedback',
-        {
-          kind: SpanKind.CONSUMER,
-          startTime: at,
-          attributes: createMessageAttributes(id, { 'postrider.feedback': type }),
-        },
-        createMessageContext(id),
-      );
-      span.end(at);
-    },
-  };
-}
+  /** Null attributes are omitted. */
+  function startSpan(
+    name: string,
+    kind: SpanKind,
+    id: string,
+    startTime: number,
+    attributes: Readonly<Record<string, string | number | null>>,
+  ): Span {
+    const set = Object.entries(attributes).filter((entry): entry is [string, string | number] => entry[1] !== null);
+    const allAttributes = { 'postrider.message.id': id, ...Object.fromEntries(set) };
+    return tracer.startSpan(name, { kind, startTime, attributes: allAttributes }, createMessageContext(id));
+  }
 
-/** Returns the attributes of a span. Null attributes are omitted. */
-function createMessageAttributes(
-  id: string,
-  nullableAttributes: Readonly<Record<string, string | number | null>>,
-): Attributes {
-  const attributes: Attributes = { 'postrider.message.id': id };
-  for (const [name, value] of Object.entries(nullableAttributes)) if (value !== null) attributes[name] = value;
-  return attributes;
+  const traceReport = (id: string, type: string, at: number) =>
+    startSpan('feedback', SpanKind.CONSUMER, id, at, { 'postrider.feedback': type }).end(at);
+
+  const traceSettlement = (event: EventOf<SettledEventType>) => {
+    const { type, id, accountId, attempts, attempt, reportedBy, at } = event;
+    const { verb, state } = RECORDED_EVENTS[type];
+    if (reportedBy !== null) traceReport(id, verb, at);
+    if (attempt === null || accountId === null || attempts === null) return;
+    const { outcome, startedAt, tookMs, remote } = attempt;
+    const span = startSpan('attempt', SpanKind.CLIENT, id, startedAt, {
+      'postrider.account.id': accountId,
+      'postrider.attempt': attempts,
+      'postrider.outcome': outcome.kind,
+      'postrider.state': state,
+      'server.address': remote,
+      'smtp.reply.code': outcome.reply.code,
+      'smtp.reply.enhanced_code': outcome.reply.enhanced,
+    });
+    if (outcome.kind !== 'delivered') span.setStatus({ code: SpanStatusCode.ERROR, message: outcome.reply.text });
+    span.end(startedAt + tookMs);
+  };
+
+  return {
+    'message.accepted': ({ id, accountId, state, at, tookMs }) =>
+      startSpan('send-mail', SpanKind.SERVER, id, at - tookMs, {
+        'postrider.account.id': accountId,
+        'postrider.state': state,
+        'http.response.status_code': 201,
+      }).end(at),
+    'message.delivered': traceSettlement,
+    'message.deferred': traceSettlement,
+    'message.bounced': traceSettlement,
+    'message.complained': traceSettlement,
+    'message.expired': traceSettlement,
+    'message.uncertain': traceSettlement,
+    'message.confirmed': ({ id, at }) => traceReport(id, 'confirmed', at),
+    'message.reported': ({ id, verb, at }) => traceReport(id, verb, at),
+  };
 }
 
 /** Returns the parent context of every span of a message. The context represents the message, which has no span. */
@@ -103,32 +73,6 @@ function createMessageContext(id: string) {
   const traceId = id.replaceAll('-', '');
   // A span id of zero is invalid. The last 64 bits of a message id begin with the variant bits of the UUID, so they are
   // never zero.
-  return trace.setSpanContext(ROOT_CONTEXT, {
-    traceId,
-    spanId: traceId.slice(16),
-    traceFlags: TraceFlags.SAMPLED,
-    isRemote: true,
-  });
-}
-
-/** Returns the event handlers of the traces. */
-export function createTraceHandlers(traces: Traces): Handlers {
-  const traceSettlement = (event: EventOf<SettledEventType>) => {
-    const { type, id, accountId, attempts, attempt, reportedBy, at } = event;
-    const { verb, state: to } = RECORDED_EVENTS[type];
-    if (reportedBy !== null) traces.traceReport(id, verb, at);
-    if (attempt !== null && accountId !== null && attempts !== null)
-      traces.traceAttempt({ id, accountId, attempts }, attempt, { to });
-  };
-  return {
-    'message.accepted': (event) => traces.traceAcceptance(event, event.state, event.at, event.tookMs),
-    'message.delivered': traceSettlement,
-    'message.deferred': traceSettlement,
-    'message.bounced': traceSettlement,
-    'message.complained': traceSettlement,
-    'message.expired': traceSettlement,
-    'message.uncertain': traceSettlement,
-    'message.confirmed': ({ id, at }) => traces.traceReport(id, 'confirmed', at),
-    'message.reported': ({ id, verb, at }) => traces.traceReport(id, verb, at),
-  };
+  const spanId = traceId.slice(16);
+  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true });
 }

@@ -45,13 +45,11 @@ export interface NotificationParts {
   readonly status: () => RuntimeStatus;
   readonly events: Events;
   readonly drainMs: number;
-  /** Returns the current signing secrets. */
   readonly getSecrets: () => readonly string[];
   /** Called with one line if notifications cannot be sent by mail. */
   readonly warn: (line: string) => void;
 }
 
-/** Starts the notifications for the configured targets. */
 export function startNotifications(parts: NotificationParts): AsyncDisposable {
   const { settings, version, node, store, domains, directory, ids, status, events, drainMs, getSecrets } = parts;
   const { notifyTargets: targets, notifyFrom: from, webhookTargets } = settings;

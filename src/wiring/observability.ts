@@ -4,7 +4,6 @@ import type { Settings } from '../config/settings.ts';
 import { createResolver } from '../domains/dns.ts';
 import { createMailboxProviders } from '../domains/mailbox-providers.ts';
 import { ERROR_CODES } from '../http/errors.ts';
-import type { Handlers } from '../model/events.ts';
 import type { DeliveryStatus, RefusedReports } from '../model/node.ts';
 import { formatTarget } from '../model/notification.ts';
 import { TOPICS } from '../model/topic.ts';
@@ -55,7 +54,8 @@ export interface Observability extends AsyncDisposable {
  */
 export async function startObservability(parts: ObservabilityParts): Promise<Observability> {
   const { settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events } = parts;
-  const traceHandlers = TRACE_API_GLOBAL in globalThis ? await loadTraceHandlers(version) : null;
+  const traceHandlers =
+    TRACE_API_GLOBAL in globalThis ? (await import('../observability/traces.ts')).createTraceHandlers(version) : null;
   const stack = new AsyncDisposableStack();
   const readLastFeedbackAt = () => store.findLastFeedbackAt();
   // The library of the metrics is loaded for the first counted event or scrape, because with its dependencies it takes
@@ -126,11 +126,4 @@ export async function startObservability(parts: ObservabilityParts): Promise<Obs
  */
 function mayQueryDns({ transport, dns }: Settings): boolean {
   return transport.kind !== 'capture' || dns !== null;
-}
-
-/** Returns null if the SDK records no spans. */
-async function loadTraceHandlers(version: string): Promise<Handlers | null> {
-  const { createTraceHandlers, createTraces } = await import('../observability/traces.ts');
-  const traces = createTraces(version);
-  return traces === null ? null : createTraceHandlers(traces);
 }

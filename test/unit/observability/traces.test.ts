@@ -5,9 +5,9 @@
 import { context, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';
-import type { StateChange } from '../../../src/model/message.ts';
-import { createTraces } from '../../../src/observability/traces.ts';
-import { createAttempt, createMessage } from '../../rig/messages.ts';
+import { createEvents } from '../../../src/observability/events.ts';
+import { createTraceHandlers } from '../../../src/observability/traces.ts';
+import { createAttempt } from '../../rig/messages.ts';
 
 afterEach(() => {
   trace.disable();
@@ -20,39 +20,35 @@ function recordSpans(): InMemorySpanExporter {
   return exporter;
 }
 
-const DELIVERED_CHANGE: StateChange = {
-  to: 'delivered',
-  dueAt: null,
-  suppress: null,
-  event: { at: 1, verb: 'delivered', by: 'node', detail: null, failure: null, attempt: null },
-};
 const toMs = ([seconds, nanos]: readonly [number, number]) => seconds * 1_000 + nanos / 1e6;
 
 test('no trace is created without an SDK', () => {
-  expect(createTraces('1')).toBeNull();
+  expect(createTraceHandlers('1')).toBeNull();
 });
 
 test('request, attempts and reports of a message form one trace, whose id is the id of the message', () => {
   const exporter = recordSpans();
-  const traces = createTraces('1.2.3');
+  const { publish, subscribe } = createEvents({ now: Date.now });
+  subscribe(createTraceHandlers('1.2.3') ?? {});
   exporter.reset();
   const at = Date.now();
-  const message = createMessage({ acceptedAt: at });
-  const leasedMessage = { ...message, attempts: 1, lease: { owner: 'node', until: at + 1 } };
+  const message = { id: '01890a5d-ac96-774b-bcce-b302099a8057', accountId: 1, to: 'ada@example.com' };
+  const from = 'shop@example.org';
+  const settled = {
+    ...{ ...message, from, acceptedAt: at, dueAt: null, reportedBy: null, detail: null, failure: null },
+    ...{ suppresses: false, at: at + 35 },
+  };
   const reply = { stage: 'rcpt', code: 451, enhanced: '4.3.2', text: 'later' } as const;
-  const deferredAttempt = createAttempt({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
-  traces?.traceAcceptance(message, 'sending', at, 12);
-  traces?.traceAttempt(
-    leasedMessage,
-    { ...deferredAttempt, startedAt: at + 5, tookMs: 30 },
-    { ...DELIVERED_CHANGE, to: 'queued' },
-  );
-  traces?.traceAttempt(
-    { ...leasedMessage, attempts: 2 },
+  const deferred = createAttempt({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
+  publish({ type: 'message.accepted', ...message, from, keyId: 1, state: 'sending', acceptedAt: at, at, tookMs: 12 });
+  const [first, second] = [
+    { ...deferred, startedAt: at + 5, tookMs: 30 },
     { ...createAttempt(), startedAt: at + 60_000, tookMs: 40 },
-    DELIVERED_CHANGE,
-  );
-  traces?.traceReport(message.id, 'bounced', at + 90_000);
+  ];
+  publish({ type: 'message.deferred', ...settled, attempts: 1, attempt: first });
+  publish({ type: 'message.delivered', ...settled, attempts: 2, attempt: second });
+  const report = { attempts: null, attempt: null, reportedBy: 'smtp', at: at + 90_000 } as const;
+  publish({ type: 'message.bounced', ...settled, ...report });
   const spans = exporter.getFinishedSpans();
   expect(spans.map(({ name }) => name)).toEqual(['send-mail', 'attempt', 'attempt', 'feedback']);
   expect(new Set(spans.map((span) => span.spanContext().traceId))).toEqual(new Set([message.id.replaceAll('-', '')]));
