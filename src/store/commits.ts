@@ -22,15 +22,12 @@ const MAX_CONCURRENT_BATCHES = 2;
 const MAX_SPLIT_COMMIT_MS = 2_000;
 const MAX_CONSECUTIVE_FAILURES = 8;
 /**
- * A batch with this many pending items starts immediately instead of at the end of the turn of the event loop. The
- * store's thread then commits while the event loop still processes the turn.
+ * With this many pending items a batch starts immediately, so that the store commits while the event loop still turns.
  */
 const MIN_ITEMS_TO_FLUSH = 16;
 
 export interface GroupCommit<Item, Answer> {
-  /** Resolves to the item's result after its batch is committed. Rejects if the item was not committed. */
   submit(item: Item): Promise<Answer>;
-  /** Returns the time since the oldest pending item was submitted, in ms. Returns 0 if no item is pending. */
   getOldestWaitMs(): number;
 }
 
@@ -97,10 +94,7 @@ export function createGroupCommit<Item, Answer>(
     for (const { reject } of batch) reject(error);
   }
 
-  /**
-   * Commits the halves of a failed batch, and halves them further until each item that cannot be committed is isolated.
-   * Rejects the remaining items when a limit is exceeded.
-   */
+  /** Halves a failed batch until each item that cannot be committed is isolated, within the limits. */
   async function commitInParts(batch: readonly PendingItem<Item, Answer>[], fault: unknown): Promise<void> {
     const deadline = options.now() + MAX_SPLIT_COMMIT_MS;
     const maxFailureCount = Math.ceil(Math.log2(batch.length)) + MAX_CONSECUTIVE_FAILURES;
@@ -149,7 +143,6 @@ export function createGroupCommit<Item, Answer>(
   };
 }
 
-/** Returns an observer for `createGroupCommit` that publishes each commit as the event `store.committed`. */
 export function publishCommits(
   kind: EventOf<'store.committed'>['kind'],
   clock: Clock,
@@ -158,27 +151,22 @@ export function publishCommits(
   return (size, tookMs) => publish({ type: 'store.committed', at: clock.now(), kind, size, tookMs });
 }
 
-/** Maximum age of a health result. If the result is older, a probe determines a new result. */
 const MAX_HEALTH_AGE_MS = 1_000;
 
 export interface StoreHealth {
   /**
-   * Returns null while the store can commit; otherwise returns the reason, without internal details. Does not wait for
-   * the store. Starts a probe if the last result is too old.
+   * Null while the store can commit; otherwise the reason, without internal details. Starts a probe if the last result
+   * is too old.
    */
   findFault(): string | null;
   /** Returns a function that runs `call` and updates the health from the result of the call. */
   observeCall<Args extends readonly unknown[], Result>(
     call: (...args: Args) => Promise<Result>,
   ): (...args: Args) => Promise<Result>;
-  /** Stops probing. */
   stop(): void;
 }
 
-/**
- * Watches the health of `store`. No probe runs until `findFault` is called or an observed call fails. `knownFault`
- * returns a fault that the store has detected, without internal details, or null.
- */
+/** No probe runs until `findFault` is called or an observed call fails. */
 export function watchHealth(
   store: Pick<Store, 'probe'>,
   clock: Clock,

@@ -37,10 +37,7 @@ export type { NewKey } from './accounts.ts';
 export type { DomainNameResult } from './domains.ts';
 export type { AttentionRecord } from './notifications.ts';
 
-/**
- * Limits of one claim. The first message is leased regardless of its size, so that a large message cannot stay in the
- * queue forever.
- */
+/** The first message is leased regardless of its size, so that a large message cannot stay in the queue forever. */
 export interface ClaimLimits {
   readonly maxMessages: number;
   /** Maximum total size of the message texts, in bytes of UTF-8. */
@@ -49,39 +46,29 @@ export interface ClaimLimits {
 
 export interface ClaimedMessages {
   readonly messages: readonly LeasedMessage[];
-  /** The messages that were suppressed instead of leased. */
   readonly suppressed: readonly Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
-  /** True if more messages may be due. The caller should then claim again immediately. */
   readonly hasMore: boolean;
 }
 
 export interface AcceptStore extends Pick<Nouns, 'findNewestId'> {
   accept(batch: readonly NewMessage[]): Promise<readonly AcceptResult[]>;
   /**
-   * Takes tokens from the buckets that all nodes share. The time of the store determines the refill. A new bucket is
-   * full. After a change of the limit, a full bucket remains full under the new limit, and any other bucket keeps its
-   * tokens up to the new burst.
+   * From buckets that all nodes share; the store's time refills them. A new bucket is full. After a change of the
+   * limit, a full bucket stays full, and any other keeps its tokens up to the new burst.
    */
   takeTokens(batch: readonly TokenRequest[], now: number): Promise<readonly TokenGrant[]>;
 }
 
 export interface QueueStore extends Pick<Nouns, 'checkSuppression'> {
   /**
-   * Leases due messages, distributed fairly among accounts, and between first attempts and retries. Messages of locked
-   * accounts are not leased. One claim examines a limited number of accounts. If it stops before it has examined every
-   * account, `hasMore` is true and the next claim continues with the next account.
+   * Fair among accounts, and between first attempts and retries. One claim examines a limited number of accounts; the
+   * next one continues with the next account.
    */
   claim(limits: ClaimLimits, lease: Lease, now: number): Promise<ClaimedMessages>;
-  /**
-   * Records, with a synced commit, that the messages of these leases are about to be transmitted. Used under the policy
-   * `hold`. Returns `lost` for a lease that is no longer valid, as `settle` does.
-   */
+  /** Under the policy `hold`: records, with a synced commit, that the messages are about to be transmitted. */
   markTransmitting(batch: readonly LeaseRef[]): Promise<readonly SettleResult[]>;
   settle(batch: readonly Settlement[]): Promise<readonly SettleResult[]>;
-  /**
-   * Releases unused leases. The messages keep their order in the queue and their attempt count. Writes no event, so
-   * that a next hop that fails repeatedly does not add an entry to the history of each message.
-   */
+  /** Releases unused leases without an event, so that a failing next hop does not fill the histories. */
   release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleResult[]>;
   /**
    * Recovers leases that ended without an outcome: expired leases of this node (`node`) and of nodes that are not
@@ -99,9 +86,8 @@ export interface QueueStore extends Pick<Nouns, 'checkSuppression'> {
     readonly onUncertain: 'resend' | 'hold';
     readonly node: string;
     /**
-     * The leases of this node that expire by this time are recovered. Default: `now`. A node that lists all its known
-     * leases in `excludedIds` uses a time after `now` to recover leases whose claim was committed although the response
-     * was lost.
+     * Default: `now`. With all known leases in `excludedIds`, a later time also recovers leases whose claim was
+     * committed although its response was lost.
      */
     readonly ownLeasesUntil?: number;
     readonly excludedIds?: readonly string[];
@@ -110,34 +96,24 @@ export interface QueueStore extends Pick<Nouns, 'checkSuppression'> {
 
 export interface RetentionStore
   extends Pick<Nouns, 'purgeFeedback' | 'purgeTraffic' | 'purgeDeliverability' | 'purgeMailboxProviders'> {
-  /**
-   * Expires up to `limit` queued messages that were accepted at or before `acceptedBefore`. Resolves to the ids of
-   * these messages.
-   */
+  /** Expires up to `limit` queued messages that were accepted at or before `acceptedBefore`. */
   expire(acceptedBefore: number, now: number, limit: number, node: string): Promise<readonly string[]>;
   /**
-   * Sets the due time to `now` for up to `limit` queued messages whose due time is after `latestDueAt`. No retry is
-   * scheduled that late, so such a due time was stored before the clock was set back. Resolves to the number of changed
-   * messages.
+   * No retry is due after `latestDueAt`: such a due time was stored before the clock was set back. Resolves to the
+   * number of messages that are now due.
    */
   resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
   /**
-   * Purges up to `limit` bodies of messages that reached a terminal state at or before `endedBefore`, and up to `limit`
-   * idempotency keys stored at or before `keysBefore`. Resolves to the greater of the two counts. If it equals `limit`,
-   * more rows may remain.
+   * Purges up to `limit` bodies and up to `limit` idempotency keys. Resolves to the greater of the counts. If it equals
+   * `limit`, more rows may remain.
    */
   purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
 }
 
 export interface FeedbackStore extends Pick<Nouns, 'findLastFeedbackAt' | 'listLastFeedback'> {
-  /** Applies a batch of reports in one transaction. If the promise rejects, nothing of the batch is stored. */
   recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
-  /** Applies the packed reports of provider events in one transaction, like `recordFeedback`. */
   recordPackedFeedback(batch: PackedReports): Promise<readonly FeedbackResult[]>;
-  /**
-   * Applies up to `limit` pending reports that are due at `now`, each at most once on all nodes. A report whose message
-   * is not yet settled is postponed.
-   */
+  /** Each pending report is applied once on all nodes, or postponed if its message is not yet settled. */
   applyPendingReports(now: number, limit: number): Promise<AppliedReports>;
 }
 
@@ -147,16 +123,10 @@ export interface DirectoryStore extends Pick<Nouns, 'findKeys' | 'createFirstAcc
 }
 
 export interface NodeStore {
-  /**
-   * Reads the running time, advances it (`advanceRunningTime`) to the time of the store, and writes it, in one
-   * transaction. The time of the store is the time of the database server, or `now` on the embedded store. Resolves to
-   * the written value.
-   */
+  /** Advances the running time (`advanceRunningTime`) to the time of the store: the database server's, or `now`. */
   updateRunningTime(elapsedMs: number, now: number): Promise<RunningTime>;
   /**
-   * Records a heartbeat: the node is alive for `ttlMs`. Resolves to the time of the store in milliseconds since the
-   * epoch. This time is the time of the database server, or `now` on the embedded store. `refused` replaces the refused
-   * reports of the node, and `delivery` replaces its delivery status. Default: none.
+   * The node is alive for `ttlMs`. Resolves to the time of the store. `refused` and `delivery` replace what is stored.
    */
   recordHeartbeat(
     node: NodeIdentity,
@@ -165,11 +135,9 @@ export interface NodeStore {
     refused?: readonly RefusedReports[],
     delivery?: DeliveryStatus | null,
   ): Promise<number>;
-  /** Removes the node. After the removal, other nodes may recover the leases of this node immediately. */
+  /** Other nodes may then recover the leases of this node immediately. */
   removeNode(name: string): Promise<void>;
-  /**
-   * Lists the nodes that are alive, and those whose liveness timeout expired within the last hour, in order of name.
-   */
+  /** Lists the nodes that are alive or were within the last hour, in order of name. */
   listNodes(now: number): Promise<readonly NodeStatus[]>;
 }
 
@@ -230,11 +198,9 @@ export interface MessageStore
     | 'listFeedback'
     | 'findFeedback'
   > {
-  /** Searches for about `budgetMs` and returns the messages found in that time. */
   searchMessages(search: MessageSearch, budgetMs: number): Promise<MessageSearchResult>;
 }
 
-/** The audit log, operator tokens, and ended sessions. */
 export type AccessStore = Pick<
   Nouns,
   | 'listAudit'
@@ -278,7 +244,6 @@ export interface OperatorStore
     Pick<FeedbackStore, 'findLastFeedbackAt' | 'listLastFeedback'>,
     Pick<StoreLifecycle, 'probe'> {}
 
-/** Every method that accesses the database. */
 export type StoreMethods = AcceptStore &
   QueueStore &
   RetentionStore &
@@ -294,29 +259,21 @@ export type StoreMethods = AcceptStore &
   OperatorStore;
 
 export interface StoreLifecycle {
-  /**
-   * Probes the store with a write. Resolves if the write succeeds; otherwise rejects with the error of the database.
-   */
   probe(): Promise<void>;
   /** Resolves when the store fails permanently before `close` is called. Never rejects. */
   readonly failed: Promise<StoreError>;
-  /** Closes the store and all its threads and connections, even if one of them fails to close. */
   close(): Promise<void>;
 }
 
 export type Store = StoreMethods & StoreLifecycle;
 
-/**
- * The kind of access of a method to the database. In the embedded store, the kind determines the thread on which the
- * method runs, and whether the method fails when database files are missing. The PostgreSQL store does not use the
- * kind.
- */
+/** Determines the thread of the embedded store, and whether the method fails when database files are missing. */
 export type MethodKind =
   /** A change. A successful result guarantees that the change is stored. */
   | 'change'
   /**
-   * A change that records an event which this call cannot prevent, such as the outcome of an attempt. The change is
-   * also executed while database files are missing, because the files may be restored.
+   * A change that records what this call cannot prevent, such as the outcome of an attempt. It is also executed while
+   * database files are missing, because they may be restored.
    */
   | 'outcome'
   /** A short read on which the processing of messages or the next change depends. */
@@ -328,7 +285,6 @@ export function isRead(kind: MethodKind): boolean {
   return kind === 'read' || kind === 'operator-read';
 }
 
-/** The methods that a store implements by means of other methods. */
 export type ComposedMethod = 'watchDirectory' | 'indexMessages';
 export type MethodName = Exclude<keyof StoreMethods, ComposedMethod>;
 

@@ -35,8 +35,8 @@ import {
 } from './session.ts';
 
 /**
- * Locks the accounts that have a limit, so that no other accepting transaction reads or changes their remaining volume
- * and rate. Accounts without a limit are not locked.
+ * No other accepting transaction then reads or changes their remaining volume and rate. Accounts without a limit are
+ * not locked.
  */
 const LOCK_ACCOUNTS: Statement = {
   name: 'accept_lock_accounts',
@@ -107,15 +107,11 @@ const WRITE_USAGE: Statement = {
 };
 
 /**
- * For this time after a batch with an unknown result, ids are looked up before they are stored, because a part of the
- * batch may be submitted again.
+ * For this time after a batch with an unknown result, ids are looked up, because a part of it may be submitted again.
  */
 const UNKNOWN_RESULT_MS = 60_000;
 
-/**
- * The error of a transaction whose data another transaction has changed. The code is that of a serialization failure,
- * so that the transaction is retried and reads the new data.
- */
+/** Has the code of a serialization failure, so that the transaction is retried. */
 class ConcurrentChange extends Error {
   readonly code = '40001';
 }
@@ -123,28 +119,21 @@ class ConcurrentChange extends Error {
 interface AcceptContext {
   readonly accounts: ReadonlyMap<number, LimitUsage>;
   readonly volumeUsedBefore: ReadonlyMap<number, number>;
-  /** The idempotency keys that are in use, by account id and key. */
   readonly idempotencyKeys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
   readonly suppressedKeys: ReadonlySet<string>;
-  /** The rows of messages that are already stored, by id. */
   readonly storedRows: ReadonlyMap<string, Row>;
-  /** The event types to which at least one endpoint subscribes. */
   readonly subscribedTypes: number;
 }
 
 type AcceptedMessage = NewMessage & { readonly state: AcceptedState };
 
-/** The kinds of results that depend on a stored message. */
 const KINDS_WITH_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
   'accepted',
   'replayed',
   'idempotency-conflict',
 ]);
 
-/**
- * Creates the `accept` operation. `monotonic` returns the monotonic time in ms, which measures the time since the last
- * batch with an unknown result. `requireStandby` rejects if a synchronous standby is required and not configured.
- */
+/** `monotonic` measures the time since the last batch with an unknown result. */
 export function prepareAccept(
   database: Database,
   monotonic = SYSTEM_ENVIRONMENT.clock.monotonic,
@@ -171,10 +160,7 @@ export function prepareAccept(
   };
 }
 
-/**
- * Accepts a batch in the transaction of the caller. `mayBeStored` is true if an earlier transaction with an unknown
- * result may have stored messages of the batch.
- */
+/** `mayBeStored`: an earlier transaction with an unknown result may have stored messages of the batch. */
 export async function acceptInTransaction(
   transaction: Transaction,
   batch: readonly NewMessage[],
@@ -268,7 +254,6 @@ async function readContext(
   };
 }
 
-/** Resolves to true if every message with the result `accepted` is stored. */
 async function areAllMessagesStored(
   session: Session,
   batch: readonly NewMessage[],
@@ -279,10 +264,7 @@ async function areAllMessagesStored(
   return storedRows.length === acceptedIds.length;
 }
 
-/**
- * Returns the result of a message that an earlier transaction has stored, although the response to that transaction was
- * lost.
- */
+/** Its response was lost. */
 function toStoredResult(row: Row, limits: ReturnType<typeof getRemainingLimits>): AcceptResult {
   const state = rows.readState(row);
   return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
@@ -416,7 +398,6 @@ async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefor
   await Promise.all(statements);
 }
 
-/** Returns true if usage is counted in the row of the account, which the accepting transaction locks. */
 function isLimited({ limits: { volume, rate } }: Account): boolean {
   return volume !== null || rate !== null;
 }

@@ -15,7 +15,6 @@ import * as rows from '../rules/rows.ts';
 import { appendEvents, endMessages } from './history.ts';
 import type { Database, Row, Session, Statement, Transaction } from './session.ts';
 
-/** Maximum number of accounts that one statement examines. */
 const MAX_EXAMINED_ACCOUNTS = 2_000;
 
 /**
@@ -39,27 +38,18 @@ const EXAMINE_ACCOUNTS: Statement = {
 const MAX_ACCOUNT_ID = 2_147_483_647;
 
 interface AccountRotation {
-  /**
-   * Resolves to up to `maxAccounts` accounts with due messages, in round-robin order. `hasMore` is true if other
-   * accounts may have due messages.
-   */
+  /** Up to `maxAccounts` accounts with due messages, in round-robin order. */
   next(
     session: Session,
     now: number,
     maxAccounts: number,
   ): Promise<{ readonly accounts: readonly number[]; readonly hasMore: boolean }>;
-  /** The next call of `next` continues the rotation after this account. */
   resumeAfter(account: number): void;
 }
 
-/** Creates a rotation over the accounts of `lane`, starting with the first account. */
 function createAccountRotation(lane: number): AccountRotation {
-  /** The account that was examined last, or 0 before the first account. */
   let lastExamined = 0;
-  /**
-   * The account after which the current search for accounts with due messages started, or null if the last search found
-   * such an account.
-   */
+  /** Where the current search for accounts with due messages began; null if the last search found one. */
   let searchStart: number | null = null;
   return {
     async next(session, now, maxAccounts) {
@@ -128,10 +118,7 @@ requireTransition('queued', 'sending', 'queue');
 export function prepareClaim(database: Database): Store['claim'] {
   const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(lane) }));
 
-  /**
-   * Leases messages of one lane within the limits `remaining`. Resolves to true if more messages of the lane may be
-   * due.
-   */
+  /** Resolves to true if more messages of the lane may be due. */
   async function claimLane(
     transaction: Transaction,
     { lane, rotation }: { readonly lane: number; readonly rotation: AccountRotation },
@@ -149,7 +136,6 @@ export function prepareClaim(database: Database): Store['claim'] {
         waitingAccounts === nextAccounts.accounts ? rowsPerTurn : 1,
         Math.floor(remaining.messageCount / waitingAccounts.length),
       );
-      /** The accounts whose share was leased completely and that may have more due messages. */
       const accountsWithMore: number[] = [];
       /** The expected number of due rows per account. It limits the number of rows that are locked but not leased. */
       let expectedRows = rowsPerAccount;

@@ -1,5 +1,3 @@
-/** Appends entries to the histories of messages, and records the end of messages. */
-
 import type { RecordedFailure } from '../../model/failure.ts';
 import type { State } from '../../model/message.ts';
 import { getEventBit } from '../../model/webhook.ts';
@@ -9,13 +7,10 @@ import * as rows from '../rules/rows.ts';
 import { findEventType } from '../rules/webhooks.ts';
 import type { Session, Statement } from './session.ts';
 
-/** An entry to be appended to the history of a message. */
 export interface NewEvent extends AppendedEntry {
   readonly id: string;
   readonly accountId: number;
-  /** The state of the message after the change. */
   readonly state: State;
-  /** True if the change suppresses the recipient. */
   readonly suppresses: boolean;
 }
 
@@ -50,12 +45,7 @@ const UPDATE_SUMMARIES: Statement = {
         OR m.failure_category IS DISTINCT FROM coalesce(s.category, m.failure_category) OR m.facts | s.facts <> m.facts)`,
 };
 
-/**
- * Appends entries to message histories, and records the corresponding events in the outbox. The entries of one message
- * keep the given order. The last failure among these entries becomes the last failure of the message
- * (`setsLastFailure`), and the facts of all entries are added to its summary (`getFacts`). An entry `expired` without a failure receives the last failure of its message. The transaction
- * must have locked the message or its queue row.
- */
+/** The transaction must have locked the messages or their queue rows. The entries of one message keep their order. */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
   await Promise.all([insertEvents(session, events), updateSummaries(session, events)]);
@@ -118,7 +108,7 @@ const WRITE_END: Statement = {
     WHERE m.id = e.id AND m.id = ANY($1::uuid[])`,
 };
 
-/** Ends messages. The transaction must have locked the queue rows of these messages. */
+/** The transaction must have locked the queue rows. */
 export async function endMessages(session: Session, endedMessages: readonly EndedMessage[]): Promise<void> {
   if (endedMessages.length === 0) return;
   const ids = endedMessages.map(({ id }) => id);

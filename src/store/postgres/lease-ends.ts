@@ -1,7 +1,6 @@
 /**
- * Implements the end of leases: marks before transmission, settlements, and the release and recovery of leases. A
- * settlement is valid only for the owner and the attempt count of the lease. The statements lock rows in order of id,
- * so that batches of several nodes cannot deadlock.
+ * Marks, settles, releases and recovers leases. A settlement is valid only for the owner and the attempt count of the
+ * lease. Rows are locked in order of id, so that batches of several nodes cannot deadlock.
  */
 
 import type { EvidenceKind } from '../../model/evidence.ts';
@@ -53,10 +52,7 @@ const REQUEUE_MESSAGES: Statement = {
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
 // This statement and imports of suppressions write rows in the same order, so that transactions cannot deadlock.
-/**
- * Adds the recipients of messages to their accounts' suppression lists. Returns the source and recipient of each new
- * entry.
- */
+/** Returns the source and recipient of each new entry. */
 export const SUPPRESS_RECIPIENTS: Statement = {
   name: 'settle_suppress',
   text: `WITH added AS (INSERT INTO suppression (recipient, account_id, reason, source, at)
@@ -90,10 +86,8 @@ const ADD_REFERENCES: Statement = {
     SELECT DISTINCT ON (reference COLLATE "C") * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS r(reference, id, at)
     ORDER BY reference COLLATE "C" ON CONFLICT DO NOTHING`,
 };
-/** Maximum number of leases that one transaction recovers. */
 const MAX_RECOVERED_LEASES = 2_000;
 
-/** The rows that one batch of settlements writes. */
 interface SettlementRows {
   readonly endedMessages: EndedMessage[];
   readonly requeuedMessages: { id: string; state: State; dueAt: number | null; lane: number; refundCount: number }[];
@@ -214,7 +208,6 @@ async function settleInTransaction(
   return results;
 }
 
-/** Adds the rows that one settlement writes to `settlementRows`. */
 function collectRows(
   { id, attempts, refundAttempt, changes }: PackedSettlement,
   accountId: number,
@@ -313,10 +306,7 @@ function toLeaseParameters(batch: LeaseBatch): unknown[] {
   return [batch.map(({ id }) => id), batch.map(({ owner }) => owner), batch.map(({ attempts }) => attempts)];
 }
 
-/**
- * Returns the result for each lease of the batch. `validLeases` contains the positions in the batch, starting at 1,
- * of the leases that were valid.
- */
+/** `validLeases` contains positions in the batch from 1. */
 function toSettleResults(batch: LeaseBatch, validLeases: readonly Readonly<Record<string, unknown>>[]): SettleResult[] {
   const validPositions = new Set(validLeases.map((row) => rows.readInteger(row, 'position')));
   return batch.map((_, index) => (validPositions.has(index + 1) ? 'settled' : 'lost'));

@@ -1,7 +1,4 @@
-/**
- * Stores the nodes of this database and the token buckets that they share. All times come from the clock of the
- * database server.
- */
+/** All times come from the clock of the database server. */
 
 import type { TokenGrant, TokenRequest } from '../../model/node.ts';
 import { advanceRunningTime, startRunningTime } from '../../model/running-time.ts';
@@ -10,7 +7,6 @@ import type { ServerTimeOverride } from '../environment.ts';
 import * as rows from '../rules/rows.ts';
 import type { Database, Statement } from './session.ts';
 
-/** The time for which a node is listed after its liveness timeout. */
 const DEAD_NODE_LISTING_MS = 3_600_000;
 /** Returns an SQL expression for the server's time, or in a simulation for the value of the parameter. */
 const createNowExpression = (parameter: string) =>

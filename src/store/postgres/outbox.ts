@@ -1,10 +1,7 @@
 /**
- * Writes events to the outbox, in the transaction of the change that each event reports. No event is written if no
- * endpoint subscribes to its type.
- *
- * Guarantees: a transaction that reads the subscribed types keeps a lock on their table until the transaction ends. A
- * change of the subscriptions waits for the transactions that have such a lock (`waitForEarlierTransactions`).
- * Therefore the new subscriptions apply to every event that is recorded after the change.
+ * Writes events in the transaction of the change that each reports. A transaction that reads the subscribed types keeps
+ * a lock on their table until its end, for which a change of the subscriptions waits, so the new subscriptions apply to
+ * every later event.
  */
 import type { State } from '../../model/message.ts';
 import { getEventBit, type WebhookEventType } from '../../model/webhook.ts';
@@ -12,7 +9,6 @@ import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
 
-/** Selects the subscribed event types as a bit mask. */
 export const SELECT_SUBSCRIBED = 'SELECT events FROM webhook_subscription';
 
 const INSERT_ACCEPTED: Statement = {
@@ -21,7 +17,6 @@ const INSERT_ACCEPTED: Statement = {
     SELECT 'message.accepted', account_id, id, 0, state
     FROM unnest($1::int[], $2::uuid[], $3::text[]) WITH ORDINALITY AS m(account_id, id, state, o) ORDER BY o`,
 };
-/** Returns true if an endpoint subscribes to the type. `subscribedTypes` is the result of `SELECT_SUBSCRIBED`. */
 export function isSubscribed(subscribedTypes: number, type: WebhookEventType): boolean {
   return (subscribedTypes & getEventBit(type)) !== 0;
 }

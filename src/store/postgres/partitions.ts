@@ -1,8 +1,7 @@
 /**
- * Creates and drops time-based partitions: monthly for messages and events, daily for bodies. Partitions are created in
- * advance. A partition of bodies is dropped when the retention time of all its messages has passed, at a cost that does
- * not depend on its size. Rows without a matching partition (because of a wrong clock, or because the ids of a
- * transferred store are old) are stored in the default partition.
+ * Partitions by time: monthly for messages and events, daily for bodies. They are created in advance; a partition of
+ * bodies is dropped when the retention of all its messages has passed, at a cost that does not depend on its size. Rows
+ * without a partition are in the default one.
  */
 
 import { getMinIdAt } from '../rules/messages.ts';
@@ -11,11 +10,10 @@ import { getErrorCode } from './fault.ts';
 import type { Database, Statement, Transaction } from './session.ts';
 
 const DAY_MS = 86_400_000;
-/** Number of future periods for which partitions are created. */
 const PERIODS_AHEAD = 2;
-/** The key of the advisory lock of this file. Neither the migration nor other software uses this key. */
+/** The key of the advisory lock. Neither the migration nor other software uses it. */
 const LOCK_ID = 0x50524450;
-/** Time limit for acquiring locks on partitions. If it expires, the next call retries. */
+/** If it expires, the next call tries again. */
 const LOCK_TIMEOUT_MS = 500;
 /** The SQLSTATE of an expired lock timeout. */
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -36,16 +34,14 @@ const LIST_PARTITIONS: Statement = {
 };
 
 interface Period {
-  /** The name of a partition, such as `body_20260105`. */
   readonly name: string;
   readonly from: string;
   readonly to: string;
 }
 
 /**
- * Creates missing partitions for the current and the next periods. Uses the server's time unless `now` is given,
- * because a node's clock may be wrong by years. Any number of nodes may call this function concurrently. Resolves to
- * false if a lock was not available and the call must be repeated.
+ * Uses the server's time unless `now` is given, because a node's clock may be wrong by years. Resolves to false if a
+ * lock was not available.
  */
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
   const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME, []) : [{ now }];
@@ -60,10 +56,7 @@ export async function ensurePartitions(database: Database, now?: number): Promis
   return isComplete;
 }
 
-/**
- * Creates a partition. Resolves to true if the partition exists or is not needed, and to false if another node holds
- * the lock.
- */
+/** Resolves to false if another node holds the lock. */
 async function createPartition(transaction: Transaction, parent: string, { name, from, to }: Period): Promise<boolean> {
   const [lock] = await transaction.query(TRY_LOCK, [LOCK_ID]);
   if (lock?.acquired !== true) return false;
@@ -86,10 +79,7 @@ async function createPartition(transaction: Transaction, parent: string, { name,
   return true;
 }
 
-/**
- * Drops the partitions of bodies whose period ends before the time `before` and whose messages all ended by this time.
- * Resolves to the names of the dropped partitions.
- */
+/** Resolves to the names of the dropped partitions. */
 export async function dropExpiredBodies(database: Database, before: number): Promise<readonly string[]> {
   const droppedPartitions: string[] = [];
   for (const row of await database.query(LIST_PARTITIONS, ['body'])) {
@@ -111,10 +101,7 @@ export async function dropExpiredBodies(database: Database, before: number): Pro
   return droppedPartitions;
 }
 
-/**
- * Runs a transaction with a short lock timeout, because a waiting lock request blocks all later lock requests of other
- * transactions. Resolves to null if the lock timeout expired.
- */
+/** A waiting lock request blocks all later ones of other transactions. Resolves to null if the timeout expired. */
 async function withLockTimeout<T>(
   database: Database,
   work: (transaction: Transaction) => Promise<T>,
@@ -139,10 +126,7 @@ function toUnnamedStatement(text: string): Statement {
   return { name: '', text };
 }
 
-/**
- * Returns a condition on the id. The bounds are part of the text, because the planner can then skip all other
- * partitions.
- */
+/** The bounds are part of the text, so that the planner skips all other partitions. */
 function toIdCondition({ from, to }: Pick<Period, 'from' | 'to'>, prefix = ''): string {
   return `${prefix}id >= '${from}'::uuid AND ${prefix}id < '${to}'::uuid`;
 }
@@ -173,7 +157,6 @@ function createPeriod(name: string, from: number, to: number): Period {
   return { name, from: getMinIdAt(from), to: getMinIdAt(to) };
 }
 
-/** Returns the date of `ms` in the form `20260105`. */
 function formatDate(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10).replaceAll('-', '');
 }

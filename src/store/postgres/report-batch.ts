@@ -1,7 +1,4 @@
-/**
- * Records a batch of feedback reports. The batch is split into rounds. The statements that read and change messages
- * process all messages of a round together.
- */
+/** Records a batch of reports in rounds: the statements of a round read and change all its messages together. */
 
 import { toComplainant } from '../../model/evidence.ts';
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
@@ -59,7 +56,6 @@ const UPDATE_REPORTS: Statement = {
     WHERE m.id = r.id AND m.id = ANY($1::uuid[])`,
 };
 
-/** Applies the reports in the transaction. Resolves to their results in the order of the batch. */
 export async function recordBatch(
   transaction: Transaction,
   batch: readonly FeedbackReport[],
@@ -94,13 +90,11 @@ export async function recordBatch(
   return results;
 }
 
-/** The results of a batch by position. A report that was recorded in the history of a message has no result yet. */
 interface MessageChanges {
   readonly results: FeedbackResult[];
   readonly pendingEffects: readonly { readonly position: number; readonly effect: Effect }[];
 }
 
-/** Records the reports, and changes their messages. */
 async function changeMessages(transaction: Transaction, batch: readonly FeedbackReport[]): Promise<MessageChanges> {
   const results: FeedbackResult[] = [];
   const ids = await findMessageIds(transaction, batch);
@@ -117,7 +111,6 @@ async function changeMessages(transaction: Transaction, batch: readonly Feedback
   // first round.
   const messages = await lockMessages(transaction, listMessageIds(newReports));
   const [firstRound = [], ...laterRounds] = splitIntoRounds(newReports, messages);
-  // Suppressions are written after the last round.
   const suppressedByBatch = new Set<string>();
   const recordResults = new Map(await recordRound(transaction, firstRound, messages, suppressedByBatch));
   for (const laterRound of laterRounds) {
@@ -136,7 +129,6 @@ async function changeMessages(transaction: Transaction, batch: readonly Feedback
 
 interface Effect {
   readonly decision: RecordDecision;
-  /** The canonical recipient. */
   readonly recipient: string;
   readonly at: number;
 }
@@ -145,10 +137,7 @@ type RecordResult =
   | { readonly kind: 'answered'; readonly answer: FeedbackResult }
   | { readonly kind: 'open'; readonly effect: Effect };
 
-/**
- * Resolves to the reports whose digests are not stored. The results of the other reports are `repeated`, and are added
- * to `results`.
- */
+/** The results of the others are `repeated`. */
 async function removeRepeated(
   transaction: Transaction,
   reports: readonly IdentifiedReport[],
@@ -169,8 +158,7 @@ function listMessageIds(reports: readonly IdentifiedReport[]): readonly string[]
 }
 
 /**
- * Splits reports into rounds that contain at most one report for each stored message and for each digest, so that the
- * statements of a round can read and write all its messages together. The reports of a message keep their order.
+ * A round has at most one report for each stored message and each digest. The reports of a message keep their order.
  */
 function splitIntoRounds(
   reports: readonly IdentifiedReport[],
@@ -192,20 +180,15 @@ function splitIntoRounds(
   return rounds;
 }
 
-/** The changes of messages that are written at the end of a round. */
 interface RoundChanges {
   readonly entries: NewEvent[];
   readonly endedMessages: EndedMessage[];
-  /** The new states of messages that have already ended. */
   readonly newStates: { readonly id: string; readonly state: State }[];
-  /** Reports that are added to the summaries of messages. A report of null is only counted. */
+  /** A report of null is only counted. */
   readonly reports: { readonly id: string; readonly report: string | null; readonly facts: number }[];
 }
 
-/**
- * Records reports with different digests about different messages. The transaction must have locked the messages.
- * Resolves to the results by the positions of the reports.
- */
+/** The digests and messages differ, and the messages are locked. */
 async function recordRound(
   transaction: Transaction,
   round: readonly IdentifiedReport[],
@@ -243,14 +226,11 @@ async function recordRound(
   return results;
 }
 
-/** A report with the decision on it. */
 interface DecidedReport extends IdentifiedReport {
   readonly decision: FeedbackDecision;
-  /** The stored message, or undefined if there is none. */
   readonly lockedMessage: LockedMessage | undefined;
 }
 
-/** Stores the report as decided. Adds the changes of its message to `changes`. */
 async function recordDecision(
   transaction: Transaction,
   { report, decision, lockedMessage }: DecidedReport,
@@ -333,10 +313,7 @@ function createIneffectiveResult(answer: FeedbackResult): RecordResult {
   return { kind: 'answered', answer };
 }
 
-/**
- * Suppresses the recipients. Resolves to the effects that added an entry to a suppression list: at most one effect per
- * recipient, and no effect if the recipient was already suppressed.
- */
+/** Resolves to the effects that added an entry, at most one for each recipient. */
 async function suppressRecipients(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
   // Only the first report per message is used, so that a retry of the transaction selects the same report as the source
   // of the entry.
@@ -355,10 +332,7 @@ async function suppressRecipients(transaction: Transaction, effects: readonly Ef
   return new Set(suppressionEffects.filter(({ decision: recording }) => sources.has(recording.id)));
 }
 
-/**
- * Adds the effects that count towards the reputation (`countsTowardReputation`), or are evidence, to `deltas`.
- * Complainants are locked in the same order on every node.
- */
+/** Complainants are locked in the same order on every node. */
 async function countReputation(
   transaction: Transaction,
   effects: readonly Effect[],

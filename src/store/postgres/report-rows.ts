@@ -1,5 +1,3 @@
-/** Reads and writes the rows of a batch of feedback reports. */
-
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
 import * as rows from '../rules/rows.ts';
 import type { Statement, Transaction } from './session.ts';
@@ -30,10 +28,7 @@ const INSERT_DIGESTS: Statement = {
     ON CONFLICT (digest) DO NOTHING RETURNING digest`,
 };
 
-/**
- * Resolves to the ids of the messages that the reports name. The id is null if a report names no message or an unknown id
- * of the provider.
- */
+/** Null if a report names no message or an unknown id of the provider. */
 export async function findMessageIds(
   transaction: Transaction,
   reports: readonly FeedbackReport[],
@@ -51,35 +46,27 @@ export async function findMessageIds(
   });
 }
 
-/** Resolves to those of the digests that are stored. */
 export async function findDigests(transaction: Transaction, digests: readonly string[]): Promise<ReadonlySet<string>> {
   if (digests.length === 0) return new Set();
   const digestRows = await transaction.query(SELECT_DIGESTS, [digests]);
   return new Set(digestRows.map((row) => rows.readText(row, 'digest')));
 }
 
-/** A report of a batch. */
 export interface IdentifiedReport {
   readonly report: FeedbackReport;
-  /** The index of the report in its batch. */
   readonly position: number;
-  /** The id of the message that the report names, or null. */
   readonly id: string | null;
 }
 
-/** A recipient of messages of an account. */
 export interface AccountRecipient {
   readonly accountId: number;
-  /** The canonical address. */
   readonly recipient: string;
 }
 
-/** Returns a text that identifies the recipient. */
 export function toRecipientKey({ accountId, recipient }: AccountRecipient): string {
   return `${accountId} ${recipient}`;
 }
 
-/** Resolves to the keys (`toRecipientKey`) of those recipients that are on the suppression lists of their accounts. */
 export async function findSuppressed(
   transaction: Transaction,
   recipients: readonly AccountRecipient[],
@@ -96,13 +83,12 @@ export async function findSuppressed(
   );
 }
 
-/** A report that is recorded in the history of the message. */
 export interface RecordedReport {
   readonly report: FeedbackReport;
   readonly messageId: string;
 }
 
-/** Stores the digests of the reports. Resolves to the digests that were not stored before. */
+/** Resolves to the digests that were not stored before. */
 export async function insertDigests(
   transaction: Transaction,
   recordedReports: readonly RecordedReport[],
@@ -117,7 +103,7 @@ export async function insertDigests(
   return new Set(insertedRows.map((row) => rows.readText(row, 'digest')));
 }
 
-/** Stores a report for the operator. The result is `repeated` if the digest of the report is already stored. */
+/** The result is `repeated` if the digest is already stored. */
 export async function storeReport(
   transaction: Transaction,
   report: FeedbackReport,
@@ -128,10 +114,7 @@ export async function storeReport(
   return feedbackId === null ? { kind: 'repeated' } : { kind: 'stored', feedbackId, reason };
 }
 
-/**
- * Stores the report and resolves to its id, or to null if its digest is already stored. If `reason` is not null,
- * the summary and the bytes of the report are also stored.
- */
+/** Null if the digest is already stored. Summary and bytes are stored only with a `reason`. */
 export async function insertReport(
   transaction: Transaction,
   { digest, at, source, summary, raw }: FeedbackReport,

@@ -1,8 +1,6 @@
 /**
- * Stores the reputation of accounts: counts of messages, hard bounces and complaints in hourly buckets. The transaction
- * that ends a message also counts the message and, if a threshold is reached, locks the account. Each connection slot
- * has its own buckets, so that nodes do not wait for each other. A batch that may change the status of an account locks
- * the row of the account, so that the evaluated sum is exact.
+ * The counts of an account are in hourly buckets of each connection slot, so that nodes do not wait for each other. A
+ * batch that may change the status of an account locks its row, so that the evaluated sum is exact.
  */
 import { REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS } from '../../model/account.ts';
 import { type EvidenceKind, toComplainant, toEvidenceSource } from '../../model/evidence.ts';
@@ -64,10 +62,7 @@ const WRITE_WARNING: Statement = {
   text: 'UPDATE account SET warning = $1, revision = $2 WHERE id = $3',
 };
 
-/**
- * Adds the counts of a batch. Locks each account that reaches a threshold, or sets its warning. Rows are locked in the
- * order in which changes of accounts (accounts.ts) lock them: accounts by id, their counts, the directory's revision.
- */
+/** Rows are locked as by changes of accounts: accounts by id, their counts, the revision. */
 export async function addReputation(transaction: Transaction, deltas: ReputationDeltas): Promise<void> {
   const batch = deltas.listByAccount();
   if (batch.length === 0) return;
@@ -99,7 +94,6 @@ export async function addReputation(transaction: Transaction, deltas: Reputation
     }
 }
 
-/** Evaluates a locked account. `describe` builds the data of its event. */
 async function evaluateAccount(transaction: Transaction, row: Row, now: number) {
   const accountId = rows.readInteger(row, 'id');
   const [, window] = await Promise.all([
@@ -112,10 +106,7 @@ async function evaluateAccount(transaction: Transaction, row: Row, now: number) 
   return { accountId, now, decision, describe };
 }
 
-/**
- * Records a complaint. Resolves to true if the canonical recipient has no earlier complaint in the window. Only the
- * first complaint counts.
- */
+/** Resolves to true if the canonical recipient has no earlier complaint in the window. */
 export async function recordComplaint(
   transaction: Transaction,
   accountId: number,
@@ -129,7 +120,6 @@ export async function recordComplaint(
 export interface Evidence {
   readonly accountId: number;
   readonly kind: EvidenceKind;
-  /** The canonical recipient of the message. */
   readonly recipient: string;
   readonly at: number;
 }

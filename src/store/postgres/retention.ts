@@ -1,7 +1,3 @@
-/**
- * Expires queued messages, purges bodies and idempotency keys after their retention, and resets due times after the
- * clock was set back.
- */
 import { createExpiredEntry } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
@@ -11,7 +7,6 @@ import { appendEvents, endMessages } from './history.ts';
 import { dropExpiredBodies, ensurePartitions } from './partitions.ts';
 import type { Database, Statement } from './session.ts';
 
-/** Maximum number of bodies that one statement scans. */
 const MAX_SCANNED_BODIES = 5_000;
 // The order of the ids is the order of acceptance, so a range of the primary key contains the oldest messages.
 const SELECT_EXPIRED: Statement = {
@@ -63,10 +58,7 @@ const EXPIRED_STATE = requireTransition('queued', 'expired', 'queue');
 const PARTITION_INTERVAL_MS = 3_600_000;
 const MIN_ID = getMinIdAt(0);
 
-/**
- * Creates the retention operations. `serverTime` determines which partitions are created. `monotonic` determines when
- * the next partitions are created.
- */
+/** `serverTime` and `monotonic` determine which partitions are created, and when the next ones are. */
 export function prepareRetention(
   database: Database,
   serverTime: ServerTimeOverride,
@@ -121,7 +113,6 @@ export function prepareRetention(
   };
 }
 
-/** Purges up to `limit` bodies, oldest first. Resolves to the number of purged bodies. */
 async function purgeBodies(database: Database, endedBefore: number, limit: number): Promise<number> {
   let purgedCount = 0;
   let afterId = MIN_ID;

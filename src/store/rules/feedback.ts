@@ -1,8 +1,4 @@
-/**
- * Rules for feedback reports, shared by both databases: the history entry, the new state of the message, whether the
- * recipient is suppressed, and whether the report counts towards the account's reputation. The functions have no side
- * effects.
- */
+/** Rules for reports: the entry, the new state, whether the recipient is suppressed and the reputation counts. Pure. */
 import type { EvidenceKind } from '../../model/evidence.ts';
 import type { RecordedFailure } from '../../model/failure.ts';
 import {
@@ -24,7 +20,6 @@ import {
 } from '../../model/message.ts';
 import { requireTransition } from './messages.ts';
 
-/** The stored message to which a report refers. */
 export interface ReportedMessage {
   readonly id: string;
   readonly accountId: number;
@@ -39,8 +34,7 @@ export interface ReportedMessage {
 }
 
 /**
- * The part of a message's history that decisions need. Columns of the message contain it, so that the cost of a
- * decision does not depend on the number of earlier reports.
+ * Columns of the message contain this, so that the cost of a decision does not depend on the number of earlier reports.
  */
 export interface HistorySummary {
   readonly mayHaveBeenSent: boolean;
@@ -49,13 +43,12 @@ export interface HistorySummary {
   readonly hasReportedBounce: boolean;
   /** The kinds of evidence of authenticated reports. Each counts toward a lock once. */
   readonly provenKinds: readonly EvidenceKind[];
-  /** The reports in the history by `formatReport`, at most `MAX_REPORTS`. */
   readonly reports: readonly string[];
 }
 
 /**
- * The maximum number of reports that are recorded for one message. Of further reports, only those with an effect are
- * recorded, and the others are counted. Everyone who received the message can send any number of reports about it.
+ * Of further reports only those with an effect are recorded, and the others counted: everyone who received the message
+ * can send any number.
  */
 export const MAX_REPORTS = 20;
 
@@ -66,7 +59,6 @@ const PROVEN_FACTS: readonly (readonly [EvidenceKind, number])[] = [
   ['complaint', 32],
 ];
 
-/** Converts the columns `facts` and `reports` of a message. */
 export function toHistorySummary(facts: number, reports: string | null): HistorySummary {
   return {
     mayHaveBeenSent: (facts & FACTS.mayHaveBeenSent) !== 0,
@@ -78,25 +70,18 @@ export function toHistorySummary(facts: number, reports: string | null): History
   };
 }
 
-/** A history entry as it is appended. */
 export interface AppendedEntry extends Omit<HistoryEntry, 'attempt'> {
   /** JSON, or null. */
   readonly attempt: string | null;
   /** True for an attempt after which it is unknown whether the message was sent. */
   readonly isUnanswered?: boolean;
-  /**
-   * True for the failure of a report that says nothing about the recipient's own address, such as the failure of an
-   * address to which the recipient forwards.
-   */
+  /** True for the failure of another address, such as one to which the recipient forwards. */
   readonly concernsOther?: boolean;
   /** Set for a report that counts toward a lock. */
   readonly evidence?: EvidenceKind | null;
 }
 
-/**
- * Returns the bits that an entry adds to the column `facts`. A message may have been sent if an attempt was unanswered
- * or uncertain, or if its lease was lost.
- */
+/** A message may have been sent if an attempt was unanswered or uncertain, or if its lease was lost. */
 export function getFacts({
   verb,
   failure,
@@ -113,7 +98,6 @@ export function getFacts({
   return facts;
 }
 
-/** Formats the kind, the class and the status of a report. A further report with the same values contains nothing new. */
 function formatReport(verb: ReportEntryType, failure: RecordedFailure | null): string {
   return [verb, failure?.class, failure?.status].filter((part) => part !== undefined && part !== null).join(' ');
 }
@@ -133,9 +117,8 @@ const SUPPRESSING_KINDS: ReadonlySet<FeedbackEvent['kind']> = new Set<FeedbackEv
 ]);
 
 /**
- * Returns true if the summary of the message identifies a repetition of the report, so that no digest is necessary. The
- * report is a provider event about a delivery. A provider sends such an event for almost every message, so the digests
- * of these events would be most of the rows of reports.
+ * True if the summary of the message identifies a repetition, so that no digest is stored: almost every message has an
+ * event about its delivery.
  */
 export function isIdentifiedByHistory({ isProviderEvent, recordsDigestAlways, events }: FeedbackReport): boolean {
   return (
@@ -157,7 +140,6 @@ const LOST_LEASE_VERBS: readonly string[] = [
 
 type ReportEntry = EntryWithoutAttempt & Pick<AppendedEntry, 'concernsOther' | 'evidence'>;
 
-/** The decision to write a report into the history of a message. */
 export interface RecordDecision {
   readonly kind: 'record';
   readonly id: string;
@@ -178,28 +160,19 @@ export interface RecordDecision {
    * could have sent the report, and it is the first one of its kind about the message.
    */
   readonly evidence: EvidenceKind | null;
-  /**
-   * Returns the result of the report. `suppressed` is true if this report added the recipient to the suppression list.
-   */
+  /** `suppressed` is true if this report added the recipient to the suppression list. */
   readonly createResult: (suppressed: boolean) => FeedbackResult;
 }
 
 export type FeedbackDecision =
-  /** The decision to write nothing. */
   | { readonly kind: 'answer'; readonly answer: FeedbackResult }
   /** The decision to record the digest, and nothing else. */
   | { readonly kind: 'digest'; readonly answer: FeedbackResult }
   /** The decision to count the report, and to add `facts` to the summary of its message. */
   | { readonly kind: 'count'; readonly id: string; readonly facts: number }
-  /**
-   * The decision to keep the report until its message is settled, or until the provider id that the report names is
-   * stored.
-   */
+  /** The report waits until its message is settled, or until the provider id that it names is stored. */
   | { readonly kind: 'pending'; readonly messageId: string | null }
-  /**
-   * The decision to store the report for the operator. If the report is `premature`, a repetition of the same report is
-   * applied (`computePrematureReportDigest`). `addedReport` is as in `RecordDecision`.
-   */
+  /** The report is stored for the operator. If it is `premature`, a repetition is applied. */
   | {
       readonly kind: 'store';
       readonly messageId: string | null;
@@ -224,10 +197,7 @@ export function decideWithoutMessage(report: FeedbackReport): FeedbackDecision {
   return storeForOperator(null, 'no message has the provider id that the report names', true);
 }
 
-/**
- * Decides on a report about the message `id`. `storedMessage` is null if the message is not stored. `isSuppressed` is
- * true if the recipient is on the suppression list of the account. It may be false if `maySuppress` returns false.
- */
+/** `isSuppressed` may be false if `maySuppress` returns false. */
 export function decideFeedback(
   report: FeedbackReport,
   id: string,
@@ -335,27 +305,19 @@ export function decideFeedback(
   }
 }
 
-/**
- * Returns true if the report is added to the reputation counts of the account. A report that changes the state of its
- * message is added. A report that adds only a history entry is added if it suppressed the recipient.
- * `getReputationDelta` (model/account.ts) determines the counts.
- */
+/** A report that only adds an entry counts if it suppressed the recipient. */
 export function countsTowardReputation({ reputationRule }: RecordDecision, suppressed: boolean): boolean {
   return reputationRule === 'always' || (reputationRule === 'if-suppressed' && suppressed);
 }
 
-/**
- * Returns the digest under which a premature report is stored. This digest differs from the report's own digest, so
- * that a later repetition of the report is applied.
- */
+/** Differs from the report's own digest, so that a later repetition is applied. */
 export function computePrematureReportDigest(digest: string): string {
   return `${digest}:early`;
 }
 
 /**
- * Returns the report that is stored as pending until its message is settled. If the store records the digest of the
- * report immediately (`recordsDigestAlways`), the pending report has a different digest. With the recorded digest, the
- * pending report would be ignored as a repetition.
+ * If the digest is recorded immediately, the pending report has another one, because it would be ignored as a
+ * repetition.
  */
 export function toPendingReport(report: FeedbackReport): FeedbackReport {
   return report.recordsDigestAlways === true
@@ -363,7 +325,6 @@ export function toPendingReport(report: FeedbackReport): FeedbackReport {
     : report;
 }
 
-/** Returns the decision on a report that changes nothing. */
 function createDecisionWithoutChange(
   { recordsDigestAlways }: FeedbackReport,
   answer: FeedbackResult,
@@ -390,10 +351,6 @@ function storeForOperator(
   return { kind: 'store', messageId, reason, premature, addedReport: null };
 }
 
-/**
- * Returns the reason why a report has no message: the report was not understood, or it names no message of this
- * installation.
- */
 function describeMissingMessage(events: readonly FeedbackEvent[]): string {
   const unknownEvent = events.find((event) => event.kind === 'unknown');
   return unknownEvent?.reason ?? 'the report names no message of this installation';
@@ -402,7 +359,6 @@ function describeMissingMessage(events: readonly FeedbackEvent[]): string {
 /** The maximum number of reports that `listLastFeedback` reads, newest first. */
 export const MAX_SCANNED_REPORTS = 1_000_000;
 
-/** A report that waits for its message. */
 export interface PendingReport {
   readonly receivedAt: number;
   readonly report: FeedbackReport;
@@ -414,9 +370,8 @@ const MIN_PENDING_INTERVAL_MS = 250;
 const MAX_PENDING_INTERVAL_MS = 15_000;
 
 /**
- * Returns the time of the next attempt to apply a pending report. The interval is the age of the report, within limits.
- * Returns null if the report has waited too long for a provider id. The message of such a report is treated as a
- * message of another program.
+ * The interval is the age of the report, within limits. Null if the report has waited too long for a provider id: its
+ * message is then that of another program.
  */
 export function computeNextPendingAttemptAt(receivedAt: number, messageId: string | null, now: number): number | null {
   const ageMs = now - receivedAt;
@@ -424,15 +379,11 @@ export function computeNextPendingAttemptAt(receivedAt: number, messageId: strin
   return now + Math.min(MAX_PENDING_INTERVAL_MS, Math.max(MIN_PENDING_INTERVAL_MS, ageMs));
 }
 
-/**
- * Serializes a report for the table of pending reports. The received bytes (`raw`) are omitted, because the bytes of a
- * provider event are not stored.
- */
+/** `raw` is omitted, because the bytes of a provider event are not stored. */
 export function formatPendingReport({ raw: _raw, ...report }: FeedbackReport): string {
   return JSON.stringify(report);
 }
 
-/** Parses the result of `formatPendingReport`. */
 export function parsePendingReport(text: string): FeedbackReport {
   return { ...(JSON.parse(text) as Omit<FeedbackReport, 'raw'>), raw: new Uint8Array() };
 }

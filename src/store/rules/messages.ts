@@ -30,15 +30,12 @@ import { getIdCounter, getIdTimestamp } from '../../model/submission.ts';
 import type { SuppressionReason } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
 
-/** Lookups in the tables of the store and in the earlier messages of the same batch. */
 export interface AcceptanceLookups {
   /** Returns the message accepted under the same idempotency key if that key has not expired; otherwise null. */
   findByIdempotencyKey(message: NewMessage): { readonly id: string; readonly fingerprint: string } | null;
-  /** Returns true if the recipient is on the suppression list of the account or of the service. */
   isSuppressed(message: NewMessage): boolean;
 }
 
-/** The state of a message after its acceptance. */
 export type AcceptedState = Extract<AcceptResult, { kind: 'accepted' }>['state'];
 
 const QUEUED_STATE = requireTransition(null, 'queued', 'accept');
@@ -46,9 +43,8 @@ const SENDING_STATE = requireTransition(null, 'sending', 'accept');
 const SUPPRESSED_STATE = requireTransition(null, 'suppressed', 'accept');
 
 /**
- * Decides whether a message is accepted. Adds an accepted message to `counts`. `counts` is null if the account does not
- * exist. A notification to operators is exempt from the limits: it is neither refused nor counted. A notification is
- * accepted even if the account is locked, and remains queued until the account is unlocked.
+ * Adds an accepted message to `counts` (null if the account does not exist). A notification is exempt from the limits
+ * and is accepted even if the account is locked; it then stays queued.
  */
 export function decideAcceptance(
   message: NewMessage,
@@ -79,38 +75,27 @@ export function requireTransition<To extends State>(from: State | null, to: To, 
 }
 
 const MAX_ROWS_PER_TURN = 8;
-/**
- * Minimum number of accounts that a claim serves, unless the message limit of the claim is lower or fewer accounts have
- * due messages.
- */
+/** Unless the message limit is lower or fewer accounts have due messages. */
 const MIN_ACCOUNTS_PER_CLAIM = 64;
 
-/**
- * Returns the number of rows that a claim of up to `maxMessages` leases from one account before it continues with the
- * next account.
- */
+/** The number of rows that a claim leases from one account before it continues with the next. */
 export function getRowsPerTurn(maxMessages: number): number {
   return Math.min(MAX_ROWS_PER_TURN, Math.max(1, Math.floor(maxMessages / MIN_ACCOUNTS_PER_CLAIM)));
 }
 
 /**
- * Returns the state after one change of a settlement. The first change is the outcome of the attempt. A later change
- * may also be a report about the message, such as the complaint of the simulator. Throws a StoreError if the table of
- * transitions does not contain the change.
+ * The first change is the outcome of the attempt; a later one may be a report, such as the complaint of the simulator.
  */
 export function getStateAfterChange(from: State, to: State, isFirst: boolean): State {
   return !isFirst && isAllowedTransition(from, to, 'feedback') ? to : requireTransition(from, to, 'queue');
 }
 
-/** Returns true if an entry of this type without a failure receives the last failure of the message. */
 export function inheritsFailure(verb: string): boolean {
   return verb === RECORDED_EVENTS['message.expired'].verb;
 }
 
 /**
- * Returns true if the failure of an entry of this type becomes the last failure of the message. `state` is the state
- * after the change. A bounced message keeps the failure that ended it: a later report of a delay, of a soft bounce or
- * of a block does not replace it. A later report of a hard bounce replaces it, because that report suppresses the
+ * A bounced message keeps the failure that ended it, unless a later report is a hard bounce, which suppresses the
  * recipient.
  */
 export function setsLastFailure(verb: string, state: State, failureClass: FailureClass): boolean {
@@ -124,17 +109,12 @@ const REPORTS_OF_BOUNCED_MESSAGES: ReadonlySet<string> = new Set<ReportEntryType
   'delay-reported',
 ]);
 
-/**
- * Returns the lane that a change requires: 1 if the attempt was deferred, otherwise 0. The stored lane never decreases.
- */
+/** 1 if the attempt was deferred. The stored lane never decreases. */
 export function getLane(verb: string): 0 | 1 {
   return verb === RECORDED_EVENTS['message.deferred'].verb ? 1 : 0;
 }
 
-/**
- * A settlement in the form in which it is stored. Attempts are JSON text, because transferring text to a thread costs
- * less than transferring objects.
- */
+/** Attempts are JSON text, because transferring text to a thread costs less than transferring objects. */
 export interface PackedSettlement {
   readonly id: string;
   readonly owner: string;
@@ -153,12 +133,10 @@ export interface PackedSettlement {
     readonly attempt: string | null;
     readonly isUnanswered: boolean;
     readonly suppress: SuppressionReason | null;
-    /** The id that the provider assigned to the message, or null. */
     readonly reference: string | null;
   }[];
 }
 
-/** Converts settlements to the form in which they are stored. */
 export function packSettlements(batch: readonly Settlement[]): PackedSettlement[] {
   return batch.map(({ id, owner, attempts, refundAttempt, excludedFromReputation, changes }) => ({
     id,
@@ -183,12 +161,10 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
   }));
 }
 
-/** Returns the id that the provider assigned in its answer to the attempt, or null. */
 function findProviderReference(attempt: Attempt | null): string | null {
   return attempt?.outcome.kind === 'delivered' ? (attempt.outcome.reference ?? null) : null;
 }
 
-/** The state that an operator's change requests: `queued` makes a message due now, and `cancelled` cancels it. */
 export type OperatorTargetState = 'queued' | 'cancelled';
 
 export type OperatorChange =
@@ -200,7 +176,7 @@ export type OperatorChange =
       readonly audit: NewAuditEntry | null;
     };
 
-/** Decides on an operator's change. `from` and `dueAt` are the stored values of the message `id`. */
+/** `from` and `dueAt` are stored values. */
 export function decideOperatorChange(
   { id, from, dueAt }: { readonly id: string; readonly from: State; readonly dueAt: number | null },
   to: OperatorTargetState,
@@ -221,7 +197,6 @@ export function decideOperatorChange(
   };
 }
 
-/** The stored members of a message that `decideResend` reads. */
 export interface ResendSource {
   readonly id: string;
   readonly accountId: number;
@@ -232,7 +207,6 @@ export interface ResendSource {
   readonly recipient: string | null;
   readonly from: string;
   readonly subject: string;
-  /** Null if the body was erased. */
   readonly message: string | null;
   /** The source of a local answer that suppressed the message, or null. The same answer applies to the new message. */
   readonly suppressedBy: string | null;

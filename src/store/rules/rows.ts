@@ -1,9 +1,6 @@
 /**
- * Converts rows of either database to the types of the model. Tables and columns have the same names in both databases.
- * SQLite stores booleans as 0 and 1.
- *
- * The functions throw a StoreError if a column contains a value that the schema does not allow. Such a value means that
- * the database is damaged.
+ * Converts rows of either database to the types of the model. A value that the schema does not allow throws: the
+ * database is damaged.
  */
 import {
   type Account,
@@ -51,10 +48,8 @@ import { type ReportedMessage, toHistorySummary } from './feedback.ts';
 import type { ResendSource } from './messages.ts';
 import type { TokenBucket } from './token-bucket.ts';
 
-/** A row of a query result. `bigint` columns are numbers; `uuid` and `text` columns are strings. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** Reads a number column. */
 export function readInteger(row: Row, column: string): number {
   const value = row[column];
   if (typeof value !== 'number')
@@ -62,12 +57,10 @@ export function readInteger(row: Row, column: string): number {
   return value;
 }
 
-/** Reads a number column that may be null. */
 export function readIntegerOrNull(row: Row, column: string): number | null {
   return row[column] === null ? null : readInteger(row, column);
 }
 
-/** Reads a text or uuid column. */
 export function readText(row: Row, column: string): string {
   const value = row[column];
   if (typeof value !== 'string')
@@ -75,12 +68,10 @@ export function readText(row: Row, column: string): string {
   return value;
 }
 
-/** Reads a text or uuid column that may be null. */
 export function readTextOrNull(row: Row, column: string): string | null {
   return row[column] === null ? null : readText(row, column);
 }
 
-/** Reads a boolean column. */
 export function readBoolean(row: Row, column: string): boolean {
   const value = row[column];
   if (value === true || value === 1) return true;
@@ -88,7 +79,6 @@ export function readBoolean(row: Row, column: string): boolean {
   throw new StoreError(`column ${column} does not contain a boolean: the database is damaged. Restore a backup.`);
 }
 
-/** Reads a column with a fixed set of values. */
 export function readOneOf<Value extends string>(row: Row, column: string, values: readonly Value[]): Value {
   const knownValue = values.find((value) => value === row[column]);
   if (knownValue === undefined)
@@ -96,7 +86,6 @@ export function readOneOf<Value extends string>(row: Row, column: string, values
   return knownValue;
 }
 
-/** Reads the state column. */
 export function readState(row: Row): State {
   return readOneOf(row, 'state', STATES);
 }
@@ -127,12 +116,10 @@ export function toAccount(row: Row): Account {
   };
 }
 
-/** Reads what happens when the account reaches a threshold. */
 export function readOnReputation(row: Row): OnReputation {
   return readOneOf(row, 'on_reputation', ON_REPUTATION);
 }
 
-/** Reads the thresholds in a row of `account`. */
 export function toThresholds(row: Row): Thresholds {
   return {
     bounceRate: readIntegerOrNull(row, 'bounce_rate') ?? DEFAULT_THRESHOLDS.bounceRate,
@@ -140,7 +127,7 @@ export function toThresholds(row: Row): Thresholds {
   };
 }
 
-/** Converts a row of `operator_token`, or the columns of a row of `api_key` that `operator_token` also has. */
+/** Converts a row of `operator_token` or `api_key`. */
 export function toCredential(row: Row): Credential {
   return {
     id: readInteger(row, 'id'),
@@ -154,17 +141,14 @@ export function toCredential(row: Row): Credential {
   };
 }
 
-/** Converts a row of `api_key`. */
 export function toApiKey(row: Row): ApiKey {
   return { ...toCredential(row), accountId: readInteger(row, 'account_id') };
 }
 
-/** Converts a row of `api_key` with the name of its account and the id of its successor. */
 export function toExpiringKey(row: Row): OverviewData['keys'][number] {
   return { ...toApiKey(row), account: readText(row, 'account'), successor: readIntegerOrNull(row, 'successor') };
 }
 
-/** Converts a row of `audit`. */
 export function toAuditEntry(row: Row): AuditEntry {
   return {
     id: readInteger(row, 'id'),
@@ -177,7 +161,6 @@ export function toAuditEntry(row: Row): AuditEntry {
   };
 }
 
-/** Converts a row of `mail_request`. While the message is in the queue, its state is that of the queue row. */
 export function toMessageSummary(row: Row): StoredMessageSummary {
   return {
     id: readText(row, 'id'),
@@ -190,7 +173,7 @@ export function toMessageSummary(row: Row): StoredMessageSummary {
   };
 }
 
-/** Converts the row of a leased message with its body. `attempts` includes the attempt of this lease. */
+/** `attempts` includes the attempt of this lease. */
 export function toLeasedMessage(row: Row, lease: Lease, attempts: number): LeasedMessage {
   return {
     id: readText(row, 'id'),
@@ -206,8 +189,8 @@ export function toLeasedMessage(row: Row, lease: Lease, attempts: number): Lease
 }
 
 /**
- * Converts the row of a message and the message's rows of `event`, oldest first. The first entry, `accepted`, is
- * derived from the message's own row. The column `total` of `history` contains the number of all rows.
+ * `history` is oldest first; its column `total` contains the number of all rows. The first entry, `accepted`, is no
+ * row.
  */
 export function toMessageHistory(row: Row, history: readonly Row[]): MessageHistory {
   const [firstEntry] = history;
@@ -224,7 +207,6 @@ export function toMessageHistory(row: Row, history: readonly Row[]): MessageHist
   };
 }
 
-/** Converts the row of a message with its body and the source of its local answer. */
 export function toResendSource(row: Row): ResendSource {
   return {
     id: readText(row, 'id'),
@@ -240,7 +222,6 @@ export function toResendSource(row: Row): ResendSource {
   };
 }
 
-/** Converts the columns of the last outcome in a history. */
 export function toLastOutcome(row: Row): LastOutcome {
   return {
     verb: readText(row, 'verb'),
@@ -250,10 +231,7 @@ export function toLastOutcome(row: Row): LastOutcome {
   };
 }
 
-/**
- * Returns the members that a found message has in addition to its summary. `lastEntryRow` contains the time of the last
- * entry in the history of the message, or null.
- */
+/** `lastEntryRow` contains the time of the last entry in the history of the message, or null. */
 export function toFoundMembers(
   row: Row,
   lastEntryRow: Row,
@@ -266,7 +244,6 @@ export function toFoundMembers(
   };
 }
 
-/** Returns the first history entry of a message, `accepted`, which is derived from the message's own row. */
 export function toAcceptedEntry(row: Row): HistoryEntry {
   return {
     at: readInteger(row, 'accepted_at'),
@@ -278,7 +255,6 @@ export function toAcceptedEntry(row: Row): HistoryEntry {
   };
 }
 
-/** Converts a row of `event`. */
 export function toHistoryEntry(row: Row): HistoryEntry {
   const attempt = readTextOrNull(row, 'attempt');
   return {
@@ -291,23 +267,18 @@ export function toHistoryEntry(row: Row): HistoryEntry {
   };
 }
 
-/** Reads the column `failure` of a row of `event`. */
 function toRecordedFailure(row: Row): RecordedFailure | null {
   const failure = readTextOrNull(row, 'failure');
   return failure === null ? null : parseJson<RecordedFailure>('failure', failure);
 }
 
-/** Returns the value of the column `failure` of `event`. */
 export function toFailureColumn(failure: RecordedFailure | null): string | null {
   if (failure === null) return null;
   const { class: failureClass, category, status, diagnostic } = failure;
   return JSON.stringify({ class: failureClass, category, status, diagnostic });
 }
 
-/**
- * Converts the columns of a message that are necessary for the decision on a report. If `queueRow` is given, the state
- * is read from it.
- */
+/** While the message is in the queue of PostgreSQL, its state is that of `queueRow`. */
 export function toReportedMessage(row: Row, queueRow: Row = row): ReportedMessage {
   return {
     id: readText(row, 'id'),
@@ -320,7 +291,6 @@ export function toReportedMessage(row: Row, queueRow: Row = row): ReportedMessag
   };
 }
 
-/** Converts a row of `feedback` that stores an unprocessed report. */
 export function toUnprocessedReport(row: Row): UnprocessedReport {
   return {
     id: readInteger(row, 'id'),
@@ -332,20 +302,15 @@ export function toUnprocessedReport(row: Row): UnprocessedReport {
   };
 }
 
-/** Converts a row with the time of the last report of a source. */
 export function toLastFeedback(row: Row): LastFeedback {
   return { source: readOneOf(row, 'source', FEEDBACK_SOURCES), at: readInteger(row, 'at') };
 }
 
-/**
- * Converts a row of `feedback` as `toUnprocessedReport` does, and adds the bytes of the report. The column `raw`
- * contains the report in base64.
- */
+/** The column `raw` is in base64. */
 export function toRawReport(row: Row): UnprocessedReport & { readonly raw: Uint8Array } {
   return { ...toUnprocessedReport(row), raw: Buffer.from(readText(row, 'raw'), 'base64') };
 }
 
-/** Converts a row of `suppression`. */
 export function toSuppression(row: Row): Suppression {
   return {
     address: readText(row, 'recipient'),
@@ -355,7 +320,6 @@ export function toSuppression(row: Row): Suppression {
   };
 }
 
-/** Converts a row of `domain` with its rows of `dkim_key`. */
 export function toDomain(row: Row, keyRows: readonly Row[]): SendingDomain {
   const name = readText(row, 'name');
   const keys = keyRows.map(toDkimKey);
@@ -379,7 +343,6 @@ function toReturnPath(name: string | null, checks: readonly RecordCheck[]): Retu
   return name === null ? null : { name, isVerified: isReturnPathVerified(name, checks) };
 }
 
-/** Reads the result of the last answered check of each record of a domain. */
 export function toDomainChecks(row: Row): readonly RecordCheck[] {
   return parseJson<readonly RecordCheck[]>('checks', readText(row, 'checks'));
 }
@@ -392,7 +355,6 @@ function readDomainStatus(row: Row): Pick<SendingDomain, 'status' | 'checkedAt' 
   };
 }
 
-/** Converts the columns of `domain` that the overview shows. */
 export function toDomainProblem(row: Row): DomainProblem {
   return {
     name: readText(row, 'name'),
@@ -414,7 +376,6 @@ function toDkimKey(row: Row): DkimKey {
   };
 }
 
-/** Converts sums over rows of `reputation`. */
 export function toWindowCounts(row: Row): WindowCounts {
   return {
     emails: readInteger(row, 'emails'),
@@ -425,7 +386,6 @@ export function toWindowCounts(row: Row): WindowCounts {
   };
 }
 
-/** Converts a row of `node`. */
 export function toNodeStatus(row: Row): NodeStatus {
   const refusedReports = readTextOrNull(row, 'refused_reports');
   const delivery = readTextOrNull(row, 'delivery');
@@ -453,7 +413,6 @@ export function formatRefusedReports(refused: readonly RefusedReports[]): string
 const MAX_ALARMS = 10;
 const MAX_ALARM_LENGTH = 500;
 
-/** Returns the delivery status of a node as JSON for the column `delivery`. */
 export function formatNodeDelivery(delivery: DeliveryStatus | null): string | null {
   if (delivery === null) return null;
   const { breaker, alarms, lastFailure } = delivery;
@@ -470,7 +429,6 @@ export function formatNodeDelivery(delivery: DeliveryStatus | null): string | nu
   return JSON.stringify(status);
 }
 
-/** Converts a row of `throttle`. */
 export function toTokenBucket(row: Row): TokenBucket {
   return {
     tokens: readInteger(row, 'tokens'),
@@ -480,7 +438,6 @@ export function toTokenBucket(row: Row): TokenBucket {
   };
 }
 
-/** Converts the row of `running_time`. */
 export function toRunningTime(row: Row): RunningTime {
   return {
     runningMs: readInteger(row, 'ran_ms'),
@@ -497,7 +454,6 @@ function parseJson<Value>(column: string, value: string): Value {
   }
 }
 
-/** Converts a row of `mail_request` for the search. */
 export function toSearchableMessage(row: Row): SearchableMessage {
   return {
     id: readText(row, 'id'),
@@ -509,7 +465,6 @@ export function toSearchableMessage(row: Row): SearchableMessage {
   };
 }
 
-/** Converts a row of `search_block`. */
 export function toIndexBlock(row: Row | undefined): StoredBlock | null {
   if (row === undefined) return null;
   return {

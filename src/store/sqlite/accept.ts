@@ -1,7 +1,5 @@
 /**
- * Accepts a batch of messages in the transaction of the caller: checks the idempotency key, the volume, the rate limit
- * and the suppression lists, and inserts the rows. The check of a message includes the effects of the earlier messages
- * of its batch.
+ * Accepts a batch in the transaction of the caller. The check of a message includes the earlier messages of its batch.
  */
 
 import type { DatabaseSync } from 'node:sqlite';

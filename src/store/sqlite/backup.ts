@@ -1,8 +1,6 @@
 /**
- * Backs up the embedded database: makes a consistent copy while a service may use the database.
- *
- * Guarantees: when the promise resolves, the copy is complete, checked and synced to disk. On a failure, the promise
- * rejects with a one-line StoreError.
+ * Makes a consistent copy while a service may use the database. When the promise resolves, the copy is complete,
+ * checked and synced.
  */
 import { existsSync, statSync } from 'node:fs';
 import { backup, DatabaseSync } from 'node:sqlite';
@@ -11,13 +9,11 @@ import { isPostriderDatabase, requireSinglePath } from './database.ts';
 import { toStoreError } from './fault.ts';
 import { requireUsableFiles, resolveDatabasePath, syncPath } from './files.ts';
 
-/** Number of pages per copy step. The service can write between two steps. */
 const PAGES_PER_STEP = 2_000;
 
 /**
- * Copies the database at `path` into `temporaryPath`, an empty file that the caller creates and later renames. Error
- * messages use `name` for the copy. Calls `progress` with the completed fraction, from 0 to 1. Resolves to the size of
- * the copy in bytes.
+ * `temporaryPath` is an empty file that the caller later renames; error messages use `name`. Resolves to the size in
+ * bytes.
  */
 export async function backupDatabase(
   path: string,
@@ -56,35 +52,23 @@ export async function backupDatabase(
   }
 }
 
-/**
- * Throws a StoreError if `database` is not a Postrider database that this version can read. The remedy is another file
- * or a later version of Postrider.
- */
 export function requirePostriderDatabase(database: DatabaseSync, path: string): void {
   if (!isPostriderDatabase(database))
     throw new StoreError(`${path} is not a Postrider database that this version can read.`);
 }
 
-/** Throws a StoreError if SQLite finds damage in `database`. */
 export function requireIntact(database: DatabaseSync, path: string): void {
   const result = database.prepare('PRAGMA integrity_check(1)').get()?.integrity_check;
   if (result !== 'ok') throw new StoreError(`${path} is damaged (${String(result)}). Use another backup.`);
 }
 
-/**
- * The messages that a service would send after a restore of this database: their number, and the time when the oldest
- * message was accepted.
- */
+/** The messages that a service would send after a restore of this database. */
 export interface UnsentMessages {
   readonly queuedCount: number;
-  /** The time when the oldest message was accepted (ms since the epoch), or null if there is no message. */
+  /** In ms since the epoch, or null. */
   readonly oldestAt: number | null;
 }
 
-/**
- * Counts the messages in a database that are queued or sending. Throws a one-line StoreError if the database cannot be
- * read.
- */
 export function countUnsentMessages(path: string): UnsentMessages {
   try {
     const database = new DatabaseSync(resolveDatabasePath(path), { readOnly: true });

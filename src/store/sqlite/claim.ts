@@ -22,11 +22,9 @@ import type { Outbox } from './outbox.ts';
 interface RemainingLimits {
   messageCount: number;
   bytes: number;
-  /** True until the first message is leased. The first message is leased regardless of its size. */
   isNothingLeased: boolean;
 }
 
-/** The messages of a claim in progress. */
 interface ClaimResult {
   readonly messages: LeasedMessage[];
   readonly suppressed: Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];

@@ -1,8 +1,4 @@
-/**
- * Opens the embedded database: enables WAL mode with full sync, checks that the file is a readable Postrider database,
- * and migrates the schema. Only the holder of the serve lock migrates the schema. Throws a one-line StoreError that
- * names the file and the remedy.
- */
+/** Opens the embedded database in WAL mode with full sync, and migrates its schema under the serve lock. */
 import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -19,33 +15,24 @@ import {
   tryAcquireServeLock,
 } from './files.ts';
 
-/** `PRAGMA application_id` of a Postrider database ("PRDR"). */
 const APPLICATION_ID = 0x50524452;
 
-/** SQLite before 3.51.3 can corrupt a database in WAL mode. */
 const MIN_SQLITE_VERSION = [3, 51, 3] as const;
 
 /**
- * Pages of 8 KiB and a checkpoint every 500 pages. With a longer interval between checkpoints, the throughput is
- * slightly higher, but the commit that starts a checkpoint waits longer. Pages of 4 KiB increase the processor time per
- * row by 40 % to 66 %. docs/decisions/embedded-store.md contains the figures.
+ * With a longer interval between checkpoints the throughput is slightly higher, but the commit that starts one waits
+ * longer. Pages of 4 KiB increase the processor time per row by 40 % to 66 % (docs/decisions/embedded-store.md).
  */
 const PAGE_BYTES = 8192;
 const CHECKPOINT_PAGES = 500;
 const CACHE_KIB = 65_536;
-/** Maximum time that a statement waits for the commit of another process. */
 const BUSY_TIMEOUT_MS = 15_000;
 
-/** Maximum time that this process waits for another process that is opening the same file. */
 const MAX_OPEN_WAIT_MS = 5_000;
 
-/** Maximum time that a command waits for another process that is migrating the schema. */
 const MAX_MIGRATION_WAIT_MS = 5_000;
 
-/**
- * Opens the file for writing. Creates the file and its folder if they are missing, readable only by the owner.
- * `holdsServeLock` is true if this process holds the serve lock; otherwise a migration acquires the lock.
- */
+/** Creates the file and its folder, readable only by the owner. Without the serve lock, a migration acquires it. */
 export function openDatabase(
   configuredPath: string,
   holdsServeLock = false,
@@ -102,16 +89,12 @@ export function requireSinglePath(path: string): void {
   }
 }
 
-/** Throws a StoreError if the path no longer names the opened file, or if the marker of a restore exists. */
 function requireSameFile(path: string, openedFile: ReturnType<typeof readFileIdentity>): void {
   if (isSameFile(openedFile, readFileIdentity(path)) && !existsSync(getRestoreMarkerPath(path))) return;
   throw new StoreError(`${path} was replaced while it was being opened. Try again.`);
 }
 
-/**
- * Creates the file and its folder if they are missing. Throws a StoreError if the creation fails, if the path is not a
- * writable file, or if opening the file could lose accepted messages.
- */
+/** Also throws if opening the file could lose accepted messages. */
 export function prepareFile(path: string): void {
   requireUsableFiles(path);
   try {
@@ -140,9 +123,8 @@ function requireWritable(path: string): void {
 }
 
 /**
- * Throws a StoreError if the file is the database of another application or is not a database. The caller must call
- * this function before it acquires the serve lock, so that no lock file is created beside such a file. If a lock file
- * exists, a service has already used the database, and this function does not check the database; `openDatabase` does.
+ * Called before the serve lock is acquired, so that no lock file is created beside the database of another application.
+ * If there is a lock file, only `openDatabase` checks the database.
  */
 export function requireOwnDatabase(path: string): void {
   if (existsSync(`${path}-serve`) || statSync(path).size === 0) return;
@@ -172,7 +154,6 @@ function checkVersion(database: DatabaseSync): void {
   }
 }
 
-/** Returns true for a Postrider database whose schema this version supports. */
 export function isPostriderDatabase(database: DatabaseSync): boolean {
   const latestVersion = listSchemaFiles(SCHEMA_FOLDER, 'sqlite').length;
   return (
@@ -190,7 +171,7 @@ function requireApplicationId(database: DatabaseSync, path: string): void {
   throw new StoreError(`${path} is not a Postrider database. Set POSTRIDER_DATABASE to another file.`);
 }
 
-/** Returns true for a store of version 0.1.0, whose table `installation` had the name `meta`. */
+/** In 0.1.0 the table `installation` had the name `meta`. */
 function isOldStore(database: DatabaseSync): boolean {
   return database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'meta'").get() !== undefined;
 }
@@ -202,7 +183,7 @@ function checkDurable(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Migrates the schema under the serve lock, so that the schema does not change while a service runs. */
+/** Under the serve lock, so that the schema does not change while a service runs. */
 function migrate(
   database: DatabaseSync,
   path: string,
@@ -226,7 +207,6 @@ function migrate(
   }
 }
 
-/** Runs the migrations that follow the stored schema version and sets the new version, in one transaction. */
 function runMigrations(database: DatabaseSync, path: string, files: readonly URL[]): void {
   const latestVersion = files.length;
   database.exec('BEGIN IMMEDIATE');

@@ -1,14 +1,12 @@
-/** Maps SQLite errors to one-line StoreErrors that name the file and, except for unknown errors, the remedy. */
 import { StoreError } from '../error.ts';
 
-/** Returns the primary result code of a SQLite error (sqlite.org/rescode.html), or 0 for any other error. */
+/** The primary result code (sqlite.org/rescode.html), or 0 for any other error. */
 export function getResultCode(error: unknown): number {
   return error instanceof Error && 'errcode' in error ? Number(error.errcode) & 0xff : 0;
 }
 
 export const SQLITE_BUSY = 5;
 
-/** Maps an error to a StoreError. Returns a StoreError unchanged. */
 export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
   switch (getResultCode(error)) {
@@ -35,7 +33,7 @@ export function getErrorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Returns the code of an operating system error, such as `ENOSPC`. For any other error, returns its message. */
+/** Such as `ENOSPC`. For any other error, its message. */
 export function getSystemErrorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : getErrorText(error);
 }

@@ -1,6 +1,4 @@
-/**
- * Applies each feedback report to its message exactly once. A report that cannot be applied is stored for the operator.
- */
+/** Applies each report to its message exactly once. A report that cannot be applied is stored for the operator. */
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { ReputationDelta } from '../../model/account.ts';
@@ -27,25 +25,20 @@ import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
 
 export interface FeedbackReputation {
-  /** Adds counts to the reputation of an account, in the transaction of the caller. */
   readonly addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void;
-  /** Records a complaint. Returns true if the recipient has no earlier complaint in the reputation window. */
   readonly recordComplaint: (accountId: number, recipient: string, at: number) => boolean;
-  /** Records evidence. Returns true if its source has no earlier evidence of this kind in the reputation window. */
   readonly recordEvidence: (accountId: number, kind: EvidenceKind, recipient: string, at: number) => boolean;
 }
 
-/** Minimum interval between two rows that are stored only for the time of the last report of a source. */
 const MIN_DELIVERY_ROW_INTERVAL_MS = 1_000;
 
 /** The state of a batch of reports. The effects on accounts and sources are written once, after the reports. */
 interface BatchState {
-  /** The rows of messages that were read before the reports, by id. A message that a report changes is removed. */
   readonly unchangedMessages: Map<string, rows.Row>;
   readonly deltas: ReputationDeltas;
   /**
-   * The last report of each source that needs no digest (`isIdentifiedByHistory`). At most one such report a second has
-   * a row in `feedback`, from which the time of the last report is read.
+   * By source. At most one report a second that needs no digest has a row, from which the time of the last report is
+   * read.
    */
   readonly lastDeliveries: Map<string, { readonly report: FeedbackReport; readonly messageId: string }>;
 }
@@ -119,8 +112,8 @@ export function prepareFeedback(
   }
 
   /**
-   * Reads the messages with these ids. Returns their rows by id. One statement for all messages takes about half of the
-   * processor time of two statements for each message (docs/decisions/provider-events.md).
+   * One statement for all messages takes half of the time of two statements for each
+   * (docs/decisions/provider-events.md).
    */
   function readMessages(ids: ReadonlySet<string>): Map<string, rows.Row> {
     const messageRows = selectMessages.all({ seqs: JSON.stringify(Array.from(ids, toSeq)) });
@@ -209,7 +202,6 @@ export function prepareFeedback(
     }
   }
 
-  /** Records the reports with `record`, and then the effects of all of them. */
   function runBatch<Result>(
     unchangedMessages: Map<string, rows.Row>,
     record: (batchState: BatchState) => Result,
@@ -222,7 +214,6 @@ export function prepareFeedback(
     return result;
   }
 
-  /** Applies the pending report of the row. Returns the report and its result, or an empty list if it stays pending. */
   function applyPendingReport(row: rows.Row, now: number, batchState: BatchState): readonly AppliedReport[] {
     const digest = rows.readText(row, 'digest');
     const report = parsePendingReport(rows.readText(row, 'report'));

@@ -1,12 +1,7 @@
 /**
- * Manages the files of the embedded database. Resolves the path of the database, checks whether a process may open the
- * database, and implements the serve lock, which allows only one service on a database.
- *
- * SQLite stores the log and the locks of a database in files beside it, under its name. Therefore a database must have
- * exactly one name: symbolic links are resolved to the real path, and a second hard link is refused. The serve lock is
- * a SQLite lock on a small file beside the database. The operating system releases it when the process ends. A process
- * that migrates, transfers or restores the database also holds the lock. Each error is a one-line StoreError that names
- * the remedy.
+ * The files of the embedded database. SQLite keeps log and locks beside the database under its name, so a database must
+ * have exactly one name: symbolic links are resolved, and a second hard link is refused. The serve lock is a SQLite
+ * lock on a file beside it, which the operating system releases when the process ends.
  */
 import {
   closeSync,
@@ -24,24 +19,17 @@ import { DatabaseSync } from 'node:sqlite';
 import { StoreError } from '../error.ts';
 import { getErrorText, getResultCode, getSystemErrorCode, SQLITE_BUSY } from './fault.ts';
 
-/**
- * The suffixes of the database file and of the files that SQLite creates beside it. SQLite creates `-journal` only for
- * a database that is not in WAL mode.
- */
+/** SQLite creates `-journal` only for a database that is not in WAL mode. */
 export const DATABASE_FILE_SUFFIXES = ['', '-wal', '-shm', '-journal'] as const;
 
-/** Maximum length of a chain of symbolic links, as on Linux. */
 const MAX_SYMBOLIC_LINKS = 40;
 
-/** The suffix of the files that a restore has replaced, such as `.before-2026-01-31T12-00-00-000Z`. */
+/** Such as `.before-2026-01-31T12-00-00-000Z`: files that a restore has replaced. */
 const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
-/** The suffixes of the files of an unfinished restore: a temporary copy, or a marker before it is renamed. */
+/** Files of an unfinished restore. */
 const TEMPORARY_SUFFIX = /^\.restor(?:e|ing)-[0-9a-f]{12}$/;
 
-/**
- * Resolves all symbolic links of a path, even if the target is missing, so that every process uses the same log and
- * lock. Returns a path without links unchanged.
- */
+/** Also if the target is missing, so that every process uses the same log and lock. */
 export function resolveDatabasePath(path: string): string {
   const absolutePath = resolve(path);
   const realPath = resolveRealPath(absolutePath, 0);
@@ -52,7 +40,6 @@ function resolveRealPath(path: string, linkCount: number): string {
   try {
     return realpathSync.native(path);
   } catch (error) {
-    // If the path cannot be resolved, opening it fails with the error of the operating system.
     if (getSystemErrorCode(error) !== 'ENOENT' && getSystemErrorCode(error) !== 'ENOTDIR') return path;
   }
   const target = readLinkTarget(path);
@@ -70,22 +57,18 @@ function readLinkTarget(path: string): string | null {
   }
 }
 
-/** Returns the path of the marker of a restore that moves the old files one by one. */
 export function getRestoreMarkerPath(path: string): string {
   return `${path}.restoring`;
 }
 
-/** Returns the path to which a restore moves the replaced database. */
 export function createReplacedDatabasePath(path: string, now: Date): string {
   return `${path}.before-${now.toISOString().replaceAll(':', '-').replaceAll('.', '-')}`;
 }
 
-/** Returns the paths of the temporary files that remain after interrupted restores. */
 export function listTemporaryRestorePaths(path: string): readonly string[] {
   return listPathsBeside(path, TEMPORARY_SUFFIX);
 }
 
-/** Returns the paths of hard links to the database file that remain after an interrupted restore. */
 export function listLeftoverHardLinks(path: string): readonly string[] {
   const fileStats = statSync(path, { bigint: true, throwIfNoEntry: false });
   if (fileStats === undefined || fileStats.nlink <= 1n) return [];
@@ -95,7 +78,6 @@ export function listLeftoverHardLinks(path: string): readonly string[] {
   });
 }
 
-/** Returns the paths of the files in the folder of `path` whose names are the name of `path` plus a matching suffix. */
 function listPathsBeside(path: string, suffix: RegExp): readonly string[] {
   const folder = dirname(path);
   const baseName = basename(path);
@@ -111,8 +93,8 @@ function listPathsBeside(path: string, suffix: RegExp): readonly string[] {
 }
 
 /**
- * Throws a StoreError if opening `path` could lose accepted messages: a restore is incomplete, the log exists but the
- * database is missing, or the file has a second name.
+ * Throws if opening `path` could lose accepted messages: a restore is incomplete, the log exists without the database,
+ * or the file has a second name.
  */
 export function requireUsableFiles(path: string): void {
   if (existsSync(getRestoreMarkerPath(path))) throw createInterruptedRestoreError(path);
@@ -142,7 +124,6 @@ function requireNoLeftovers(path: string, problem: 'missing' | 'empty'): void {
   );
 }
 
-/** Throws a StoreError if the file has a hard link that is not from an interrupted restore. */
 export function requireSingleHardLink(path: string): void {
   const nameCount = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   if (nameCount <= 1 || nameCount === 1 + listLeftoverHardLinks(path).length) return;
@@ -151,10 +132,7 @@ export function requireSingleHardLink(path: string): void {
   );
 }
 
-/**
- * Removes the hard links that remain after an interrupted restore, except for the path itself. Only the holder of the
- * serve lock may call this function.
- */
+/** Only the holder of the serve lock may call this function. */
 export function removeLeftoverHardLinks(path: string): void {
   for (const linkPath of listLeftoverHardLinks(path)) {
     try {
@@ -170,18 +148,16 @@ interface FileIdentity {
   readonly ino: bigint;
 }
 
-/** Returns the identity of the file at `path`, or null if there is no file. */
 export function readFileIdentity(path: string): FileIdentity | null {
   const fileStats = statSync(path, { bigint: true, throwIfNoEntry: false });
   return fileStats === undefined ? null : { dev: fileStats.dev, ino: fileStats.ino };
 }
 
-/** Returns true if both identities name the same file. Returns false if one of them is null. */
 export function isSameFile(a: FileIdentity | null, b: FileIdentity | null): boolean {
   return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
 
-/** Syncs a file or a folder to disk. A new name is durable only after a sync of its folder. */
+/** A new name is durable only after a sync of its folder. */
 export function syncPath(path: string): void {
   const file = openSync(path, 'r');
   try {
@@ -191,10 +167,7 @@ export function syncPath(path: string): void {
   }
 }
 
-/**
- * Waits up to `waitMs` for the serve lock and acquires it. Returns the function that releases the lock, or null if
- * another process holds it. Throws a StoreError if the lock cannot be acquired for another reason.
- */
+/** Returns the function that releases the lock, or null if another process holds it after `waitMs`. */
 export function tryAcquireServeLock(path: string, waitMs: number): (() => void) | null {
   const file = `${path}-serve`;
   let lock: DatabaseSync | null = null;
@@ -215,10 +188,6 @@ export function tryAcquireServeLock(path: string, waitMs: number): (() => void) 
   }
 }
 
-/**
- * Acquires the serve lock and returns the function that releases it. Throws a StoreError if another process holds the
- * lock.
- */
 export function acquireServeLock(path: string): () => void {
   const unlock = tryAcquireServeLock(path, 0);
   if (unlock !== null) return unlock;
@@ -227,7 +196,6 @@ export function acquireServeLock(path: string): () => void {
   );
 }
 
-/** Returns true if a process holds the serve lock. Creates no file. */
 export function isServeLockHeld(path: string): boolean {
   const realPath = resolveDatabasePath(path);
   if (!existsSync(`${realPath}-serve`)) return false;

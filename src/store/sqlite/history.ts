@@ -1,5 +1,3 @@
-/** Appends entries to the histories of messages. */
-
 import type { DatabaseSync } from 'node:sqlite';
 import type { State } from '../../model/message.ts';
 import { type AppendedEntry, getFacts } from '../rules/feedback.ts';
@@ -15,13 +13,7 @@ const SET_FAILURE = `UPDATE mail_request SET failure_class = :class, failure_cat
 const ADD_FACTS = 'UPDATE mail_request SET facts = facts | :facts WHERE seq = :seq AND facts & :facts <> :facts';
 const SELECT_LAST_FAILURE = 'SELECT failure FROM event WHERE seq = ? AND failure IS NOT NULL ORDER BY n DESC LIMIT 1';
 
-/**
- * Returns the function that appends an entry to the history of a message, and records the event of the entry if there
- * is one. The attempt of the entry is JSON or null. `state` is the state after the change. `suppresses` is true if the
- * change suppresses the recipient. The failure of the entry becomes the last failure of the message if
- * `setsLastFailure` returns true, and its facts are added to the summary of the message. An entry without a failure receives the last failure of the message if
- * `inheritsFailure` returns true.
- */
+/** Returns the function that appends an entry and records its event. `state` is the state after the change. */
 export function prepareAppend(
   database: DatabaseSync,
   outbox: Outbox,

@@ -1,6 +1,6 @@
 /**
- * Implements the end of leases: marks messages before the end of their transmission, and settles, releases and recovers
- * leases. A settlement is valid only for the owner and the attempt count of the lease.
+ * Marks, settles, releases and recovers leases. A settlement is valid only for the owner and the attempt count of the
+ * lease.
  */
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -13,10 +13,6 @@ import type { FeedbackReputation } from './feedback.ts';
 import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
 
-/**
- * Creates the operations that mark, settle, release and recover leases. `addToReputation` adds ended messages to the
- * reputation of an account, in the transaction of the caller.
- */
 export function prepareLeaseEnds(
   database: DatabaseSync,
   { addToReputation, recordEvidence }: Pick<FeedbackReputation, 'addToReputation' | 'recordEvidence'>,

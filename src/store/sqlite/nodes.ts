@@ -1,7 +1,4 @@
-/**
- * Stores the nodes that use this database (one service and its commands), the running time, and the token buckets of
- * the throttles.
- */
+/** One service and its commands use this database. */
 import type { DatabaseSync } from 'node:sqlite';
 import type {
   DeliveryStatus,
@@ -15,7 +12,6 @@ import { advanceRunningTime, type RunningTime, startRunningTime } from '../../mo
 import * as rows from '../rules/rows.ts';
 import { takeTokens } from '../rules/token-bucket.ts';
 
-/** The time for which a node is listed after its liveness timeout. */
 const DEAD_NODE_LISTING_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {

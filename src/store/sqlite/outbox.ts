@@ -1,7 +1,6 @@
 /**
- * Writes events to the outbox, in the transaction of the change that each event reports. Nothing is written for a type
- * to which no endpoint subscribes. The embedded store has one writer at a time, so the order of the positions in the
- * outbox is the order of the commits.
+ * Writes events in the transaction of the change that each reports. One writer at a time: the order of positions is the
+ * order of commits.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { State } from '../../model/message.ts';
@@ -31,10 +30,7 @@ export function prepareOutbox(database: DatabaseSync) {
     'INSERT INTO outbox (type, account_id, at, data, webhook_id) VALUES (?, ?, ?, ?, ?)',
   );
   const selectAccountName = database.prepare('SELECT name FROM account WHERE id = ?');
-  /**
-   * The bit set of the subscribed event types, or null before they are read. They are read once per transaction,
-   * because another process may change them.
-   */
+  /** Read once per transaction, because another process may change them. */
   let subscribedTypes: number | null = null;
 
   function isSubscribed(type: WebhookEventType): boolean {
@@ -43,24 +39,16 @@ export function prepareOutbox(database: DatabaseSync) {
   }
 
   return {
-    /**
-     * Discards the subscribed types in memory. Called at the start of a transaction and after a change of the types.
-     */
     reset(): void {
       subscribedTypes = null;
     },
-    /** Records the acceptance of a message. */
     recordAcceptance(messageId: string, accountId: number, state: State): void {
       if (isSubscribed('message.accepted')) insertAccepted.run(accountId, messageId, state);
     },
-    /** Records an event for the last entry in the history of the message. `state` is the state after the change. */
     recordEntry(type: MessageEventType, seq: number, state: State, suppressed: boolean): void {
       if (isSubscribed(type)) insertEntry.run(type, seq, state, suppressed ? 1 : 0);
     },
-    /**
-     * Records an event about an object that is not a message. `build` returns the data of the event, and is called only
-     * if the event is recorded.
-     */
+    /** `build` is called only if the event is recorded. */
     recordResource(
       type: ResourceEventType,
       accountId: number,
@@ -70,7 +58,6 @@ export function prepareOutbox(database: DatabaseSync) {
     ): void {
       if (isSubscribed(type)) insertResource.run(type, accountId, at, JSON.stringify(build()), excludedWebhookId);
     },
-    /** Records that an entry was added to, or removed from, the suppression list of an account or of the service. */
     recordSuppression(
       type: 'suppression.added' | 'suppression.removed',
       accountId: number,

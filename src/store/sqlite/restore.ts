@@ -61,7 +61,6 @@ const UNREADABLE_DATABASE_CODES: ReadonlySet<number> = new Set([1, 10, 11, 24, 2
 const READ_VERSION_OFFSET = 19;
 const WAL_VERSION = 2;
 
-/** The file system operations of a restore. A test ends the process at each operation. */
 export interface RestoreSteps {
   readonly link: (from: string, to: string) => void;
   readonly rename: (from: string, to: string) => void;
@@ -80,10 +79,7 @@ const SYSTEM_STEPS: RestoreSteps = {
   },
 };
 
-/**
- * Replaces the database at `path` with the backup `from`. Returns the new path of the old database, or null if there
- * was no database. Throws a StoreError if the restore fails.
- */
+/** Returns the new path of the old database, or null if there was none. */
 export function restoreDatabase(
   from: string,
   path: string,
@@ -115,7 +111,6 @@ function makeFolder(path: string): void {
   }
 }
 
-/** Maps an error of the operating system during the restore to a StoreError. */
 function createRestoreError(error: unknown, path: string): StoreError {
   if (getResultCode(error) !== 0) return toStoreError(error, path);
   switch (getSystemErrorCode(error)) {
@@ -132,7 +127,6 @@ function createRestoreError(error: unknown, path: string): StoreError {
   }
 }
 
-/** Runs `read`. Reports an error as an error of the backup, not of the database. */
 function readBackup<T>(from: string, read: () => T): T {
   try {
     return read();
@@ -218,7 +212,6 @@ class Restore {
     this.#steps.sync(temporaryPath);
   }
 
-  /** Copies a file to a new file that only its owner can read. */
   #copy(from: string, to: string): void {
     const source = readBackup(from, () => openSync(from, 'r'));
     try {
@@ -236,10 +229,6 @@ class Restore {
     }
   }
 
-  /**
-   * Replaces the existing files with the temporary copy. Returns the new path of the old database, or null if there was
-   * no database.
-   */
   #replace(): string | null {
     const path = this.#path;
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -262,7 +251,6 @@ class Restore {
     return this.#replaceByMoving(this.#findUnusedPath());
   }
 
-  /** Returns an unused path for the replaced database. */
   #findUnusedPath(): string {
     for (let offsetMs = 0; ; offsetMs += 1) {
       const keptPath = createReplacedDatabasePath(this.#path, new Date(this.#now.getTime() + offsetMs));
@@ -270,7 +258,6 @@ class Restore {
     }
   }
 
-  /** Returns the new path of the old database, or null if the file system has no hard links. */
   #replaceByLink(): string | null {
     const path = this.#path;
     const oldLinks = listLeftoverHardLinks(path);

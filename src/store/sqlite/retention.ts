@@ -1,8 +1,3 @@
-/**
- * Expires queued messages, purges bodies and idempotency keys after their retention, and resets due times after the
- * clock was set back.
- */
-
 import type { DatabaseSync } from 'node:sqlite';
 import { createExpiredEntry } from '../../model/message.ts';
 import { getMaxSeqAt, requireTransition } from '../rules/messages.ts';

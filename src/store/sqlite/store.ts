@@ -31,19 +31,14 @@ import {
   type TextReply,
 } from './thread.ts';
 
-/**
- * Interval at which the writer polls for changes by other processes. The interval is shorter than the guaranteed one
- * second, so that a poll may be late.
- */
+/** Shorter than the guaranteed second, so that a poll may be late. */
 const POLL_INTERVAL_MS = 200;
 
-/** Idle time after which the reader thread ends. */
 const READER_IDLE_MS = 300_000;
 
 /**
- * Memory limits of the threads. Commits use the same pages repeatedly, so the writer has the largest page cache.
- * Without a limit, the young generation of the JavaScript heap takes 128 MB on a large machine
- * (docs/decisions/embedded-store.md).
+ * Commits use the same pages repeatedly. Without a limit, the young generation of the heap takes 128 MB on a large
+ * machine (docs/decisions/embedded-store.md).
  */
 const WRITER_OPTIONS = { cacheKib: 32_768, memory: { maxYoungGenerationSizeMb: 48 } };
 const READER_OPTIONS = { cacheKib: 8_192, memory: { maxYoungGenerationSizeMb: 24 } };
@@ -52,24 +47,16 @@ const WORKER_MODULE = new URL('./worker.ts', import.meta.url);
 
 export interface SqliteOptions {
   readonly path: string;
-  /**
-   * True for a service, which holds the serve lock. Only one service may use the file. Commands may open the file while
-   * a service uses it.
-   */
+  /** A service holds the serve lock. Only one may use the file; commands may open it meanwhile. */
   readonly exclusive: boolean;
-  /** The module that the threads of the store run. */
   readonly worker?: URL;
-  /**
-   * Called with a fault within one second after files of the database are removed or replaced, and with null when the
-   * fault has ended.
-   */
+  /** Called within one second after files are removed or replaced, and with null when that has ended. */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
   readonly environment?: StoreEnvironment;
   /** If true, all calls run in the thread of the caller, as in a simulation. */
   readonly runsInCallerThread?: boolean;
 }
 
-/** Opens the store. Rejects with a one-line StoreError if the store cannot be opened. */
 export async function openSqliteStore({
   path: configuredPath,
   exclusive,
@@ -163,10 +150,7 @@ export async function openSqliteStore({
   };
 }
 
-/**
- * Maps every method of the contract to a call of the same name. The reader thread executes the reads of operators; the
- * writer thread executes all other calls.
- */
+/** The reader thread executes the reads of operators, the writer all other calls. */
 function mapMethods(write: StoreThread['call'], read: StoreThread['call']): Pick<StoreMethods, MethodName> {
   const names = Object.keys(METHODS) as MethodName[];
   const methods = names.map((name) => {
@@ -194,19 +178,12 @@ export interface StoreThread {
     name: Name,
     ...args: Parameters<Operations[Name]>
   ): Promise<Awaited<ReturnType<Operations[Name]>>>;
-  /** Resolves if the thread ends before it is closed. */
   readonly failed: Promise<StoreError>;
-  /** Returns the current fault of the files, or null. */
   findFilesFault(): FilesFault | null;
-  /** Ends the thread after the pending calls. */
   close(): Promise<void>;
 }
 
-/**
- * Starts a thread that runs `module` on the database file. Rejects with a StoreError if the file cannot be opened.
- * Calls `onFilesFault` with a fault when files of the database are removed or replaced, and with null when the fault
- * has ended.
- */
+/** `module` is the file that the thread runs. */
 export async function startThread(
   module: URL,
   data: StoreThreadOptions,
@@ -220,7 +197,6 @@ export async function startThread(
   let endError: StoreError | null = null;
   let openCompletion: { resolve: () => void; reject: (error: unknown) => void } | null = null;
 
-  /** Rejects the pending calls and all later calls with the error of the thread. */
   const rejectCalls = (error: StoreError) => {
     endError ??= error;
     openCompletion?.reject(error);
@@ -280,10 +256,7 @@ export async function startThread(
   };
 }
 
-/**
- * Changes a connection so that it prepares each statement at its first use, because a short command uses few of several
- * hundred statements.
- */
+/** A short command uses few of the statements, so each is prepared at its first use. */
 function prepareOnFirstUse(database: DatabaseSync): DatabaseSync {
   const prepare = database.prepare.bind(database);
   database.prepare = (sql) => {
@@ -299,7 +272,6 @@ function prepareOnFirstUse(database: DatabaseSync): DatabaseSync {
   return database;
 }
 
-/** Runs the store in the thread of the caller. Rejects with a StoreError if the database cannot be opened. */
 export async function startInCallerThread(
   { path, holdsServeLock, cacheKib }: StoreThreadOptions,
   { clock }: Pick<StoreEnvironment, 'clock'>,

@@ -1,11 +1,7 @@
 /**
- * Implements a thread of the embedded store. `serveThread` answers all waiting calls as one group.
- * `openGuardedDatabase` runs the calls on one connection and checks that no file of the database was removed or
- * replaced. `createEngine` prepares the operations and runs all writes of a group in one transaction with one sync.
- * Each write has its own savepoint: if a write fails, only this write is rolled back; if the commit fails, all writes
- * of the group fail.
- *
- * Guarantees: a write to files that were removed or replaced is never acknowledged.
+ * A thread of the embedded store. It answers all waiting calls as one group, whose writes share one transaction and one
+ * sync. Each write has its own savepoint: if a write fails, only it is rolled back; if the commit fails, all writes of
+ * the group fail. A write to files that were removed or replaced is never acknowledged.
  */
 
 import { type BigIntStats, statSync } from 'node:fs';
@@ -38,20 +34,18 @@ import { prepareSearch, prepareSearchIndex } from './search.ts';
 import { prepareDeliveryRecovery } from './webhook-recovery.ts';
 import { prepareWebhooks } from './webhooks.ts';
 
-/** Maximum number of calls in one group, which limits the time until the first call is answered. */
+/** Limits the time until the first call of a group is answered. */
 const MAX_GROUP_CALLS = 64;
 
-/** The parameters with which a store thread is started. */
 export interface StoreThreadOptions {
   readonly path: string;
-  /** True if this process holds the serve lock. */
   readonly holdsServeLock: boolean;
   readonly cacheKib: number;
 }
 
 /**
- * Opens the database and answers calls from `port` until it receives `null`. Posts `failed` if the database cannot be
- * opened. Posts `files` when files are removed, replaced or restored.
+ * Answers calls from `port` until it receives `null`. Posts `failed` or `opened`, and `files` with each change of a
+ * fault.
  */
 export function serveThread(
   port: MessagePort,
@@ -93,39 +87,29 @@ export function serveThread(
   port.postMessage({ opened: true });
 }
 
-/**
- * Interval at which the files are checked. The files are also checked after each group of calls that contains a change.
- */
+/** The files are also checked after each group of calls that contains a change. */
 export const FILES_CHECK_INTERVAL_MS = 1_000;
 
 interface GuardedOptions {
   readonly path: string;
-  /** True if this process holds the serve lock. */
   readonly holdsServeLock: boolean;
   readonly cacheKib: number;
   readonly open: (path: string, holdsServeLock: boolean) => DatabaseSync;
   readonly monotonic: () => number;
-  /** Called with a fault when files are removed or replaced, and with null when the fault has ended. */
   readonly onFilesFault: (fault: FilesFault | null) => void;
 }
 
-/** The reply to a call. The error of a failed call is a one-line text. */
 export type TextReply =
   | Extract<Reply, { ok: true }>
   | { readonly number: number; readonly ok: false; readonly error: string };
 
 export interface GuardedDatabase {
-  /** Runs the calls and answers each of them. The writes run first, in one transaction. Never rejects. */
   answer(calls: readonly Call[]): Promise<readonly TextReply[]>;
-  /**
-   * Checks the database files. If one of the calls is a change, `answer` also checks the files before it returns the
-   * replies.
-   */
+  /** Also called by `answer` before it returns the replies to a change. */
   checkFiles(): void;
   close(): void;
 }
 
-/** Throws a StoreError if the database cannot be opened. */
 export function openGuardedDatabase({
   path,
   holdsServeLock,
@@ -161,7 +145,6 @@ export function openGuardedDatabase({
   };
 
   async function answerCalls(calls: readonly Call[]): Promise<readonly Reply[]> {
-    /** The call numbers (`number`) of the calls that must fail during a fault. */
     const changeNumbers = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
     // If a fault is already known, these calls fail and write nothing.
     const knownFault = changeNumbers.size === 0 ? null : fault;
@@ -189,15 +172,13 @@ export function openGuardedDatabase({
   };
 }
 
-/** A fault of the database files. Data that is written during the fault may be lost. */
 export interface FilesFault {
-  /** The reason, which contains no paths and may be shown to the public. */
+  /** Contains no paths, because the public may see it. */
   readonly reason: string;
-  /** The remedy for the operator, which names the file. */
+  /** For the operator; names the file. */
   readonly remedy: string;
 }
 
-/** The suffixes of the checked files and their names in error messages. */
 const WATCHED_FILES = [
   ['', 'the database file'],
   ['-wal', 'the write-ahead log of the database'],
@@ -207,8 +188,7 @@ const WATCHED_FILES = [
 type FileSuffix = (typeof WATCHED_FILES)[number][0];
 
 /**
- * Records the identities of the open files. The returned function compares them with the files on disk and returns the
- * first fault, or null. A comparison takes 8 to 36 µs on a machine with two busy cores. The comparison opens no file,
+ * Returns a function that compares the open files with those on disk. A comparison takes 8 to 36 µs. It opens no file,
  * because closing a file would release the SQLite locks on it.
  */
 export function watchFiles(path: string): () => FilesFault | null {
@@ -241,7 +221,6 @@ export function watchFiles(path: string): () => FilesFault | null {
   };
 }
 
-/** Returns the fault of a file that this user can no longer access or whose disk has failed. */
 function toAccessFault(file: string, name: string, code: string): FilesFault {
   return {
     reason: `${name} is not accessible (${code})`,
@@ -271,24 +250,18 @@ function toFault(path: string, suffix: FileSuffix, reason: string): FilesFault {
   }
 }
 
-/** The synchronous form of a method of the contract, as the thread of the store implements it. */
 type SynchronousMethod<Method> = Method extends (...args: infer Args) => Promise<infer Answer>
   ? (...args: Args) => Answer
   : never;
 
-/**
- * The operations of the thread: the methods of the contract, and the steps of methods that consist of several
- * operations. Here, `settle` takes packed settlements, and `recordPackedFeedback` returns its results as one text.
- */
+/** The methods of the contract, and the steps of those that consist of several operations. */
 export type Operations = Pick<StoreMethods, NounMethod> & {
   readonly [Name in Exclude<MethodName, NounMethod | 'settle' | 'recordPackedFeedback'>]: SynchronousMethod<
     StoreMethods[Name]
   >;
 } & {
   settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
-  /** Returns the results (`FeedbackResult`) as JSON. */
   recordPackedFeedback(batch: PackedReports): string;
-  /** Returns the changes after `revision`, or null if there are none. */
   readDirectorySince(revision: number): Promise<DirectoryChanges | null>;
   buildIndex(step: IndexStep): BuiltStep;
   changeIndex(change: IndexChange): void;
@@ -305,15 +278,11 @@ export type Reply =
   | { readonly number: number; readonly ok: true; readonly value: unknown }
   | { readonly number: number; readonly ok: false; readonly error: unknown };
 
-/** The operations that only this store has: the steps of methods that consist of several operations. */
 const INTERNAL_KINDS = { readDirectorySince: 'read', buildIndex: 'operator-read', changeIndex: 'change' } as const;
 
 const OPERATION_KINDS: Readonly<Record<OperationName, MethodKind>> = { ...METHODS, ...INTERNAL_KINDS };
 
-/**
- * Returns true for an operation whose success guarantees that data is stored. Such an operation must fail if the files
- * were removed or replaced.
- */
+/** The success of such an operation guarantees that data is stored, so it fails while files are missing. */
 export function requiresFiles(name: OperationName): boolean {
   return OPERATION_KINDS[name] === 'change';
 }
@@ -345,10 +314,7 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
 
 export interface Engine {
   readonly operations: Operations;
-  /**
-   * Runs the calls after those of earlier groups, and answers each of them. The writes run first, in one transaction.
-   * Never rejects.
-   */
+  /** Waits for earlier groups. The writes run first, in one transaction. Never rejects. */
   run(calls: readonly Call[]): Promise<Reply[]>;
 }
 
@@ -363,10 +329,7 @@ async function requireMicrotasks(result: Promise<unknown>): Promise<unknown> {
   }
 }
 
-/**
- * Creates the engine of a thread. `monotonic` returns the monotonic time in ms; searches use it to limit their
- * duration.
- */
+/** Searches limit their duration by `monotonic`. */
 export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Engine {
   const outbox = prepareOutbox(database);
   const operations = prepareOperations(database, monotonic, outbox);
