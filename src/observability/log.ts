@@ -105,7 +105,7 @@ function formatDroppedLines(count: number): string {
 /** The types whose fields are members of the event, without a time or the id of an endpoint, which have formats. */
 type DirectType = {
   [Type in LoggedType]: Exclude<LogFieldOf<Type>, 'node'> extends Exclude<keyof EventOf<Type>, 'retryAt' | 'webhookId'>
-    ? EventOf<Type> extends LogFields<Type>
+    ? EventOf<Type> & { readonly node: string } extends LogFields<Type>
       ? Type
       : never
     : never;
