@@ -14,7 +14,7 @@ import {
 import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { type Cell, formatPairs, formatTable } from './terminal.ts';
+import { type Cell, formatList, formatPairs } from './terminal.ts';
 
 const NO_VOLUME = { '--no-volume': { member: 'volume', value: 'unlimited' } } as const;
 
@@ -40,9 +40,18 @@ export function addAccountCommands(program: Command, context: Context): void {
   });
   addOperationCommand(group, context, 'list', listAccounts, {
     formatResult: (accounts, _input, now) =>
-      accounts.length === 0
-        ? 'there are no accounts; create one with `postrider account create NAME`\n'
-        : formatAccountTable(accounts, now),
+      formatList(
+        accounts,
+        'there are no accounts; create one with `postrider account create NAME`\n',
+        {
+          NAME: ({ name }) => name,
+          STATE: createAccountStateCell,
+          VOLUME: (account) => formatVolume(account, now),
+          RATE: formatRate,
+          THROTTLE: ({ throttle }) => throttle ?? 'none',
+        },
+        ['VOLUME'],
+      ),
   });
   addOperationCommand(group, context, 'show <name>', showAccount, {
     argumentMembers: { name: 'account' },
@@ -71,17 +80,6 @@ const EXPECTED_FLAG = { expected: '--expected <version>' };
 function createChangeFormatter(pastParticiple: string) {
   return (account: AccountEntry, _input: unknown, now: number) =>
     `${pastParticiple} account ${account.name}\n\n${formatAccount(account, now)}`;
-}
-
-export function formatAccountTable(accounts: readonly AccountEntry[], now: number): string {
-  const rows = accounts.map((account) => [
-    account.name,
-    createAccountStateCell(account),
-    formatVolume(account, now),
-    formatRate(account),
-    account.throttle ?? 'none',
-  ]);
-  return formatTable(['NAME', 'STATE', 'VOLUME', 'RATE', 'THROTTLE'], rows, { truncatedHeadings: ['VOLUME'] });
 }
 
 /** One line per value. If `account` contains the counts of the last 7 days, the lines include them. */

@@ -20,10 +20,10 @@ import {
 } from '../operations/domains.ts';
 import { formatCommandLine } from '../printing/command-line.ts';
 import { toPrintable } from '../printing/escape.ts';
-import { formatSpan, formatTime, formatTimeOr } from '../printing/text.ts';
+import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { applyStyle, type Cell, formatTable, type Style } from './terminal.ts';
+import { applyStyle, type Cell, formatIsoTime, formatList, formatTable, type Style } from './terminal.ts';
 
 const DETAILS_FLAG = {
   '--details': 'with --json: also print the account, the keys, the times and the observed value of each record',
@@ -67,9 +67,20 @@ export function addDomainCommands(program: Command, context: Context): void {
     outputFlags: DETAILS_FLAG,
     toJsonValue: (domains, { details }) => (details === true ? domains : domains.map(toDomainSummary)),
     formatResult: (domains) =>
-      domains.length === 0
-        ? 'there are no domains; add one with `postrider domain add ACCOUNT DOMAIN`\n'
-        : formatDomainTable(domains),
+      formatList(
+        domains,
+        'there are no domains; add one with `postrider domain add ACCOUNT DOMAIN`\n',
+        {
+          DOMAIN: ({ domain, unicode }) => (unicode === domain ? domain : `${domain} (${unicode})`),
+          ACCOUNT: ({ account }) => account,
+          STATUS: ({ status }) => ({ text: status, style: STATUS_STYLES[status] }),
+          SUBDOMAINS: ({ subdomains }) => (subdomains ? 'yes' : 'no'),
+          KEYS: formatKeyCounts,
+          CHECKED: ({ checked }) => formatIsoTime(checked, 'never'),
+          ...(domains.some(({ returnPath }) => returnPath !== null) ? { 'RETURN PATH': formatReturnPath } : {}),
+        },
+        ['KEYS'],
+      ),
   });
   addOperationCommand(group, context, 'rotate <domain>', rotateDomain, {
     ...jsonOptions,
@@ -223,23 +234,7 @@ function formatRecordFault(record: CheckedRecord): string {
   return `${applyStyle('heading', record.name)}\n${lines.join('')}  expected: ${expectedText}`;
 }
 
-export function formatDomainTable(domains: readonly DomainDetails[]): string {
-  const rows = domains.map((domain): Cell[] => [
-    domain.unicode === domain.domain ? domain.domain : `${domain.domain} (${domain.unicode})`,
-    domain.account,
-    { text: domain.status, style: STATUS_STYLES[domain.status] },
-    domain.subdomains ? 'yes' : 'no',
-    formatKeyCounts(domain),
-    formatTimeOr(domain.checked === null ? null : Date.parse(domain.checked), 'never'),
-  ]);
-  const headings = ['DOMAIN', 'ACCOUNT', 'STATUS', 'SUBDOMAINS', 'KEYS', 'CHECKED'];
-  if (domains.every(({ returnPath }) => returnPath === null))
-    return formatTable(headings, rows, { truncatedHeadings: ['KEYS'] });
-  const rowsWithPath = rows.map((row, index): Cell[] => [...row, formatReturnPath(domains[index]?.returnPath ?? null)]);
-  return formatTable([...headings, 'RETURN PATH'], rowsWithPath, { truncatedHeadings: ['KEYS'] });
-}
-
-function formatReturnPath(returnPath: DomainDetails['returnPath']): Cell {
+function formatReturnPath({ returnPath }: DomainDetails): Cell {
   if (returnPath === null) return 'default';
   const { name, state } = returnPath;
   return state === 'used' ? name : { text: `${name} (${state})`, style: 'warning' };

@@ -3,16 +3,16 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { getDataFolder } from '../domains/setup.ts';
 import { readEntity } from '../feedback/read/entity.ts';
-import { listFeedback, type ReportDetails, type ReportSummary, showFeedback } from '../operations/feedback.ts';
+import { listFeedback, type ReportDetails, showFeedback } from '../operations/feedback.ts';
 import { type CapturedMessage, type Check, listInbox, showInbox } from '../operations/inbox.ts';
 import { addInboxRule, type InboxRuleEntry, listInboxRules, removeInboxRule } from '../operations/inbox-rules.ts';
 import type { InboxContext } from '../operations/operation.ts';
 import { toPrintable } from '../printing/escape.ts';
-import { formatCount, formatTime } from '../printing/text.ts';
+import { formatCount } from '../printing/text.ts';
 import { createCaptureInbox } from '../transports/capture/transport.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand, type CommandContext } from './operation-command.ts';
-import { applyStyle, formatIsoTime, formatPairs, formatTable } from './terminal.ts';
+import { applyStyle, formatIsoTime, formatList, formatPairs } from './terminal.ts';
 
 export function addInboxCommands(program: Command, context: Context): void {
   const group = program
@@ -23,13 +23,17 @@ export function addInboxCommands(program: Command, context: Context): void {
   addOperationCommand(group, inboxContext, 'list', listInbox, {
     jsonHelp: 'print JSON: {"messages","next"}',
     formatResult: ({ messages, next }) =>
-      messages.length === 0
-        ? 'The inbox is empty.\n'
-        : `${formatTable(
-            ['ID', 'AT', 'TO', 'SUBJECT'],
-            messages.map(({ id, at, to, subject }) => [id, formatIsoTime(at), to, subject]),
-            { truncatedHeadings: ['TO', 'SUBJECT'] },
-          )}${next === null ? '' : `\nfor older messages, add --before ${next}\n`}`,
+      formatList(
+        messages,
+        'The inbox is empty.\n',
+        {
+          ID: ({ id }) => id,
+          AT: ({ at }) => formatIsoTime(at),
+          TO: ({ to }) => to,
+          SUBJECT: ({ subject }) => subject,
+        },
+        ['TO', 'SUBJECT'],
+      ) + (messages.length === 0 || next === null ? '' : `\nfor older messages, add --before ${next}\n`),
   });
   addOperationCommand(group, inboxContext, 'show <id>', showInbox, { formatResult: formatMessage });
 
@@ -42,11 +46,20 @@ export function addInboxCommands(program: Command, context: Context): void {
   });
   addOperationCommand(rules, context, 'list', listInboxRules, {
     formatResult: (entries) =>
-      entries.length === 0
-        ? 'There are no rules; add one with `postrider inbox rule add MATCH --code 451`.\n'
-        : formatTable(['ID', 'MATCH', 'ANSWER', 'EFFECT', 'USED', 'STATUS', 'EXPIRES'], entries.map(createRuleRow), {
-            truncatedHeadings: ['MATCH', 'ANSWER'],
-          }),
+      formatList(
+        entries,
+        'There are no rules; add one with `postrider inbox rule add MATCH --code 451`.\n',
+        {
+          ID: ({ id }) => String(id),
+          MATCH: ({ match }) => match,
+          ANSWER: ({ answer }) => answer.summary,
+          EFFECT: formatEffect,
+          USED: ({ used, times }) => `${used} of ${times}`,
+          STATUS: ({ status }) => status,
+          EXPIRES: ({ expires }) => formatIsoTime(expires),
+        },
+        ['MATCH', 'ANSWER'],
+      ),
   });
   addOperationCommand(rules, context, 'remove <id>', removeInboxRule, {
     formatResult: ({ id, match }) => `Removed rule ${id} for ${match}.\n`,
@@ -94,19 +107,6 @@ function formatAddedRule(rule: InboxRuleEntry): string {
   return `Rule ${rule.id} answers ${attempts} to ${rule.match}, until ${formatIsoTime(rule.expires)}: ${rule.answer.summary} (${formatEffect(rule)}).${suppression}`;
 }
 
-function createRuleRow(rule: InboxRuleEntry): readonly string[] {
-  const { id, match, used, times, status, expires } = rule;
-  return [
-    String(id),
-    match,
-    rule.answer.summary,
-    formatEffect(rule),
-    `${used} of ${times}`,
-    status,
-    formatIsoTime(expires),
-  ];
-}
-
 function formatEffect({ effect: { outcome, category, suppresses } }: InboxRuleEntry): string {
   return [outcome, category, suppresses ? 'suppresses' : null].filter((part) => part !== null).join(', ');
 }
@@ -115,11 +115,18 @@ export function addFeedbackCommands(program: Command, context: Context): void {
   const group = program.command('feedback').description('feedback reports that were not understood').helpCommand(false);
   addOperationCommand(group, context, 'list', listFeedback, {
     formatResult: (reports) =>
-      reports.length === 0
-        ? 'there are no stored reports: every report was understood\n'
-        : formatTable(['ID', 'AT', 'VIA', 'REPORT', 'REASON'], reports.map(createReportRow), {
-            truncatedHeadings: ['REPORT', 'REASON'],
-          }),
+      formatList(
+        reports,
+        'there are no stored reports: every report was understood\n',
+        {
+          ID: ({ id }) => String(id),
+          AT: ({ at }) => formatIsoTime(at),
+          VIA: ({ source }) => source,
+          REPORT: ({ summary }) => summary,
+          REASON: ({ reason }) => reason,
+        },
+        ['REPORT', 'REASON'],
+      ),
   });
   addOperationCommand(group, context, 'show <id>', showFeedback, {
     formatResult: (report) =>
@@ -127,14 +134,10 @@ export function addFeedbackCommands(program: Command, context: Context): void {
   });
 }
 
-function createReportRow({ id, at, source, summary, reason }: ReportSummary): readonly string[] {
-  return [String(id), formatTime(Date.parse(at)), source, summary, reason];
-}
-
 function formatReportHeading({ id, at, source, message, reason, summary }: ReportDetails): string {
   return formatPairs([
     ['report', String(id)],
-    ['received', `${formatTime(Date.parse(at))} over ${source}`],
+    ['received', `${formatIsoTime(at)} over ${source}`],
     ['message', message ?? 'unknown'],
     ['reason', { text: reason, style: 'warning' }],
     ['summary', summary],

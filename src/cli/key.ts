@@ -1,10 +1,10 @@
 /** `postrider key …`. A key is printed only once, by the command that creates it. */
 import type { Command } from 'commander';
-import { createKey, importKey, type KeyEntry, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
+import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
 import { formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { type Cell, formatIsoTime, formatTable } from './terminal.ts';
+import { formatIsoTime, formatList } from './terminal.ts';
 
 export function addKeyCommands(program: Command, context: Context): void {
   const group = program.command('key').description('API keys').helpCommand(false);
@@ -24,9 +24,20 @@ export function addKeyCommands(program: Command, context: Context): void {
   });
   addOperationCommand(group, context, 'list <account>', listKeys, {
     formatResult: (keys, { account }) =>
-      keys.length === 0
-        ? `account ${account} has no keys; create one with \`postrider key create ${account}\`\n`
-        : formatKeyTable(keys),
+      formatList(
+        keys,
+        `account ${account} has no keys; create one with \`postrider key create ${account}\`\n`,
+        {
+          ID: ({ id }) => id,
+          NAME: ({ name }) => name,
+          KEY: ({ prefix }) => `${prefix}…`,
+          STATE: ({ state }) => ({ text: state, style: state === 'active' ? 'success' : 'dimmed' }),
+          CREATED: ({ created }) => formatIsoTime(created),
+          EXPIRES: ({ expires }) => formatIsoTime(expires, 'never'),
+          'LAST USED': ({ lastUsed }) => formatIsoTime(lastUsed, 'never'),
+        },
+        ['NAME'],
+      ),
   });
   addOperationCommand(group, context, 'revoke <id>', revokeKey, {
     argumentMembers: { id: 'key' },
@@ -38,20 +49,5 @@ export function addKeyCommands(program: Command, context: Context): void {
     jsonHelp: 'print JSON: {"id","key","replaces","until"}',
     formatResult: ({ id, key, replaces, until }) =>
       `${key}\n\nThis is ${id}. It is shown only once. ${replaces} is valid until ${formatTime(Date.parse(until))}.\n`,
-  });
-}
-
-function formatKeyTable(keys: readonly KeyEntry[]): string {
-  const rows = keys.map(({ id, name, prefix, state, created, expires, lastUsed }): Cell[] => [
-    id,
-    name,
-    `${prefix}…`,
-    { text: state, style: state === 'active' ? 'success' : 'dimmed' },
-    formatIsoTime(created),
-    formatIsoTime(expires, 'never'),
-    formatIsoTime(lastUsed, 'never'),
-  ]);
-  return formatTable(['ID', 'NAME', 'KEY', 'STATE', 'CREATED', 'EXPIRES', 'LAST USED'], rows, {
-    truncatedHeadings: ['NAME'],
   });
 }

@@ -26,17 +26,17 @@ import {
   toFlagName,
   unwrapResult,
 } from './operation-command.ts';
-import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable, waitForDrain } from './terminal.ts';
+import { applyStyle, createStateCell, formatIsoTime, formatList, formatPairs, waitForDrain } from './terminal.ts';
 
 export function addMessageCommands(program: Command, context: Context): void {
   const group = program.command('message').description('messages').helpCommand(false);
   addOperationCommand(group, context, 'list', listMessages, {
-    formatResult: (messages) => (messages.length === 0 ? NO_MATCH_TEXT : formatMessageTable(messages)),
+    formatResult: (messages) => formatMessageTable(messages),
   });
   addOperationCommand(group, context, 'search [words...]', searchMessages, {
     argumentMembers: { words: 'q' },
     formatResult: ({ messages, next }, { waitReason }) =>
-      (messages.length === 0 ? NO_MATCH_TEXT : formatMessageTable(messages, waitReason === true)) +
+      formatMessageTable(messages, waitReason === true) +
       (next === null ? '' : `for more messages, add --cursor ${next}\n`),
   });
   addExportCommand(group, context);
@@ -149,30 +149,23 @@ function addExportCommand(group: Command, context: Context): void {
   );
 }
 
-const NO_MATCH_TEXT = 'no messages match\n';
-
 function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = false): string {
-  const rows = messages.map((message) => [
-    message.id,
-    createStateCell(message.state),
-    formatIsoTime(message.at),
-    message.to,
-    message.from,
-    message.subject,
-    formatReason(message),
-    ...(withWaitReason ? [message.waitReason ?? ''] : []),
-  ]);
-  return formatTable(
-    ['ID', 'STATE', 'ACCEPTED', 'TO', 'FROM', 'SUBJECT', 'REASON', ...(withWaitReason ? ['WAITS FOR'] : [])],
-    rows,
-    { truncatedHeadings: ['TO', 'FROM', 'SUBJECT', 'REASON', 'WAITS FOR'] },
+  return formatList<FoundMessage>(
+    messages,
+    'no messages match\n',
+    {
+      ID: ({ id }) => id,
+      STATE: ({ state }) => createStateCell(state),
+      ACCEPTED: ({ at }) => formatIsoTime(at),
+      TO: ({ to }) => to,
+      FROM: ({ from }) => from,
+      SUBJECT: ({ subject }) => subject,
+      // Such as `mailbox-unknown: 550 5.1.1 no such user`.
+      REASON: ({ reason }) => [reason?.category, reason?.text].filter((part) => typeof part === 'string').join(': '),
+      ...(withWaitReason ? { 'WAITS FOR': ({ waitReason }: FoundMessage) => waitReason ?? '' } : {}),
+    },
+    ['TO', 'FROM', 'SUBJECT', 'REASON', 'WAITS FOR'],
   );
-}
-
-/** Such as `mailbox-unknown: 550 5.1.1 no such user`. */
-function formatReason({ reason }: FoundMessage): string {
-  if (reason === null) return '';
-  return [reason.category, reason.text].filter((part) => part !== null).join(': ');
 }
 
 function formatMessageDetails(details: MessageDetails): string {

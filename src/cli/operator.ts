@@ -2,11 +2,11 @@
 import type { Command } from 'commander';
 import { listDifferences } from '../model/audit.ts';
 import { type AuditRecord, listAudit } from '../operations/audit.ts';
-import { createToken, listTokens, revokeToken, type TokenEntry } from '../operations/tokens.ts';
+import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
 import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { type Cell, formatIsoTime, formatTable } from './terminal.ts';
+import { formatIsoTime, formatList } from './terminal.ts';
 
 export function addOperatorCommands(program: Command, context: Context): void {
   const group = program.command('token').description('tokens of the operator API').helpCommand(false);
@@ -19,9 +19,21 @@ export function addOperatorCommands(program: Command, context: Context): void {
   });
   addOperationCommand(group, context, 'list', listTokens, {
     formatResult: (tokens) =>
-      tokens.length === 0
-        ? 'there are no tokens; create one with `postrider token create NAME`\n'
-        : formatTokenTable(tokens),
+      formatList(
+        tokens,
+        'there are no tokens; create one with `postrider token create NAME`\n',
+        {
+          ID: ({ id }) => String(id),
+          NAME: ({ name }) => name,
+          TOKEN: ({ prefix }) => `${prefix}…`,
+          STATUS: ({ status }) => ({ text: status, style: status === 'works' ? 'success' : 'dimmed' }),
+          SCOPE: ({ scope }) => scope,
+          CREATED: ({ created }) => formatIsoTime(created),
+          EXPIRES: ({ expires }) => formatIsoTime(expires, 'never'),
+          'LAST USED': ({ lastUsed }) => formatIsoTime(lastUsed, 'never'),
+        },
+        ['NAME'],
+      ),
   });
   addOperationCommand(group, context, 'revoke <id>', revokeToken, {
     formatResult: ({ name }) => `revoked the token ${name}\n`,
@@ -29,35 +41,27 @@ export function addOperatorCommands(program: Command, context: Context): void {
   addOperationCommand(program, context, 'audit', listAudit, {
     customFlags: { limit: '--limit <n>', before: '--before <id>' },
     formatResult: (entries) =>
-      entries.length === 0
-        ? 'the audit log is empty\n'
-        : formatTable(['ID', 'AT', 'ACTOR', 'ACTION', 'TARGET', 'BEFORE → AFTER'], entries.map(formatAuditRow), {
-            truncatedHeadings: ['TARGET', 'BEFORE → AFTER'],
-          }),
+      formatList(
+        entries,
+        'the audit log is empty\n',
+        {
+          ID: ({ id }) => String(id),
+          AT: ({ at }) => formatIsoTime(at),
+          ACTOR: ({ actor }) => actor,
+          ACTION: ({ action }) => action,
+          TARGET: ({ target }) => target,
+          'BEFORE → AFTER': formatChange,
+        },
+        ['TARGET', 'BEFORE → AFTER'],
+      ),
   });
 }
 
-function formatTokenTable(tokens: readonly TokenEntry[]): string {
-  const rows = tokens.map(({ id, name, prefix, status, scope, created, expires, lastUsed }): Cell[] => [
-    String(id),
-    name,
-    `${prefix}…`,
-    { text: status, style: status === 'works' ? 'success' : 'dimmed' },
-    scope,
-    formatIsoTime(created),
-    formatIsoTime(expires, 'never'),
-    formatIsoTime(lastUsed, 'never'),
-  ]);
-  return formatTable(['ID', 'NAME', 'TOKEN', 'STATUS', 'SCOPE', 'CREATED', 'EXPIRES', 'LAST USED'], rows, {
-    truncatedHeadings: ['NAME'],
-  });
-}
-
-function formatAuditRow({ id, at, actor, action, target, before, after }: AuditRecord): Cell[] {
+function formatChange({ before, after }: AuditRecord): string {
   const differences = listDifferences(before, after, { formatTime, formatDuration: formatSpan });
   const changeText = differences.map((difference) => {
     const afterText = difference.after ?? 'none';
     return `${difference.member}: ${before === null ? afterText : `${difference.before ?? 'none'} → ${afterText}`}`;
   });
-  return [String(id), formatIsoTime(at), actor, action, target, changeText.join('; ')];
+  return changeText.join('; ');
 }

@@ -61,6 +61,18 @@ export function formatTable(
   return lines.join('') + (omitted.length === 0 ? '' : `${applyStyle('dimmed', shortenText(note, width))}\n`);
 }
 
+/** Formats a table with a row for each item, or `emptyText` without items. `columns` are the cells by heading. */
+export function formatList<T>(
+  items: readonly T[],
+  emptyText: string,
+  columns: Readonly<Record<string, (item: T) => Cell>>,
+  truncatedHeadings: readonly string[] = [],
+): string {
+  if (items.length === 0) return emptyText;
+  const rows = items.map((item) => Object.values(columns).map((getCell) => getCell(item)));
+  return formatTable(Object.keys(columns), rows, { truncatedHeadings });
+}
+
 interface Column {
   readonly heading: string;
   readonly index: number;

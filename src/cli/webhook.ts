@@ -13,14 +13,15 @@ import {
   showWebhookStatistics,
   updateWebhook,
   type WebhookEntry,
-  type WebhookFigures,
   type WebhookRotation,
   type WebhookSecret,
 } from '../operations/webhooks.ts';
 import { formatCount } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { type Cell, formatIsoTime, formatPairs, formatTable } from './terminal.ts';
+import { formatIsoTime, formatList, formatPairs } from './terminal.ts';
+
+const NO_ENDPOINTS_TEXT = 'There are no endpoints; create one with `postrider webhook create URL`.\n';
 
 export function addWebhookCommands(program: Command, context: Context): void {
   const group = program
@@ -35,20 +36,30 @@ export function addWebhookCommands(program: Command, context: Context): void {
   addOperationCommand(group, context, 'list', listWebhooks, {
     toJsonValue: (webhooks) => webhooks.map(toPublishedEntry),
     formatResult: (webhooks) =>
-      webhooks.length === 0
-        ? 'There are no endpoints; create one with `postrider webhook create URL`.\n'
-        : formatTable(['ID', 'STATUS', 'ACCOUNT', 'NAME', 'URL'], webhooks.map(toRow), {
-            truncatedHeadings: ['NAME', 'URL'],
-          }),
+      formatList(
+        webhooks,
+        NO_ENDPOINTS_TEXT,
+        {
+          ID: ({ id }) => id,
+          STATUS: ({ status }) => ({ text: status, style: status === 'enabled' ? 'success' : 'error' }),
+          ACCOUNT: ({ account }) => account ?? '*',
+          NAME: ({ name }) => name ?? '-',
+          URL: ({ url }) => url,
+        },
+        ['NAME', 'URL'],
+      ),
   });
   addOperationCommand(group, context, 'statistics', showWebhookStatistics, {
     formatResult: (figures) =>
-      figures.length === 0
-        ? 'There are no endpoints; create one with `postrider webhook create URL`.\n'
-        : formatTable(
-            ['ID', 'PENDING', 'OLDEST', 'FAILED', 'LAST SUCCESS', 'FAILING SINCE'],
-            figures.map(toFiguresRow),
-          ),
+      formatList(figures, NO_ENDPOINTS_TEXT, {
+        ID: ({ id }) => id,
+        PENDING: ({ pending }) => formatCount(pending),
+        OLDEST: ({ oldestPendingAt }) => formatIsoTime(oldestPendingAt, '-'),
+        FAILED: ({ failed }) => (failed === 0 ? '0' : { text: formatCount(failed), style: 'error' }),
+        'LAST SUCCESS': ({ lastSuccessAt }) => formatIsoTime(lastSuccessAt, 'never'),
+        'FAILING SINCE': ({ failingSince }) =>
+          failingSince === null ? '-' : { text: formatIsoTime(failingSince), style: 'error' },
+      }),
   });
   addOperationCommand(group, context, 'show <id>', showWebhook, {
     toJsonValue: toPublishedEntry,
@@ -82,13 +93,19 @@ export function addWebhookCommands(program: Command, context: Context): void {
   });
   addOperationCommand(group, context, 'deliveries <id>', listDeliveries, {
     formatResult: (deliveries) =>
-      deliveries.length === 0
-        ? 'There are no deliveries.\n'
-        : formatTable(
-            ['ID', 'TYPE', 'STATUS', 'ATTEMPTS', 'LAST RESULT', 'NEXT ATTEMPT'],
-            deliveries.map(toDeliveryRow),
-            { truncatedHeadings: ['LAST RESULT'] },
-          ),
+      formatList(
+        deliveries,
+        'There are no deliveries.\n',
+        {
+          ID: ({ id }) => id,
+          TYPE: ({ type }) => type,
+          STATUS: ({ status }) => ({ text: status, style: DELIVERY_STYLES[status] }),
+          ATTEMPTS: ({ attempts }) => String(attempts.length),
+          'LAST RESULT': formatLastResult,
+          'NEXT ATTEMPT': ({ nextAttemptAt }) => formatIsoTime(nextAttemptAt, '-'),
+        },
+        ['LAST RESULT'],
+      ),
   });
   addOperationCommand(group, context, 'replay <id>', replayWebhook, {
     customFlags: { since: '--since <when>' },
@@ -130,26 +147,9 @@ function formatWebhook({ id, url, account, name, events, status, ...webhook }: W
   ]);
 }
 
-function toRow({ id, url, account, name, status }: WebhookEntry): Cell[] {
-  const style = status === 'enabled' ? 'success' : 'error';
-  return [id, { text: status, style }, account ?? '*', name ?? '-', url];
-}
+const DELIVERY_STYLES = { delivered: 'success', failed: 'error', pending: 'warning' } as const;
 
-function toFiguresRow({ id, pending, oldestPendingAt, failed, lastSuccessAt, failingSince }: WebhookFigures): Cell[] {
-  return [
-    id,
-    formatCount(pending),
-    formatIsoTime(oldestPendingAt, '-'),
-    failed === 0 ? '0' : { text: formatCount(failed), style: 'error' },
-    formatIsoTime(lastSuccessAt, 'never'),
-    failingSince === null ? '-' : { text: formatIsoTime(failingSince), style: 'error' },
-  ];
-}
-
-function toDeliveryRow({ id, type, status, attempts, nextAttemptAt }: DeliveryEntry): Cell[] {
+function formatLastResult({ attempts }: DeliveryEntry): string {
   const lastAttempt = attempts.at(-1);
-  const style = { delivered: 'success', failed: 'error', pending: 'warning' } as const;
-  const result = lastAttempt === undefined ? '-' : (lastAttempt.error ?? `status ${lastAttempt.status}`);
-  const nextAttemptText = formatIsoTime(nextAttemptAt, '-');
-  return [id, type, { text: status, style: style[status] }, String(attempts.length), result, nextAttemptText];
+  return lastAttempt === undefined ? '-' : (lastAttempt.error ?? `status ${lastAttempt.status}`);
 }
