@@ -6,7 +6,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { prepareAccept } from '../../src/store/postgres/accept.ts';
-import { createPool, type Pool } from '../../src/store/postgres/database.ts';
 import { expectOneLineErrors, findMissingIds, openStoreAt, SENDER_COUNT, startAccepting } from '../rig/accept-load.ts';
 import { NO_LIMITS } from '../rig/messages.ts';
 import {
@@ -16,7 +15,7 @@ import {
   startPostgres,
   startStandby,
 } from '../rig/postgres.ts';
-import { parsePostgresUrl } from '../rig/stores.ts';
+import { createTestPool, parsePostgresUrl } from '../rig/stores.ts';
 import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
 /** Time limit of one statement in tests that wait until the limit has passed. */
@@ -101,18 +100,7 @@ test('after a failover the same store continues on the promoted standby with eve
   expect(await findMissingIds(acceptLoad, standby.url(pathname.slice(1)))).toEqual([]);
 }, 300_000);
 
-function createPoolFor(url: string): Pool {
-  const setting = parsePostgresUrl(url);
-  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  const pool = createPool({
-    setting,
-    application: 'postrider test',
-    random: Math.random,
-    statementTimeoutMs: LIMIT_MS,
-  });
-  onTestFinished(() => pool.close());
-  return pool;
-}
+const createPoolFor = (url: string) => createTestPool(url, { statementTimeoutMs: LIMIT_MS });
 
 async function countRows(server: PostgresServer, url: string): Promise<number> {
   const { rows } = await server.run('SELECT count(*)::int AS n FROM mail_request', new URL(url).pathname.slice(1));

@@ -6,6 +6,7 @@ import type { DatabaseSetting } from '../../src/config/settings.ts';
 import type { AccountLimits } from '../../src/model/account.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { type OpenOptions, openStore } from '../../src/store/open.ts';
+import { createPool, type Pool } from '../../src/store/postgres/database.ts';
 import { createTemporaryFolder } from './folder.ts';
 import { NO_LIMITS } from './messages.ts';
 import { createTemporaryDatabase } from './postgres.ts';
@@ -95,4 +96,13 @@ export function parsePostgresUrl(url: string): DatabaseSetting {
   const parseResult = parseDatabaseUrl(url);
   if (!parseResult.ok) throw new Error(parseResult.fault);
   return parseResult.value;
+}
+
+/** Creates a pool for a PostgreSQL URL, and closes it after the test. */
+export function createTestPool(url: string, options: { readonly statementTimeoutMs?: number } = {}): Pool {
+  const setting = parsePostgresUrl(url);
+  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
+  const pool = createPool({ setting, application: 'postrider test', random: Math.random, ...options });
+  onTestFinished(() => pool.close());
+  return pool;
 }

@@ -4,23 +4,14 @@ import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { listSchemaFiles, SCHEMA_FOLDER } from '../../../src/store/schema.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { createSchemaFolder } from '../../rig/schema.ts';
-import { parsePostgresUrl } from '../../rig/stores.ts';
+import { createTestPool, parsePostgresUrl } from '../../rig/stores.ts';
 
 const NEWEST_VERSION = listSchemaFiles(SCHEMA_FOLDER, 'postgres').length;
-
-function createPoolFor(url: string): Pool {
-  const setting = parsePostgresUrl(url);
-  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
-  onTestFinished(() => pool.close());
-  return pool;
-}
 
 async function readRows(url: string, sql: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString: url });
@@ -46,9 +37,9 @@ test('if many nodes start together on an empty database, the schema is created o
 
 test('a failing migration changes nothing, and reports the failure in one line', async () => {
   const url = await createTemporaryDatabase();
-  await migrate(createPoolFor(url));
+  await migrate(createTestPool(url));
   const brokenMigrations = createSchemaFolder('postgres', 'CREATE TABLE half (n int); CREATE TABLE account (n int);');
-  await expect(migrate(createPoolFor(url), brokenMigrations)).rejects.toThrow(
+  await expect(migrate(createTestPool(url), brokenMigrations)).rejects.toThrow(
     /^PostgreSQL .*relation "account" already exists\.$/,
   );
   expect(await readRows(url, "SELECT to_regclass('half') AS half, version FROM installation")).toEqual([
@@ -63,7 +54,7 @@ test('a node continues to work, and can restart, after a newer node has added co
   await olderStore.createAccount('default', NO_LIMITS, 1);
   await olderStore.accept([createMessage()]);
   await migrate(
-    createPoolFor(url),
+    createTestPool(url),
     createSchemaFolder(
       'postgres',
       'ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text',
@@ -85,7 +76,7 @@ test('a node continues to work, and can restart, after a newer node has added co
 
 test('a schema that is incompatible with this version is refused with a one-line error that contains both versions', async () => {
   const url = await createTemporaryDatabase();
-  await migrate(createPoolFor(url));
+  await migrate(createTestPool(url));
   await runStatement(url, `UPDATE installation SET version = ${NEWEST_VERSION + 2}, least = ${NEWEST_VERSION + 1}`);
   await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
     new RegExp(
@@ -107,7 +98,7 @@ test('a database of another program is refused and unchanged', async () => {
 
 test('a store of version 0.1.0 is refused in one line', async () => {
   const url = await createTemporaryDatabase();
-  await migrate(createPoolFor(url));
+  await migrate(createTestPool(url));
   await runStatement(url, 'ALTER TABLE installation RENAME TO postrider');
   await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
     /^[^\n]* is a store of Postrider 0\.1\.0, which this version cannot read\./,
@@ -125,7 +116,7 @@ const DIFFERENCES = [
 
 test('both databases have the same tables and columns, except for those that the schema of SQLite names', async () => {
   const url = await createTemporaryDatabase();
-  await migrate(createPoolFor(url));
+  await migrate(createTestPool(url));
   const database = new DatabaseSync(':memory:');
   for (const file of listSchemaFiles(SCHEMA_FOLDER, 'sqlite')) database.exec(readFileSync(file, 'utf8'));
   const embedded = database

@@ -1,10 +1,9 @@
 /** Tests sessions and transactions of the PostgreSQL store. A transaction is stored completely or not at all. */
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
+import { describe, expect, test } from 'vitest';
 import type { Statement } from '../../../src/store/postgres/session.ts';
 import { startCommitProxy } from '../../rig/commit-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
-import { parsePostgresUrl } from '../../rig/stores.ts';
+import { createTestPool } from '../../rig/stores.ts';
 
 const INSERT_NUMBER: Statement = { name: 'test_insert', text: 'INSERT INTO t (n) VALUES ($1)' };
 const SELECT_ALL: Statement = { name: 'test_all', text: 'SELECT * FROM t ORDER BY n' };
@@ -13,12 +12,6 @@ async function createDatabase(): Promise<string> {
   const url = await createTemporaryDatabase();
   await runStatement(url, 'CREATE TABLE t (n bigint PRIMARY KEY)');
   return url;
-}
-
-function createPoolFor(url: string): Pool {
-  const pool = createPool({ setting: parseUrl(url), application: 'postrider test', random: Math.random });
-  onTestFinished(() => pool.close());
-  return pool;
 }
 
 const replacePort = (url: string, port: number) => {
@@ -30,7 +23,7 @@ const getPort = (url: string) => Number(new URL(url).port);
 
 describe('a transaction', () => {
   test('is stored completely, and numbers are read as numbers', async () => {
-    const pool = createPoolFor(await createDatabase());
+    const pool = createTestPool(await createDatabase());
     const value = await pool.transaction(async (transaction) => {
       await Promise.all([transaction.query(INSERT_NUMBER, [2 ** 40]), transaction.query(INSERT_NUMBER, [1])]);
       return 'value';
@@ -40,7 +33,7 @@ describe('a transaction', () => {
   });
 
   test('with a failed statement stores nothing, even if its function ignores the error', async () => {
-    const pool = createPoolFor(await createDatabase());
+    const pool = createTestPool(await createDatabase());
     const result = pool.transaction(async (transaction) => {
       await transaction.query(INSERT_NUMBER, [1]);
       await transaction.query(INSERT_NUMBER, [1]).catch(() => undefined);
@@ -56,7 +49,7 @@ describe('a transaction', () => {
   });
 
   test('rejects statements that are sent after its end', async () => {
-    const pool = createPoolFor(await createDatabase());
+    const pool = createTestPool(await createDatabase());
     let queryLater: () => Promise<unknown> = async () => undefined;
     await pool.transaction(async (transaction) => {
       queryLater = () => transaction.query(INSERT_NUMBER, [7]);
@@ -68,7 +61,7 @@ describe('a transaction', () => {
   test('is retried after a deadlock, so that both transactions are stored', async () => {
     const url = await createDatabase();
     await runStatement(url, 'INSERT INTO t VALUES (1), (2)');
-    const pool = createPoolFor(url);
+    const pool = createTestPool(url);
     const updateStatement: Statement = { name: 'test_update', text: 'UPDATE t SET n = n WHERE n = $1' };
     let arrivedCount = 0;
     const bothArrived = Promise.withResolvers<void>();
@@ -91,7 +84,7 @@ describe('a transaction', () => {
 
   test('whose connection was ended before the commit is retried', async () => {
     const url = await createDatabase();
-    const pool = createPoolFor(url);
+    const pool = createTestPool(url);
     const pidStatement: Statement = { name: 'test_pid', text: 'SELECT pg_backend_pid() AS pid' };
     let attemptCount = 0;
     await pool.transaction(async (transaction) => {
@@ -107,7 +100,7 @@ describe('a transaction', () => {
   test('is stored and not repeated if the answer to its commit is lost', async () => {
     const url = await createDatabase();
     const proxy = await startCommitProxy(getPort(url));
-    const pool = createPoolFor(replacePort(url, proxy.port));
+    const pool = createTestPool(replacePort(url, proxy.port));
     let attemptCount = 0;
     proxy.dropCommitResponse();
     await pool.transaction(async (transaction) => {
@@ -121,7 +114,7 @@ describe('a transaction', () => {
   test('without an answer to its commit succeeds only if its rows are found, because another transaction may have the same id', async () => {
     const url = await createDatabase();
     const proxy = await startCommitProxy(getPort(url));
-    const pool = createPoolFor(replacePort(url, proxy.port));
+    const pool = createTestPool(replacePort(url, proxy.port));
     for (const isFound of [true, false]) {
       proxy.dropCommitResponse();
       const checks: unknown[] = [];
@@ -144,7 +137,7 @@ describe('a transaction', () => {
   test('whose commit does not reach the server is terminated on the server and retried', async () => {
     const url = await createDatabase();
     const proxy = await startCommitProxy(getPort(url));
-    const pool = createPoolFor(replacePort(url, proxy.port));
+    const pool = createTestPool(replacePort(url, proxy.port));
     let roundCount = 0;
     proxy.dropCommit();
     await pool.transaction(async (transaction) => {
@@ -159,7 +152,7 @@ describe('a transaction', () => {
 describe('the connections', () => {
   test('continue without an error when another node changes a table of their prepared statements', async () => {
     const url = await createDatabase();
-    const pool = createPoolFor(url);
+    const pool = createTestPool(url);
     const queryConcurrently = () => Promise.all(Array.from({ length: 16 }, () => pool.query(SELECT_ALL, [])));
     await queryConcurrently();
     await runStatement(url, 'ALTER TABLE t ADD COLUMN more text; INSERT INTO t VALUES (1)');
@@ -173,7 +166,7 @@ describe('the connections', () => {
 
   test('are all closed with the pool after the work in progress completes, and later calls are rejected', async () => {
     const url = await createDatabase();
-    const pool = createPoolFor(url);
+    const pool = createTestPool(url);
     const [started, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const runningTransaction = pool.transaction(async (transaction) => {
       await transaction.query(INSERT_NUMBER, [1]);
@@ -186,7 +179,7 @@ describe('the connections', () => {
     await expect(pool.query(SELECT_ALL, [])).rejects.toThrow('the store is closed');
     released.resolve();
     await Promise.all([runningTransaction, closePromise]);
-    const laterPool = createPoolFor(url);
+    const laterPool = createTestPool(url);
     expect(await laterPool.query(SELECT_ALL, [])).toEqual([{ n: 1 }, { n: 2 }]);
     const remainingSessions: Statement = {
       name: 'test_left',
@@ -195,9 +188,20 @@ describe('the connections', () => {
     await expect.poll(() => laterPool.query(remainingSessions, [])).toEqual([]);
   });
 
+  test('of settlements are not occupied by slow reads', async () => {
+    const pool = createTestPool(await createDatabase());
+    const slowReads = Array.from({ length: 12 }, () => pool.query('SELECT pg_sleep(3)'));
+    await expect
+      .poll(() => pool.settlements.query("SELECT 1 FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep%'"))
+      .toHaveLength(6);
+    await pool.settlements.transaction((transaction) => transaction.query(INSERT_NUMBER, [1]));
+    expect(await Promise.race([Promise.all(slowReads), pool.settlements.query(SELECT_ALL, [])])).toEqual([{ n: 1 }]);
+    await Promise.all(slowReads);
+  });
+
   test('a sync waits until the WAL is on disk', async () => {
     const url = await createDatabase();
-    const pool = createPoolFor(url);
+    const pool = createTestPool(url);
     const positionStatement: Statement = {
       name: 'test_lsn',
       text: 'SELECT pg_current_wal_insert_lsn() > $1::pg_lsn AS written, pg_current_wal_flush_lsn() > $1::pg_lsn AS synced, pg_current_wal_insert_lsn()::text AS lsn',
@@ -208,9 +212,3 @@ describe('the connections', () => {
     expect(walAfter).toMatchObject({ written: true, synced: true });
   });
 });
-
-function parseUrl(url: string) {
-  const setting = parsePostgresUrl(url);
-  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  return setting;
-}

@@ -5,11 +5,10 @@
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import type { Session } from '../../../src/store/postgres/session.ts';
 import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
-import { parsePostgresUrl } from '../../rig/stores.ts';
+import { createTestPool, parsePostgresUrl } from '../../rig/stores.ts';
 
 const STATEMENT_TIMEOUT_MS = 7_000;
 
@@ -45,18 +44,7 @@ function replacePort(url: URL, port: number, options?: string): string {
   return changedUrl.href;
 }
 
-function createPoolFor(url: string): Pool {
-  const setting = parsePostgresUrl(url);
-  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  const pool = createPool({
-    setting,
-    application: 'postrider test',
-    random: Math.random,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-  });
-  onTestFinished(() => pool.close());
-  return pool;
-}
+const createPoolFor = (url: string) => createTestPool(url, { statementTimeoutMs: STATEMENT_TIMEOUT_MS });
 
 async function readSettings(connection: Session): Promise<Readonly<Record<string, unknown>>> {
   const settingNames = [
