@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { waitForStopSignal } from '../src/cli/serve.ts';
 import { applyStyle, formatPairs, StatusLine } from '../src/cli/terminal.ts';
 import { systemClock } from '../src/clock.ts';
-import { describeError } from '../src/printing/error-line.ts';
+import { describeError } from '../src/printing/escape.ts';
 import { formatCount } from '../src/printing/text.ts';
 import { type Demo, startDemo, VISITOR_ACCOUNT } from './demo.ts';
 

@@ -7,7 +7,7 @@ import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { describeError } from '../src/printing/error-line.ts';
+import { describeError } from '../src/printing/escape.ts';
 import { launchChromium } from '../test/rig/chromium.ts';
 import { type Demo, startDemo } from './demo.ts';
 

@@ -1,8 +1,7 @@
 /** The accounts with their keys, and their messages in the queue. */
 import type { Account } from '../model/account.ts';
-import type { AttentionCode } from '../model/attention.ts';
-import { getFirstRecipient } from '../model/first-message.ts';
-import { RECENT_USE_MS, VOLUME_WARNING_FRACTION } from '../model/overview.ts';
+import { type AttentionCode, RECENT_USE_MS, VOLUME_WARNING_FRACTION } from '../model/attention.ts';
+import { getFirstRecipient } from '../model/outcome.ts';
 import { formatSpan, formatTime, shortenText } from '../printing/text.ts';
 import type { Check, Facts } from './facts.ts';
 import { type Problem, report, reportStep } from './finding.ts';

@@ -1,7 +1,7 @@
 /** The sending domains: who may send, and the probe of their DNS records and of the secret that decrypts their keys. */
-import type { ReturnPathState } from '../domains/return-path.ts';
+import type { ReturnPathState } from '../domains/name.ts';
+import type { DomainProblem } from '../model/attention.ts';
 import { GRACE_PERIOD_MS, maySend, type RecordCheck, type SendingDomain } from '../model/domain.ts';
-import type { DomainProblem } from '../model/overview.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { formatSpan } from '../printing/text.ts';
 import type { Check, Facts, SetupFacts } from './facts.ts';

@@ -1,12 +1,12 @@
 /** The snapshot of facts that the checks need, read once from the store, in parallel. */
 import type { Settings } from '../config/settings.ts';
 import { parseAddress } from '../model/address.ts';
+import type { OverviewData, QueueStatistics } from '../model/attention.ts';
 import { maySend, type SendingDomain } from '../model/domain.ts';
 import type { LastFeedback } from '../model/feedback.ts';
-import { FIRST_SENDER } from '../model/first-message.ts';
 import type { DeliveryStatus, NodeStatus, RuntimeStatus } from '../model/node.ts';
-import { findSenderDomain, listDomainCandidates } from '../model/notification-sender.ts';
-import type { OverviewData, QueueStatistics } from '../model/overview.ts';
+import { findSenderDomain, listDomainCandidates } from '../model/notification.ts';
+import { FIRST_SENDER } from '../model/outcome.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { MINUTE_MS, type TrafficStep } from '../model/traffic.ts';
 import type { Webhook } from '../model/webhook.ts';

@@ -1,6 +1,7 @@
 /** Bounces and complaints that arrive later: the events of the providers in use, and reports by SMTP. */
 import type { Settings } from '../config/settings.ts';
 import { findTransportProvider } from '../domains/setup.ts';
+import { MAX_OVERVIEW_ITEMS } from '../model/attention.ts';
 import type { LastFeedback } from '../model/feedback.ts';
 import {
   BROKEN_HTTP_REASON,
@@ -10,7 +11,6 @@ import {
   type RuntimeStatus,
   UNKNOWN_PATH_REASON,
 } from '../model/node.ts';
-import { MAX_OVERVIEW_ITEMS } from '../model/overview.ts';
 import { formatSpan, toSentence } from '../printing/text.ts';
 import type { Provider } from '../providers/provider.ts';
 import { type Check, hasFeedbackSource, type SetupFacts } from './facts.ts';

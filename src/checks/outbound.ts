@@ -1,6 +1,11 @@
 /** What the service sends beside mail: notifications to operators, and webhooks. */
-import { formatTarget, type NotificationTarget, type StoredNotification } from '../model/notification.ts';
-import { findSenderFault, type NotificationSenderFault } from '../model/notification-sender.ts';
+import {
+  findSenderFault,
+  formatTarget,
+  type NotificationSenderFault,
+  type NotificationTarget,
+  type StoredNotification,
+} from '../model/notification.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { formatWebhookId, type Webhook } from '../model/webhook.ts';
 import { formatSpan, formatTime, shortenText } from '../printing/text.ts';

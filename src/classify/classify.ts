@@ -3,8 +3,7 @@
  * malformed or missing code never bounces a message.
  */
 
-import type { Failure, FailureCategory } from '../model/failure.ts';
-import type { FailureRule, Verdict } from '../model/failure-rule.ts';
+import type { Failure, FailureCategory, FailureRule, Verdict } from '../model/failure.ts';
 import type { HistoryEntry } from '../model/message.ts';
 import { type Attempt, type Outcome, type Reason, type Reply, SIMULATOR } from '../model/outcome.ts';
 import { judge } from './judge.ts';

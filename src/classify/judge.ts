@@ -3,7 +3,7 @@
  * alike. A temporary code never gives the class `hard`, and neither does X.7.Y, which means security or policy (RFC
  * 3463 section 3.8).
  */
-import { CONFIGURATION_FAULT, type FailureRule, type Verdict } from '../model/failure-rule.ts';
+import { CONFIGURATION_FAULT, type FailureRule, type Verdict } from '../model/failure.ts';
 import type { Stage } from '../model/outcome.ts';
 import { RECIPIENT_UNAVAILABLE, RULES, SENDER_REFUSAL, SERVER_UNAVAILABLE, UNKNOWN_REFUSAL } from './rules.ts';
 import { containsPhrase, normalizeText, parsePhrases } from './text.ts';

@@ -15,7 +15,7 @@ import {
   SIZE_REFUSAL,
   THROTTLED,
   type Verdict,
-} from '../model/failure-rule.ts';
+} from '../model/failure.ts';
 import type { Stage } from '../model/outcome.ts';
 import {
   ACCOUNT_DISABLED_PHRASES,

@@ -9,8 +9,8 @@ import { type Settings, SettingsError } from '../config/settings.ts';
 import { parseAddress } from '../model/address.ts';
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
 import type { OperationContext } from '../operations/operation.ts';
-import { replaceCommandName } from '../printing/command-line.ts';
 import { escapeJson, toPrintableLines } from '../printing/escape.ts';
+import { replaceCommandName } from '../printing/text.ts';
 import type { OperatorStore, Store, TrafficStore } from '../store/contract.ts';
 import type { DeliverabilityStore } from '../store/contract.ts';
 

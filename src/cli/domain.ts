@@ -18,9 +18,8 @@ import {
   showDomain,
   verifyDomain,
 } from '../operations/domains.ts';
-import { formatCommandLine } from '../printing/command-line.ts';
 import { toPrintable } from '../printing/escape.ts';
-import { formatSpan, formatTime } from '../printing/text.ts';
+import { formatCommandLine, formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
 import { applyStyle, type Cell, formatIsoTime, formatList, formatTable, type Style } from './terminal.ts';

@@ -3,8 +3,8 @@
  * exit code is 1 if the work failed, and 2 for a usage error. A stack trace is never printed.
  */
 import { Command, CommanderError } from 'commander';
-import { replaceCommandName } from '../printing/command-line.ts';
-import { describeError, joinLines } from '../printing/error-line.ts';
+import { describeError, joinLines } from '../printing/escape.ts';
+import { replaceCommandName } from '../printing/text.ts';
 import { readVersion } from '../version.ts';
 import { CommandFailure, type CommandHost, type Context, createContext } from './context.ts';
 

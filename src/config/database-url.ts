@@ -7,9 +7,8 @@ import { userInfo } from 'node:os';
 import type { HostPort } from '../model/listen-address.ts';
 import { maskUrl } from '../printing/escape.ts';
 import { isHost } from './host.ts';
-import { formatSuggestion } from './nearest.ts';
 import type { PostgresSetting } from './settings.ts';
-import { createFault, createParseResult, type ParseResult, quote } from './units.ts';
+import { createFault, createParseResult, formatSuggestion, type ParseResult, quote } from './units.ts';
 
 const EXAMPLE_URL = 'postgres://postrider:password@db.example.com/postrider';
 const DEFAULT_PORT = 5432;

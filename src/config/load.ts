@@ -6,10 +6,8 @@
 import { isIPv6 } from 'node:net';
 import { formatListen, type HttpListen, isLocalListen, isUnixSocket } from '../model/listen-address.ts';
 import { findProvider } from '../providers/providers.ts';
-import { readDotEnv } from './dot-env.ts';
-import { formatSuggestion } from './nearest.ts';
+import { readDotEnv, readSecretText, SecretFileError } from './files.ts';
 import { findNotifyFault } from './notify.ts';
-import { readSecretText, SecretFileError } from './secret-file.ts';
 import {
   type DatabaseSetting,
   type PostgresSetting,
@@ -18,7 +16,7 @@ import {
   SettingsError,
 } from './settings.ts';
 import { EVENT_SECRET_SPECS, SETTINGS_TABLE, type SettingSpec } from './table.ts';
-import { quote } from './units.ts';
+import { formatSuggestion, quote } from './units.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 

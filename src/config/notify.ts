@@ -1,8 +1,7 @@
 /** The settings of notifications to operators. */
 import { parseAddress, parseSenderAddress } from '../model/address.ts';
 import type { NotificationTarget } from '../model/notification.ts';
-import { isSigningSecret } from '../model/webhook-signature.ts';
-import { parseTargetUrl } from '../model/webhook-target.ts';
+import { isSigningSecret, parseTargetUrl } from '../model/webhook-target.ts';
 import { MASK } from '../printing/escape.ts';
 import { createFault, createParseResult, type ParseResult, quote } from './units.ts';
 

@@ -19,7 +19,6 @@ import { SENDGRID } from '../providers/sendgrid.ts';
 import { SPARKPOST } from '../providers/sparkpost.ts';
 import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseHttpListen, parseListen, parseNetworks, parseResolver } from './host.ts';
-import { formatSuggestion } from './nearest.ts';
 import { maskTargets, parseNotifyFrom, parseNotifySecrets, parseNotifyTargets } from './notify.ts';
 import type { DatabaseSetting, PostgresSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
@@ -29,6 +28,7 @@ import {
   findDuplicate,
   formatDuration,
   formatSize,
+  formatSuggestion,
   type ParseResult,
   parseDuration,
   parseSize,

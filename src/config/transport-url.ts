@@ -4,10 +4,17 @@ import { maskUrl } from '../printing/escape.ts';
 import type { RelayParameter } from '../providers/provider.ts';
 import { findProvider, findProviderByHost, PROVIDERS } from '../providers/providers.ts';
 import { isHost, isHostName } from './host.ts';
-import { formatSuggestion } from './nearest.ts';
-import { isRelayParameterValue, RELAY_PARAMETER_FORM_TEXT } from './relay-parameter.ts';
 import type { TransportSetting } from './settings.ts';
-import { createFault, createParseResult, type ParseResult, parseCount, quote } from './units.ts';
+import {
+  createFault,
+  createParseResult,
+  formatSuggestion,
+  isRelayParameterValue,
+  type ParseResult,
+  parseCount,
+  quote,
+  RELAY_PARAMETER_FORM_TEXT,
+} from './units.ts';
 
 type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 type Fault = { readonly ok: false; readonly fault: string };

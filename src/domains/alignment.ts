@@ -2,11 +2,10 @@
  * Whether messages of a domain pass DMARC (RFC 7489 section 3.1), from the last check. The SPF record is not evaluated,
  * so `pass` does not mean that it authorizes the hosts of the relay. Pure.
  */
+
+import { getOrganizationalDomain } from '../model/address.ts';
 import type { RecordCheck, SendingDomain } from '../model/domain.ts';
-import { getOrganizationalDomain } from '../model/public-suffix.ts';
-import { isDmarcRecord } from './dmarc-record.ts';
-import type { SendingSetup } from './records.ts';
-import { parseTags } from './tag-list.ts';
+import { isDmarcRecord, parseTags, type SendingSetup } from './records.ts';
 
 /**
  * `warning`: a pass with a limitation that `found` states. `unknown`: no successful lookup. `not-needed`: DKIM is

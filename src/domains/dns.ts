@@ -2,7 +2,7 @@
  * Looks up DNS records with c-ares. Only NXDOMAIN and an empty answer are `none`; a timeout, SERVFAIL, a refusal or a
  * network error is `failed`. Lookups never reject.
  */
-import { Resolver as NodeResolver } from 'node:dns/promises';
+import { lookup as lookUpInSystem, Resolver as NodeResolver } from 'node:dns/promises';
 import { isIP } from 'node:net';
 
 export type Lookup<T = string> =
@@ -133,4 +133,47 @@ function combineFamilies([ipv4, ipv6]: readonly [Lookup, Lookup]): Lookup {
 function normalizeName(name: string): string {
   const lowerCaseName = name.toLowerCase();
   return lowerCaseName.endsWith('.') ? lowerCaseName.slice(0, -1) : lowerCaseName;
+}
+
+// The addresses of the hosts of webhooks, by c-ares: a lookup by the system occupies a thread of the pool that also
+// signs messages.
+
+/** The queries for both families end before the attempt to send the webhook times out. */
+const LOOKUP_LIMITS = { timeoutMs: 2_000, maxAttempts: 2 } as const;
+
+/**
+ * Names without a dot and names below `localhost` are looked up by the system, which reads its hosts file; with
+ * `usesHostsFile` also names without an address in DNS. The system looks up one name at a time. Never rejects.
+ */
+export function createHostLookup(
+  server: { readonly host: string; readonly port: number } | null,
+  usesHostsFile: boolean,
+): (host: string) => Promise<Lookup> {
+  const resolver = createResolver(server, LOOKUP_LIMITS);
+  let lastSystemLookup: Promise<unknown> = Promise.resolve();
+
+  async function runSystemLookup(host: string): Promise<Lookup> {
+    try {
+      const addresses = await lookUpInSystem(host, { all: true });
+      return addresses.length === 0
+        ? { kind: 'none' }
+        : { kind: 'found', values: addresses.map(({ address }) => address) };
+    } catch (error) {
+      const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+      return code === 'ENOTFOUND' ? { kind: 'none' } : { kind: 'failed', reason: code };
+    }
+  }
+
+  function queueSystemLookup(host: string): Promise<Lookup> {
+    const result = lastSystemLookup.then(() => runSystemLookup(host));
+    lastSystemLookup = result;
+    return result;
+  }
+
+  return async (host) => {
+    const name = host.endsWith('.') ? host.slice(0, -1) : host;
+    if (!name.includes('.') || name.endsWith('.localhost')) return queueSystemLookup(name);
+    const result = await resolver.lookUpAddresses(name);
+    return result.kind === 'found' || !usesHostsFile ? result : queueSystemLookup(name);
+  };
 }

@@ -3,7 +3,7 @@
  * list applies to all programs of the AWS account, so only an operator changes it. A failed call resolves to a failure.
  */
 import type { Settings } from '../config/settings.ts';
-import { formatSesError } from './ses-error.ts';
+import { formatSesError } from './ses-identity.ts';
 
 /** A region of null means the region of the environment (AWS_REGION). */
 export interface SesApiSetting {

@@ -1,27 +1,28 @@
 /** Sets up sending domains from the settings, and evaluates DNS checks. */
-
 import { createHmac } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
+import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { createFolder } from '../folder.ts';
-import type { CheckEvaluation, RecordCheck, SendingDomain } from '../model/domain.ts';
 import {
   advanceRotation,
+  type CheckEvaluation,
   type DomainUpdate,
   evaluateChecks,
   getSigningKeys,
+  type RecordCheck,
   removeRetiredKeys,
+  type SendingDomain,
 } from '../model/domain.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
-import type { Provider } from '../providers/provider.ts';
+import type { Provider, ProviderName } from '../providers/provider.ts';
 import { findProvider } from '../providers/providers.ts';
 import type { DomainStore } from '../store/contract.ts';
 import { createResolver } from './dns.ts';
 import { unsealKey } from './keys.ts';
 import { createRecords, type SendingSetup } from './records.ts';
-import { getHostFacts, getProviderFacts, type RelayFacts } from './relays.ts';
 import { deriveKey, loadOrCreateSecret, parseSecretSetting, SecretError } from './secret.ts';
 import { createSigner, type PrepareParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
@@ -264,5 +265,43 @@ export function createDomainCheck(
     const checks = await checkRecords(createRecords(domain, setup), resolver);
     if (checks.every(({ found }) => found === 'unknown')) return null;
     return evaluateDomainChecks(domain, checks, clock.now(), settings.maxAgeMs);
+  };
+}
+
+// The SPF record for a relay, and the header fields that it replaces, which must not be signed.
+
+export interface RelayFacts {
+  /** Null if the sending domain needs no record. */
+  readonly spf: string | null;
+  /** In lower case. */
+  readonly rewrittenFields: ReadonlySet<string>;
+  /** The relay refuses a message with more than one DKIM-Signature field. */
+  readonly acceptsOneSignature: boolean;
+}
+
+/** Authorizes no host, and DMARC passes with DKIM alone. */
+export const NEUTRAL_SPF = 'v=spf1 ?all';
+
+/** Without an SPF record in the profile, the envelope sender is in a domain of the provider. */
+export function getProviderFacts(name: ProviderName): RelayFacts {
+  const relay = findProvider(name)?.relay ?? null;
+  return {
+    spf: relay === null ? NEUTRAL_SPF : relay.spf,
+    rewrittenFields: new Set(relay?.rewrittenFields),
+    acceptsOneSignature: relay?.acceptsOneSignature === true,
+  };
+}
+
+/**
+ * Without a known provider, the record authorizes the addresses of the relay, as for an own mail server. Null: no
+ * relay.
+ */
+export function getHostFacts(host: string | null): RelayFacts {
+  const hostName = (host ?? '').toLowerCase();
+  const isPublicName = isIP(hostName) === 0 && hostName.includes('.') && !hostName.includes(':');
+  return {
+    spf: isPublicName ? `v=spf1 a:${hostName} ?all` : NEUTRAL_SPF,
+    rewrittenFields: new Set(),
+    acceptsOneSignature: false,
   };
 }

@@ -3,12 +3,10 @@
  * `missing`.
  */
 
+import { getOrganizationalDomain } from '../model/address.ts';
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
-import { getOrganizationalDomain } from '../model/public-suffix.ts';
-import { checkDkim, type RecordFinding } from './dkim-record.ts';
-import { checkDmarc } from './dmarc-record.ts';
 import type { Lookup, MailExchange, Resolver } from './dns.ts';
-import { checkSpf, isSpfRecord } from './spf-record.ts';
+import { checkDkim, checkDmarc, checkSpf, isSpfRecord, type RecordFinding } from './records.ts';
 
 const CONCURRENCY = 8;
 /** The record of an RSA-4096 key has about 750 characters. */

@@ -4,8 +4,7 @@
  */
 import type { Clock } from '../clock.ts';
 import type { Publish, ServiceEvent } from '../model/events.ts';
-import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
-import { type PackedReports, unpackReports } from '../model/packed-reports.ts';
+import { type FeedbackReport, type FeedbackResult, type PackedReports, unpackReports } from '../model/feedback.ts';
 import { getIdTimestamp } from '../model/submission.ts';
 import type { FeedbackStore } from '../store/contract.ts';
 

@@ -1,4 +1,5 @@
 /** Accounts: keys, limits, and the reputation thresholds that lock an account. Pure. */
+
 import type { SendingDomain } from './domain.ts';
 import type { RemainingLimits, State } from './message.ts';
 

@@ -198,7 +198,7 @@ function hasAcePrefix(text: string, start: number, end: number): boolean {
  */
 function toAsciiDomain(domain: string): string | null {
   // The tables are loaded for the first name that needs them, because loading them delays the start of each thread.
-  const { toASCII } = require('tr46') as typeof import('tr46');
+  const { toASCII } = require('tr46') as { toASCII(name: string, options: object): string | null };
   const asciiDomain = toASCII(domain, {
     checkBidi: true,
     checkHyphens: true,
@@ -249,4 +249,61 @@ export function toPeerNetwork(address: string): string {
     .slice(0, 4)
     .map((group) => Number.parseInt(group, 16).toString(16))
     .join(':')}::/64`;
+}
+
+// Splits host names at their public suffixes (https://publicsuffix.org).
+
+/** The list is loaded at the first call, because most starts do not need it. */
+export function parsePublicSuffix(
+  host: string,
+  allowPrivateDomains: boolean = true,
+): ReturnType<typeof import('tldts').parse> {
+  const { parse } = require('tldts') as typeof import('tldts');
+  return parse(host, { allowPrivateDomains });
+}
+
+/** RFC 7489 section 3.2: the public suffix, also of providers such as github.io, and one more label. */
+export function getOrganizationalDomain(name: string): string {
+  return parsePublicSuffix(name).domain ?? name;
+}
+
+/** The domain that was bought at a registry. It contains the names that a provider gives away below it. */
+export function getRegisteredDomain(name: string): string {
+  return parsePublicSuffix(name, false).domain ?? name;
+}
+
+// Evidence that can lock an account. An outsider owns any number of addresses of one domain, and gets any number of
+// names below the domain of a provider of names such as duckdns.org. So a registered domain is one source of evidence,
+// except at mailbox providers.
+
+export type EvidenceKind = 'bounce' | 'complaint';
+
+/** Everyone can have an address at these domains. */
+const SHARED_DOMAINS: ReadonlySet<string> = new Set([
+  ...['gmail.com', 'googlemail.com'],
+  ...['outlook.com', 'outlook.de', 'outlook.fr', 'hotmail.com', 'hotmail.co.uk', 'hotmail.de', 'hotmail.es'],
+  ...['hotmail.fr', 'hotmail.it', 'live.com', 'live.co.uk', 'live.de', 'live.fr', 'live.nl', 'msn.com'],
+  ...['yahoo.com', 'yahoo.co.jp', 'yahoo.co.uk', 'yahoo.co.in', 'yahoo.com.br', 'yahoo.de', 'yahoo.es', 'yahoo.fr'],
+  ...['yahoo.it', 'ymail.com', 'rocketmail.com', 'aol.com', 'icloud.com', 'me.com', 'mac.com'],
+  ...['gmx.de', 'gmx.net', 'gmx.at', 'gmx.ch', 'gmx.com', 'web.de', 't-online.de', 'freenet.de'],
+  ...['proton.me', 'protonmail.com', 'fastmail.com', 'zoho.com', 'mail.com'],
+  ...['orange.fr', 'wanadoo.fr', 'free.fr', 'laposte.net', 'sfr.fr', 'libero.it', 'virgilio.it', 'tiscali.it'],
+  ...['comcast.net', 'verizon.net', 'att.net', 'sbcglobal.net', 'cox.net', 'btinternet.com', 'sky.com'],
+  ...['mail.ru', 'yandex.ru', 'yandex.com', 'rambler.ru', 'seznam.cz', 'wp.pl', 'onet.pl', 'o2.pl', 'interia.pl'],
+  ...['qq.com', '163.com', '126.com', 'sina.com', 'naver.com', 'daum.net', 'hanmail.net'],
+  ...['docomo.ne.jp', 'ezweb.ne.jp', 'softbank.ne.jp', 'uol.com.br', 'bol.com.br', 'terra.com.br'],
+]);
+
+/** Without the detail after `+` (RFC 5233): the owner of a mailbox can use any detail. */
+export function toComplainant(recipient: string): string {
+  const atIndex = recipient.lastIndexOf('@');
+  const plusIndex = recipient.indexOf('+');
+  if (recipient.startsWith('"') || plusIndex < 1 || plusIndex > atIndex) return recipient;
+  return recipient.slice(0, plusIndex) + recipient.slice(atIndex);
+}
+
+/** The registered domain, or the mailbox at a large mailbox provider. */
+export function toEvidenceSource(recipient: string): string {
+  const domain = recipient.slice(recipient.lastIndexOf('@') + 1);
+  return SHARED_DOMAINS.has(domain) ? toComplainant(recipient) : getRegisteredDomain(domain);
 }

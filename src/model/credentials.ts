@@ -3,7 +3,8 @@
  * the first characters are stored.
  */
 import { hash } from 'node:crypto';
-import { TOKEN_SCOPES, type TokenScope } from './access.ts';
+import type { Account } from './account.ts';
+import { TOKEN_SCOPES, type TokenScope } from './audit.ts';
 
 interface StoredSecret {
   /** The first 10 characters. The others contain at least 214 random bits. */
@@ -53,4 +54,33 @@ export function hashToken(token: string): string {
 
 function toStoredSecret(secret: string): StoredSecret {
   return { prefix: secret.slice(0, 10), hash: hashToken(secret) };
+}
+
+// The version of an account: a hash of what an operator can change. A change that names another version is refused.
+
+const VERSION_LENGTH = 16;
+
+export function computeAccountVersion({
+  limits,
+  thresholds,
+  onReputation,
+  locked,
+  sesConfigurationSet,
+}: Pick<Account, 'limits' | 'thresholds' | 'onReputation' | 'locked' | 'sesConfigurationSet'>): string {
+  const { volume, volumeExpiresAt, rate, throttle } = limits;
+  const fields = [
+    volume,
+    volumeExpiresAt,
+    rate?.limit,
+    rate?.periodMs,
+    throttle?.perSecond,
+    throttle?.burst,
+    thresholds.bounceRate,
+    thresholds.complaintRate,
+    onReputation,
+    locked?.reason,
+    locked?.at,
+    sesConfigurationSet,
+  ];
+  return hash('sha256', JSON.stringify(fields), 'base64url').slice(0, VERSION_LENGTH);
 }

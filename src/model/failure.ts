@@ -1,4 +1,5 @@
 /** The classification of failed deliveries, the same for replies, bounce messages and provider events. */
+import type { Stage } from './outcome.ts';
 
 /**
  * `hard`: the mailbox cannot receive messages, so the recipient is suppressed. `soft`: a later message may be
@@ -47,3 +48,53 @@ export interface RecordedFailure extends Failure {
 export function formatFailure({ class: failureClass, category }: Failure): string {
   return `${failureClass} (${category})`;
 }
+
+// The rules about failed deliveries, as data: for every server in classify/rules.ts, for relays in src/providers.
+
+/**
+ * Whose fault a failure is. `route`: the connection, the relay or the configuration, so other messages fail too.
+ * `sender`: messages of other senders are delivered. `recipient`: the mailbox, its domain or its server.
+ */
+export type FailureScope = 'recipient' | 'message' | 'sender' | 'route';
+
+/** The recipient is suppressed if and only if the class is `hard`. */
+export interface Verdict extends Failure {
+  readonly scope: FailureScope;
+}
+
+export interface FailureRule {
+  readonly name: string;
+  /**
+   * `reply` (the default): failures with a reply code or an enhanced code. `prose`: texts without a reply code and
+   * without a specific enhanced code; these rules are first.
+   */
+  readonly form?: 'reply' | 'prose' | 'any';
+  /** The stage of a reported reply is unknown: RCPT or the content. */
+  readonly stages?: readonly Stage[];
+  readonly codes?: readonly number[];
+  /**
+   * `5.1.1` matches this code in every class, `5.7.` every code with this subject, and the empty string a missing code.
+   */
+  readonly enhancedCodes?: readonly string[];
+  readonly phrases?: readonly string[];
+  /** The rule matches no text that contains one of these. */
+  readonly exceptPhrases?: readonly string[];
+  readonly verdict: Verdict;
+  /** Texts of real servers. A reply begins with its stage and a space. */
+  readonly samples: readonly string[];
+}
+
+/** Converts a table of rules by name. The rules keep its order. */
+export function nameRules(table: Readonly<Record<string, Omit<FailureRule, 'name'>>>): readonly FailureRule[] {
+  return Object.entries(table).map(([name, rule]) => ({ name, ...rule }));
+}
+
+/** This service must be configured differently, or the operator must act at the relay. */
+export const CONFIGURATION_FAULT: Verdict = { class: 'block', category: 'auth', scope: 'route' };
+/** The configuration of one sender is wrong. */
+export const SENDER_FAULT: Verdict = { class: 'block', category: 'auth', scope: 'sender' };
+export const ROUTE_THROTTLED: Verdict = { class: 'soft', category: 'throttled', scope: 'route' };
+export const THROTTLED: Verdict = { class: 'soft', category: 'throttled', scope: 'recipient' };
+export const SIZE_REFUSAL: Verdict = { class: 'block', category: 'size', scope: 'message' };
+export const CONTENT_REFUSAL: Verdict = { class: 'block', category: 'content', scope: 'message' };
+export const POLICY_REFUSAL: Verdict = { class: 'block', category: 'policy', scope: 'message' };

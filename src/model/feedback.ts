@@ -3,8 +3,7 @@
  * changes a state only as `TRANSITIONS` allows, and never that of a message that is in `sending` or was never sent.
  * Pure.
  */
-import { parseAddress, toCanonicalAddress } from './address.ts';
-import type { EvidenceKind } from './evidence.ts';
+import { type EvidenceKind, parseAddress, toCanonicalAddress } from './address.ts';
 import { type Failure, MAX_DIAGNOSTIC_LENGTH, type RecordedFailure } from './failure.ts';
 import { isAllowedTransition, type State } from './message.ts';
 
@@ -498,4 +497,28 @@ export interface UnprocessedReport {
   readonly messageId: string | null;
   readonly reason: string;
   readonly summary: string;
+}
+
+// The reports of provider events as one text: copying a text between threads takes a fraction of the time of copying
+// objects (docs/decisions/provider-events.md).
+
+export interface PackedReports {
+  readonly count: number;
+  readonly text: string;
+}
+
+const COMMON_MEMBERS = { raw: new Uint8Array(), isFinal: false, isProviderEvent: true } as const;
+
+export function packReports(reports: readonly FeedbackReport[]): PackedReports {
+  const text = JSON.stringify(
+    reports.map(({ messageRef, events, source, digest, at, summary, recordsDigestAlways }) => {
+      return { messageRef, events, source, digest, at, summary, recordsDigestAlways };
+    }),
+  );
+  return { count: reports.length, text };
+}
+
+export function unpackReports({ text }: PackedReports): readonly FeedbackReport[] {
+  const reports = JSON.parse(text) as readonly Omit<FeedbackReport, keyof typeof COMMON_MEMBERS>[];
+  return reports.map((report) => ({ ...report, ...COMMON_MEMBERS }));
 }

@@ -197,3 +197,12 @@ export function getIdCounter(id: string): number {
 export function isMessageId(text: string): boolean {
   return text.length === 36 && /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/.test(text);
 }
+
+// The text form of the UUIDs of messages and of webhook deliveries (RFC 9562 section 4).
+
+const UUID_PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+/** Returns true for a UUID in lower case. */
+export function isUuid(text: string): boolean {
+  return UUID_PATTERN.test(text);
+}

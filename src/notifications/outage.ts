@@ -10,11 +10,11 @@ import { type AttentionItem, getAttentionKey } from '../model/attention.ts';
 import {
   type AttentionCheck,
   type AttentionState,
+  buildNotificationPayload,
   hasElapsed,
   ITEM_INTERVAL_MS,
   type NotificationTarget,
 } from '../model/notification.ts';
-import { buildNotificationPayload } from '../model/notification-payload.ts';
 import type { DeliverNotification } from './target.ts';
 
 /** The duration of failing commits after which a notification is sent to the targets. */

@@ -10,9 +10,14 @@ import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import type { SendingDomain } from '../model/domain.ts';
 import type { PublishOf } from '../model/events.ts';
 import { type AcceptResult, type NewMessage, NOTIFICATION_KEY_ID } from '../model/message.ts';
-import type { LeasedNotification, MailPayload, NotificationTarget } from '../model/notification.ts';
-import { findSenderDomain, findSenderFault } from '../model/notification-sender.ts';
-import { signWebhook } from '../model/webhook-signature.ts';
+import {
+  findSenderDomain,
+  findSenderFault,
+  type LeasedNotification,
+  type MailPayload,
+  type NotificationTarget,
+} from '../model/notification.ts';
+import { signWebhook } from '../model/webhook-target.ts';
 import type { WebhookClient } from '../webhooks/attempt.ts';
 
 export type TargetResult =

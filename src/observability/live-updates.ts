@@ -4,9 +4,9 @@
  * the store is polled. Without a subscriber, this module neither subscribes to events nor polls the store.
  */
 import type { Clock } from '../clock.ts';
+import type { ChangeFeedPosition } from '../model/attention.ts';
+import type { Topic } from '../model/audit.ts';
 import type { EventType, Handlers, ServiceEvent } from '../model/events.ts';
-import type { ChangeFeedPosition } from '../model/overview.ts';
-import type { Topic } from '../model/topic.ts';
 import type { AccessStore, OverviewStore } from '../store/contract.ts';
 import type { Events } from './events.ts';
 

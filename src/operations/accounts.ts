@@ -1,6 +1,5 @@
 /** The operations on accounts: limits, usage, reputation and lock. */
 import type { Static, TObject } from 'typebox';
-import { isRelayParameterValue, RELAY_PARAMETER_FORM_TEXT } from '../config/relay-parameter.ts';
 import {
   createFault,
   createParseResult,
@@ -8,12 +7,14 @@ import {
   formatIsoTimeOrNull,
   formatRate,
   formatThrottle,
+  isRelayParameterValue,
   parseCount,
   parsePercent,
   parseRate,
   parseThrottle,
   parseTimestamp,
   quote,
+  RELAY_PARAMETER_FORM_TEXT,
 } from '../config/units.ts';
 import { findTransportProvider } from '../domains/setup.ts';
 import {
@@ -27,7 +28,7 @@ import {
   ON_REPUTATION,
   type WindowCounts,
 } from '../model/account.ts';
-import { computeAccountVersion } from '../model/account-version.ts';
+import { computeAccountVersion } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { formatTime } from '../printing/text.ts';
 import { createAccountNotFound, createConflict, createInvalidTemplate, ok, type Result } from './errors.ts';

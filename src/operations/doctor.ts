@@ -31,8 +31,8 @@ import type { Settings } from '../config/settings.ts';
 import { parseDuration } from '../config/units.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
 import { unsealKey } from '../domains/keys.ts';
+import { describeReturnPath } from '../domains/name.ts';
 import { createRecords } from '../domains/records.ts';
-import { describeReturnPath } from '../domains/return-path.ts';
 import {
   describeSignatures,
   findTransportProvider,
@@ -51,12 +51,11 @@ import type { LastFeedback } from '../model/feedback.ts';
 import { isLocalListen } from '../model/listen-address.ts';
 import type { NewMessage } from '../model/message.ts';
 import type { NodeStatus } from '../model/node.ts';
-import { findSenderDomain, findSenderFault } from '../model/notification-sender.ts';
+import { findSenderDomain, findSenderFault } from '../model/notification.ts';
 import { Type } from '../model/schema.ts';
 import { createMessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
-import { describeError } from '../printing/error-line.ts';
-import { maskSecrets } from '../printing/escape.ts';
+import { describeError, maskSecrets } from '../printing/escape.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { createAccountNotFound, createInvalid, ok, toMemberResult } from './errors.ts';
 import type { DoctorContext, Operation } from './operation.ts';

@@ -4,12 +4,10 @@ import { domainToUnicode } from 'node:url';
 import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
 import { describeAlignment } from '../domains/alignment.ts';
-import { parseDomainName } from '../domains/name.ts';
-import type { ProviderStatus } from '../domains/provider-identity.ts';
+import { describeReturnPath, parseDomainName } from '../domains/name.ts';
 import type { SendingSetup } from '../domains/records.ts';
-import { NEUTRAL_SPF } from '../domains/relays.ts';
-import { describeReturnPath } from '../domains/return-path.ts';
-import { getSendingSetup } from '../domains/setup.ts';
+import type { ProviderStatus } from '../domains/ses-identity.ts';
+import { getSendingSetup, NEUTRAL_SPF } from '../domains/setup.ts';
 import type { Account, ChangeResult } from '../model/account.ts';
 import { parseHost } from '../model/address.ts';
 import {

@@ -1,12 +1,17 @@
 /** The operations on sending domains. No result and no error contains a private key. */
 
 import { createResolver } from '../domains/dns.ts';
-import { MAX_KEY_CHARACTERS, parsePrivateKey, parseSelector } from '../domains/imported-key.ts';
-import { createKeys, type KeyPair, sealImportedKey } from '../domains/keys.ts';
-import { parseDomainName } from '../domains/name.ts';
-import { checkProviderIdentity, ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
+import {
+  createKeys,
+  type KeyPair,
+  MAX_KEY_CHARACTERS,
+  parsePrivateKey,
+  parseSelector,
+  sealImportedKey,
+} from '../domains/keys.ts';
+import { describeReturnPath, parseDomainName, parseReturnPath } from '../domains/name.ts';
 import { createRecords } from '../domains/records.ts';
-import { describeReturnPath, parseReturnPath } from '../domains/return-path.ts';
+import { checkProviderIdentity, ensureProviderIdentity, type ProviderStatus } from '../domains/ses-identity.ts';
 import {
   checkSecret,
   evaluateDomainChecks,

@@ -20,7 +20,7 @@ import {
   type InboxRuleAnswer,
   MAX_ACTIVE_INBOX_RULES,
   toReply,
-} from '../model/inbox-rule.ts';
+} from '../model/inbox.ts';
 import { type Outcome, SIMULATOR_DOMAIN } from '../model/outcome.ts';
 import { Type } from '../model/schema.ts';
 import type { OperatorStore } from '../store/contract.ts';

@@ -3,8 +3,7 @@
  * JSON values (body); both are converted to the types of the schema. Also reads the values and matches of filters.
  */
 import type { Static, TObject, TSchema } from 'typebox';
-import { formatSuggestion } from '../config/nearest.ts';
-import { parseTimestamp, quote } from '../config/units.ts';
+import { formatSuggestion, parseTimestamp, quote } from '../config/units.ts';
 import { createInvalid, createInvalidTemplate, type ErrorResult, ok, type Result, toMemberResult } from './errors.ts';
 import { PARSE, type ParseText } from './schemas.ts';
 

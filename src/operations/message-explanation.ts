@@ -18,8 +18,7 @@ import {
 import type { RuntimeStatus } from '../model/node.ts';
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../model/outcome.ts';
 import type { ListedSuppression, SuppressionReason } from '../model/suppression.ts';
-import { formatCommandLine } from '../printing/command-line.ts';
-import { formatDuration, formatSpan, formatTime, toSentence } from '../printing/text.ts';
+import { formatCommandLine, formatDuration, formatSpan, formatTime, toSentence } from '../printing/text.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import {
   type AttemptDetails,

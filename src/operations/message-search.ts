@@ -5,8 +5,7 @@ import { type StoredMessageSummary, TERMINAL_STATES } from '../model/message.ts'
 import type { RuntimeStatus } from '../model/node.ts';
 import { Type } from '../model/schema.ts';
 import { getIdTimestamp } from '../model/submission.ts';
-import { formatCsvCell } from '../printing/csv.ts';
-import { formatCount } from '../printing/text.ts';
+import { formatCount, formatCsvCell } from '../printing/text.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { foldText, type MessageSearchResult } from '../store/search/query.ts';
 import { createInvalidTemplate, ok } from './errors.ts';

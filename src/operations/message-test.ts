@@ -5,7 +5,7 @@
 import type { Static } from 'typebox';
 import { generateApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
-import { describeError } from '../printing/error-line.ts';
+import { describeError } from '../printing/escape.ts';
 import { createAccountNotFound, createConflict, createInvalid, createUnavailable, ok } from './errors.ts';
 import { changes, defineOperation, type OperationContext, type PublicListenerContext } from './operation.ts';
 import { AccountName, createNullable } from './schemas.ts';

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describeError } from '../printing/error-line.ts';
+import { describeError } from '../printing/escape.ts';
 import type { FileContent } from './operation.ts';
 
 const CHUNK_BYTES = 262_144;

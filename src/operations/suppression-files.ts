@@ -8,7 +8,7 @@ import type { Clock } from '../clock.ts';
 import type { ImportStep } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../model/suppression.ts';
-import { describeError } from '../printing/error-line.ts';
+import { describeError } from '../printing/escape.ts';
 import { formatCount } from '../printing/text.ts';
 import type { OperatorStore, SuppressionStore } from '../store/contract.ts';
 import {

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type Parser, parse } from 'csv-parse';
 import { quote } from '../config/units.ts';
-import { unescapeCsvText } from '../printing/csv.ts';
+import { unescapeCsvText } from '../printing/text.ts';
 import { ContentError } from './rereadable-content.ts';
 import { FORMAT_NAMES, normalizeName } from './suppression-formats.ts';
 import { type Columns, findColumns, interpretRow, type ListRow, type RowOptions } from './suppression-rows.ts';

@@ -12,7 +12,7 @@ import {
   type Suppression,
   type SuppressionSearch,
 } from '../model/suppression.ts';
-import { formatCsvCell } from '../printing/csv.ts';
+import { formatCsvCell } from '../printing/text.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import {
   createAccountNotFound,

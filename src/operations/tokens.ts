@@ -1,8 +1,8 @@
 /** The operations on the tokens of the operator API. Only the operation that creates a token returns the token. */
 import type { Static } from 'typebox';
 import { formatIsoTime, formatIsoTimeOrNull, quote } from '../config/units.ts';
-import { TOKEN_SCOPES } from '../model/access.ts';
 import type { OperatorToken } from '../model/account.ts';
+import { TOKEN_SCOPES } from '../model/audit.ts';
 import { generateToken, getTokenScope } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { createConflict, createNotFound, ok } from './errors.ts';

@@ -9,8 +9,7 @@ import {
   quote,
 } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
-import { createOperatorMessageId } from '../model/submission.ts';
-import { isUuid } from '../model/uuid.ts';
+import { createOperatorMessageId, isUuid } from '../model/submission.ts';
 import { DELIVERY_STATUSES, formatWebhookId, type WebhookDelivery } from '../model/webhook.ts';
 import { createConflict, createInvalidTemplate, createNotFound, type ErrorResult, ok } from './errors.ts';
 import { changes, defineOperation, type OperationContext, reads } from './operation.ts';

@@ -1,16 +1,16 @@
 /** The operations on the endpoints of webhooks. Only the operations that create a signing secret return it. */
 import type { Static } from 'typebox';
-import { formatSuggestion } from '../config/nearest.ts';
 import {
   createFault,
   createParseResult,
   formatIsoTime,
   formatIsoTimeOrNull,
+  formatSuggestion,
   type ParseResult,
   parseDuration,
   quote,
 } from '../config/units.ts';
-import { createHostLookup } from '../domains/host-lookup.ts';
+import { createHostLookup } from '../domains/dns.ts';
 import { loadWebhookKey } from '../domains/setup.ts';
 import type { ChangeResult } from '../model/account.ts';
 import { Type } from '../model/schema.ts';
@@ -29,10 +29,8 @@ import {
   type WebhookEventType,
   type WebhookStatistics,
 } from '../model/webhook.ts';
-import { createSigningSecret } from '../model/webhook-signature.ts';
-import { parseTargetUrl, resolveTarget } from '../model/webhook-target.ts';
-import { MASK } from '../printing/escape.ts';
-import { maskTargetPath, maskTargetUrl } from '../printing/masked-url.ts';
+import { createSigningSecret, parseTargetUrl, resolveTarget } from '../model/webhook-target.ts';
+import { MASK, maskTargetPath, maskTargetUrl } from '../printing/escape.ts';
 import { openTargetUrl, sealSigningSecret, sealTargetUrl } from '../webhooks/sealing.ts';
 import {
   createAccountNotFound,

@@ -4,7 +4,17 @@
  * of all peers only delay responses.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import type { Clock } from '../clock.ts';
+import { BatchedLookups } from '../http/keys.ts';
 import { FailureCounts } from '../http/peers.ts';
+import type { OperatorToken } from '../model/account.ts';
+import { toPeerNetwork } from '../model/address.ts';
+import type { TokenScope } from '../model/audit.ts';
+import { getTokenScope, hashToken } from '../model/credentials.ts';
+import type { AccessStore } from '../store/contract.ts';
+import { type Refusal, toStoreRefusal } from './refusal.ts';
 
 /** `delayMs` limits guesses from many addresses. */
 export type AccessDecision =
@@ -101,4 +111,141 @@ function parseBasicPassword(authorization: string | undefined): string | null {
   const credentials = Buffer.from(authorization.slice(6).trim(), 'base64').toString('utf8');
   const colonIndex = credentials.indexOf(':');
   return colonIndex < 0 ? null : credentials.slice(colonIndex + 1);
+}
+
+// Delays a response, until the client disconnects.
+
+/** Resolves at once for 0, or when the connection closes. */
+export function delayResponse(
+  { socket }: Pick<IncomingMessage, 'socket'>,
+  clock: Clock,
+  delayMs: number,
+): Promise<void> {
+  if (delayMs <= 0 || socket.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    const endDelay = () => {
+      cancelTimer();
+      socket.off('close', endDelay);
+      socket.setMaxListeners(socket.getMaxListeners() - 1);
+      resolve();
+    };
+    const cancelTimer = clock.after(delayMs, endDelay);
+    // A connection can have several delayed responses, one per pipelined request.
+    socket.setMaxListeners(socket.getMaxListeners() + 1);
+    socket.once('close', endDelay);
+  });
+}
+
+// Authenticates operator tokens (`Authorization: Bearer po_…`). Lookups of unknown tokens are combined, and a known
+// token does not wait for them. After ten wrong tokens of a peer within one minute further wrong ones get 429, but a
+// valid one never. Without the store: 503.
+
+const MIN_LAST_USE_WRITE_INTERVAL_MS = 60_000;
+
+export interface AuthenticatedToken {
+  readonly kind: 'valid';
+  readonly name: string;
+  readonly scope: TokenScope;
+  /** The expiry in milliseconds since the epoch. Null for a token without expiry. */
+  readonly expiresAt: number | null;
+}
+
+export interface TokenAuthenticator {
+  authenticate(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
+  /**
+   * Without the store, an unexpired token that was valid at its last lookup is accepted, so metrics remain available.
+   */
+  authenticateForMetrics(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
+}
+
+export interface TokenAuthenticatorParts {
+  readonly clock: Clock;
+  readonly access: AccessControl;
+  readonly store: Pick<AccessStore, 'findTokens' | 'updateTokenLastUsed'>;
+}
+
+export function createTokenAuthenticator({ clock, access, store }: TokenAuthenticatorParts): TokenAuthenticator {
+  const lookups = new BatchedLookups({ find: (hashes) => store.findTokens(hashes), clock });
+  /** By hash, as of their last lookup. */
+  const validTokens = new Map<string, OperatorToken>();
+  /** By token id. */
+  const lastUseWrittenAt = new Map<number, number>();
+
+  async function authenticate(
+    address: string,
+    text: string,
+    onStoreError: (error: unknown, lastValidToken: OperatorToken | undefined) => OperatorToken | Refusal,
+  ): Promise<AuthenticatedToken | Refusal> {
+    const now = clock.now();
+    const hash = hashToken(text);
+    const lookup = validTokens.has(hash) ? store.findTokens([hash]) : lookups.find(hash, toPeerNetwork(address));
+    if (lookup === null) return TOO_MANY_TOKENS;
+    let token: OperatorToken | null;
+    try {
+      token = (await lookup).find((candidate) => candidate.hash === hash) ?? null;
+    } catch (error) {
+      const tokenOrRefusal = onStoreError(error, validTokens.get(hash));
+      if ('kind' in tokenOrRefusal) return tokenOrRefusal;
+      token = tokenOrRefusal;
+    }
+    if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
+      validTokens.delete(hash);
+      // After the lookup, so that a valid token is never refused.
+      const retryAfterMs = access.countWrongToken(address, now);
+      return retryAfterMs > 0 ? { ...TOO_MANY_WRONG_TOKENS, retryAfterMs } : WRONG_TOKEN;
+    }
+    validTokens.set(hash, token);
+    if (now - (lastUseWrittenAt.get(token.id) ?? 0) >= MIN_LAST_USE_WRITE_INTERVAL_MS) {
+      lastUseWrittenAt.set(token.id, now);
+      // The operation of the request reports the error.
+      await store.updateTokenLastUsed(token.id, now).catch(() => undefined);
+    }
+    return { kind: 'valid', name: token.name, scope: getTokenScope(text), expiresAt: token.expiresAt };
+  }
+
+  return {
+    authenticate: (address, text) => authenticate(address, text, toStoreRefusal),
+    authenticateForMetrics: (address, text) =>
+      authenticate(address, text, (error, lastValidToken) => lastValidToken ?? toStoreRefusal(error)),
+  };
+}
+
+/** Returns the token of an Authorization header, or null if the header has another scheme. */
+export function getBearerToken(authorization: string | undefined): string | null {
+  // A header without a token contains no space after the scheme, because HTTP removes white space at the end of a line.
+  return /^bearer(?: |$)/i.test(authorization ?? '') ? (authorization ?? '').slice(7).trim() : null;
+}
+
+const TOO_MANY_TOKENS: Refusal = {
+  kind: 'refused',
+  status: 429,
+  message: 'Too many concurrent token checks; retry later',
+  retryAfterMs: 1_000,
+};
+
+const TOO_MANY_WRONG_TOKENS: Refusal = { kind: 'refused', status: 429, message: 'Too many wrong tokens' };
+
+const WRONG_TOKEN: Refusal = {
+  kind: 'refused',
+  status: 401,
+  message: 'The token is unknown, revoked or expired; `postrider token create NAME` creates one',
+};
+
+// The origin of a request. A program sends no Origin header.
+
+/** Another site, or another port of this host (RFC 6454, W3C Fetch Metadata). */
+export function isCrossOrigin(request: Pick<FastifyRequest, 'headers'>): boolean {
+  const { origin } = request.headers;
+  const fetchSite = request.headers['sec-fetch-site'];
+  return (origin !== undefined && !isSameOrigin(request)) || fetchSite === 'cross-site' || fetchSite === 'same-site';
+}
+
+/** As behind a proxy that terminates TLS. */
+export function isHttpsOrigin(request: Pick<FastifyRequest, 'headers'>): boolean {
+  return isSameOrigin(request) && request.headers.origin?.startsWith('https://') === true;
+}
+
+export function isSameOrigin({ headers }: Pick<FastifyRequest, 'headers'>): boolean {
+  const { origin, host } = headers;
+  return origin !== undefined && host !== undefined && (origin === `http://${host}` || origin === `https://${host}`);
 }

@@ -1,28 +1,109 @@
 /** The OpenAPI 3.1 document of the operator listener: every route except the pages of the dashboard. Pure. */
-
-import { NOTIFICATION_TYPE, NotificationPayload } from '../model/notification-payload.ts';
+import { NOTIFICATION_TYPE, NotificationPayload } from '../model/notification.ts';
+import { Type } from '../model/schema.ts';
 import { createPayloadSchema, WEBHOOK_DATA_SCHEMAS } from '../model/webhook-payload.ts';
-import { escapeHtml } from './escape-html.ts';
 import { EVENTS_ROUTES } from './events.ts';
-import { FILE_ROUTES } from './file-routes.ts';
-import { INBOX_FILE_ROUTES } from './inbox.ts';
-import { LISTENER_ROUTES } from './listener-routes.ts';
-import { MESSAGE_HTML_ROUTE } from './message-html.ts';
+import { FILE_ROUTES } from './list-files.ts';
+import { MESSAGE_FILE_ROUTES } from './message-files.ts';
 import { describeRoute } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
 import { getErrorCode } from './refusal.ts';
-import type { Parameter, RouteDescription, Success } from './route-description.ts';
-import { ErrorBody } from './schemas.ts';
-import { SESSION_ROUTES } from './session-routes.ts';
+import {
+  AUTHENTICATION_ERRORS,
+  BODY_ERRORS,
+  ErrorBody,
+  Health,
+  OpenApiDocument,
+  type Parameter,
+  type RouteDescription,
+  Session,
+  SignInResponse,
+  SignOutResponse,
+  type Success,
+  Ticket,
+} from './schemas.ts';
+
+/** Of a route that accepts the password or a token. Without a password, only programs on this machine have access. */
+const ACCESS_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
+const TEXT = Type.String();
+
+/** The routes that perform no operation: browser sessions, documents, health and metrics. */
+const OTHER_ROUTES: readonly RouteDescription[] = [
+  {
+    ...describeOther('Sign-in', 'POST', '/sign-in', 'signIn', SignInResponse),
+    summary: 'Create a browser session with the password or the token of the one-time link',
+    parameters: [
+      describeBody('password', 'The value of `POSTRIDER_OPERATOR_PASSWORD`.'),
+      describeBody('link', 'The token of the sign-in link that the start of the service printed.'),
+    ],
+    notes: 'Sets the session cookie. Programs use a token instead.',
+    errors: [400, 401, 403, ...BODY_ERRORS, 429],
+  },
+  {
+    ...describeOther('Sign-in', 'POST', '/sign-out', 'signOut', SignOutResponse),
+    summary: 'End the session of this browser on every node',
+    errors: [400, 403, ...BODY_ERRORS, 503],
+  },
+  {
+    ...describeOther('Sign-in', 'POST', '/ticket', 'createTicket', Ticket, 'api'),
+    summary: 'Create a ticket that authenticates the URL of one frame',
+    parameters: [{ ...describeBody('path', 'The path of the URL, beginning with `/api/v1`.'), required: true }],
+    errors: [400, 401, 403, ...BODY_ERRORS],
+  },
+  {
+    ...describeOther('Sign-in', 'GET', '/session', 'showSession', Session, 'api'),
+    summary: 'Show the authenticated actor and the installation',
+    errors: AUTHENTICATION_ERRORS,
+  },
+  {
+    ...describeOther('Service', 'GET', '/openapi.json', 'showOperatorDocument', OpenApiDocument),
+    summary: 'Get this document',
+  },
+  {
+    ...describeOther('Service', 'GET', '/public-openapi.json', 'readPublicDocument', OpenApiDocument),
+    summary: 'Get the OpenAPI document of the public listener, for pages of the dashboard',
+  },
+  {
+    ...describeOther('Service', 'GET', '/healthz', 'showLiveness', Health),
+    isOutsideApi: true,
+    summary: 'Check that the process responds',
+  },
+  {
+    ...describeOther('Service', 'GET', '/metrics', 'showMetrics', TEXT, 'token-or-password'),
+    isOutsideApi: true,
+    summary: 'Get the metrics in the text format of Prometheus',
+    success: [{ type: 'text/plain', schema: TEXT }],
+    errors: ACCESS_ERRORS,
+  },
+  {
+    ...describeOther('Service', 'GET', '/openapi.json', 'showPublicDocument', OpenApiDocument, 'token-or-password'),
+    isOutsideApi: true,
+    summary: 'Get the OpenAPI document of the public listener',
+    errors: ACCESS_ERRORS,
+  },
+];
+
+function describeOther(
+  group: string,
+  method: 'GET' | 'POST',
+  path: string,
+  operationId: string,
+  schema: object,
+  access: RouteDescription['access'] = 'none',
+) {
+  return { method, path, operationId, group, parameters: [], access, success: [{ schema }], errors: [400] } as const;
+}
+
+function describeBody(name: string, description: string): Parameter {
+  return { name, in: 'body', description, schema: { type: 'string' } };
+}
 
 export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
   ...OPERATION_ROUTES.map(describeRoute),
-  ...INBOX_FILE_ROUTES,
-  MESSAGE_HTML_ROUTE,
+  ...MESSAGE_FILE_ROUTES,
   ...EVENTS_ROUTES,
   ...FILE_ROUTES,
-  ...SESSION_ROUTES,
-  ...LISTENER_ROUTES,
+  ...OTHER_ROUTES,
 ];
 
 export function createApiDocument(version: string, base: string): string {
@@ -82,20 +163,34 @@ export function createApiDocument(version: string, base: string): string {
 
 function describeWebhooks(): object {
   const types = Object.keys(WEBHOOK_DATA_SCHEMAS) as (keyof typeof WEBHOOK_DATA_SCHEMAS)[];
-  const eventWebhooks = types.map((type) => [type, { post: describeWebhook(type) }]);
-  return Object.fromEntries([...eventWebhooks, [NOTIFICATION_TYPE, { post: describeNotification() }]]);
-}
-
-function describeWebhook(type: keyof typeof WEBHOOK_DATA_SCHEMAS): object {
-  return {
-    summary: `The event ${type}`,
-    ...describeRequest(createPayloadSchema(type)),
-    responses: {
-      '2XX': { description: 'The endpoint has accepted the event.' },
-      410: { description: 'The endpoint no longer exists. The service disables it.' },
-      default: { description: 'The event is sent again later.' },
-    },
-  };
+  const responses = (noun: string, gone: string) => ({
+    '2XX': { description: `The ${noun} has accepted the ${noun === 'target' ? 'notification' : 'event'}.` },
+    410: { description: `The ${noun} no longer exists. ${gone}` },
+    default: { description: `The ${noun === 'target' ? 'notification' : 'event'} is sent again later.` },
+  });
+  return Object.fromEntries([
+    ...types.map((type) => [
+      type,
+      {
+        post: {
+          summary: `The event ${type}`,
+          ...describeRequest(createPayloadSchema(type)),
+          responses: responses('endpoint', 'The service disables it.'),
+        },
+      },
+    ]),
+    [
+      // To the HTTPS targets of POSTRIDER_NOTIFY.
+      NOTIFICATION_TYPE,
+      {
+        post: {
+          ...describeRequest(NotificationPayload),
+          summary: 'A notification to operators: problems that need attention began or ended',
+          responses: responses('target', 'The notification is not sent again.'),
+        },
+      },
+    ],
+  ]);
 }
 
 function describeRequest(schema: object): object {
@@ -106,19 +201,6 @@ function describeRequest(schema: object): object {
       return { name, in: 'header', required: true, description, schema: { type: 'string' } };
     }),
     requestBody: { required: true, content: { 'application/json': { schema } } },
-  };
-}
-
-/** To the HTTPS targets of POSTRIDER_NOTIFY. */
-function describeNotification(): object {
-  return {
-    ...describeRequest(NotificationPayload),
-    summary: 'A notification to operators: problems that need attention began or ended',
-    responses: {
-      '2XX': { description: 'The target has accepted the notification.' },
-      410: { description: 'The target no longer exists. The notification is not sent again.' },
-      default: { description: 'The notification is sent again later.' },
-    },
   };
 }
 
@@ -153,34 +235,33 @@ function createErrorResponse(status: number): object {
 }
 
 function createOperation(route: RouteDescription): object {
-  const { operationId, group, summary, parameters, access, requestType, notes, success, errors } = route;
+  const { operationId, group, summary, parameters, access = 'api', requestType, notes, success, errors } = route;
   const bodyParameters = parameters.filter((parameter) => parameter.in === 'body');
-  const otherParameters = parameters.filter((parameter) => parameter.in !== 'body');
-  const required = bodyParameters.filter(({ required: isRequired }) => isRequired === true).map(({ name }) => name);
+  const required = bodyParameters.filter((parameter) => parameter.required === true).map(({ name }) => name);
   const schema = {
     type: 'object',
     ...(required.length === 0 ? {} : { required }),
     properties: Object.fromEntries(
-      bodyParameters.map((parameter) => [
-        parameter.name,
-        { ...getSchema(parameter), description: parameter.description },
-      ]),
+      bodyParameters.map(({ name, description, schema: member }) => [name, { ...member, description }]),
     ),
     additionalProperties: false,
   };
+  const requestBody =
+    requestType !== undefined
+      ? { required: true, content: { [requestType]: { schema: { type: 'string' } } } }
+      : { required: required.length > 0, content: { 'application/json': { schema } } };
   return {
     operationId,
     tags: [group],
     summary,
     ...(notes === undefined ? {} : { description: notes }),
-    ...(access === undefined ? {} : { security: SECURITY_BY_ACCESS[access] }),
-    parameters: otherParameters.map(createParameterObject),
-    ...(requestType === undefined
-      ? {}
-      : { requestBody: { required: true, content: { [requestType]: { schema: { type: 'string' } } } } }),
-    ...(bodyParameters.length === 0
-      ? {}
-      : { requestBody: { required: required.length > 0, content: { 'application/json': { schema } } } }),
+    ...(access === 'api' ? {} : { security: SECURITY_BY_ACCESS[access] }),
+    parameters: parameters
+      .filter((parameter) => parameter.in !== 'body')
+      .map(({ name, in: location, required: isRequired, description, schema: parameterSchema }) => {
+        return { name, in: location, required: isRequired === true, description, schema: parameterSchema };
+      }),
+    ...(requestType === undefined && bodyParameters.length === 0 ? {} : { requestBody }),
     responses: {
       ...createSuccessResponses(success),
       ...Object.fromEntries(
@@ -217,6 +298,13 @@ const ERROR_DESCRIPTIONS: Readonly<Record<number, string>> = {
   503: 'The store, DNS or the provider does not respond. The same request may succeed later.',
 };
 
+const RETRY_AFTER_HEADER = {
+  'Retry-After': {
+    description: 'The number of seconds after which the client can retry.',
+    required: true,
+    schema: { type: 'integer' },
+  },
+};
 const ERROR_HEADERS: Readonly<Record<number, object>> = {
   401: {
     'WWW-Authenticate': {
@@ -225,76 +313,6 @@ const ERROR_HEADERS: Readonly<Record<number, object>> = {
       schema: { type: 'string' },
     },
   },
-  429: {
-    'Retry-After': {
-      description: 'The number of seconds after which the client can retry.',
-      required: true,
-      schema: { type: 'integer' },
-    },
-  },
-  503: {
-    'Retry-After': {
-      description: 'The number of seconds after which the client can retry.',
-      required: true,
-      schema: { type: 'integer' },
-    },
-  },
+  429: RETRY_AFTER_HEADER,
+  503: RETRY_AFTER_HEADER,
 };
-
-function createParameterObject(parameter: Parameter): object {
-  const { name, in: location, required, description } = parameter;
-  return { name, in: location, required: required === true, description, schema: getSchema(parameter) };
-}
-
-function getSchema({ type, schema }: Parameter): object {
-  return schema ?? { type };
-}
-
-/** Returns the API reference as HTML without scripts. */
-export function createApiReference(base: string): string {
-  const groups = [...new Set(ROUTE_DESCRIPTIONS.map(({ group }) => group))];
-  const sections = groups.map((group) => {
-    const routes = ROUTE_DESCRIPTIONS.filter((route) => route.group === group).map((route) => formatRoute(base, route));
-    return `<h2 id="${getAnchor(group)}">${escapeHtml(group)}</h2>${routes.join('')}`;
-  });
-  const contents = groups.map((group) => `<li><a href="#${getAnchor(group)}">${escapeHtml(group)}</a></li>`);
-  return (
-    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Postrider operator API</title>' +
-    `<meta name="viewport" content="width=device-width"><style>${STYLE_SHEET}</style></head><body><main>` +
-    '<h1>Operator API</h1><p>The operations of the command line as a JSON API over HTTP. Authenticate with a token of ' +
-    '<code>postrider token create NAME</code>: <code>Authorization: Bearer po_…</code>. An error is ' +
-    '<code>{"result":"error","code":"not-found","message":"…"}</code>, with <code>field</code> if a single parameter causes the error. The OpenAPI document is ' +
-    `<a href="${base}/openapi.json">${base}/openapi.json</a>.</p><nav><ul>${contents.join('')}</ul></nav>${sections.join('')}` +
-    '<p><a href="/">Back</a></p></main></body></html>'
-  );
-}
-
-function formatRoute(base: string, route: RouteDescription): string {
-  const { method, summary, parameters, notes } = route;
-  const rows = parameters.map(
-    ({ name, in: location, type, required, description }) =>
-      `<tr><td><code>${escapeHtml(name)}</code></td><td>${location}, ${type}${required === true ? ', required' : ''}</td><td>${formatInlineCode(description)}</td></tr>`,
-  );
-  const table =
-    rows.length === 0
-      ? ''
-      : `<table><thead><tr><th>Parameter</th><th>Kind</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
-  const notesHtml = notes === undefined ? '' : `<p>${formatInlineCode(notes)}</p>`;
-  return `<section><h3><code>${method} ${escapeHtml(joinPath(base, route))}</code></h3><p>${formatInlineCode(summary)}.</p>${table}${notesHtml}</section>`;
-}
-
-/** Returns the anchor of a group, such as `live-updates`. */
-function getAnchor(group: string): string {
-  return escapeHtml(group.toLowerCase().replaceAll(' ', '-'));
-}
-
-/** Converts text to HTML. Text between backticks becomes code. */
-function formatInlineCode(text: string): string {
-  const parts = text.split('`');
-  return parts.map((part, index) => (index % 2 === 0 ? escapeHtml(part) : `<code>${escapeHtml(part)}</code>`)).join('');
-}
-
-const STYLE_SHEET =
-  ':root{color-scheme:light dark;background:Canvas;color:CanvasText}body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem}' +
-  'h3{font-size:1rem;margin:1.5rem 0 .3rem}code,td{overflow-wrap:anywhere}table{border-collapse:collapse;width:100%}' +
-  'td,th{text-align:left;padding:.25rem .8rem .25rem 0;vertical-align:top}section{border-top:1px solid #8884;padding-bottom:.5rem}';

@@ -4,24 +4,32 @@
  * page of this listener.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Clock } from '../clock.ts';
+import type { Clock, MonotonicClock } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
 import { getClientAddress, isForwardedHttps } from '../http/peers.ts';
-import type { HttpServer } from '../http/server.ts';
-import type { AccessRule, Scope } from '../model/access.ts';
+import type { HttpServer, HttpServerParts } from '../http/server.ts';
+import type { AccessRule, Scope } from '../model/audit.ts';
 import { hashToken } from '../model/credentials.ts';
 import type { PublishOf } from '../model/events.ts';
+import type { ListenAddress } from '../model/listen-address.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
 import type { InboxContext, ServiceContext } from '../operations/operation.ts';
 import type { AccessStore } from '../store/contract.ts';
-import type { AccessControl } from './access.ts';
-import { delayResponse } from './delay.ts';
+import {
+  type AccessControl,
+  delayResponse,
+  getBearerToken,
+  isCrossOrigin,
+  isHttpsOrigin,
+  isSameOrigin,
+  type TokenAuthenticator,
+  type TokenAuthenticatorParts,
+} from './access.ts';
 import { addEvents } from './events.ts';
-import { addInboxFiles } from './inbox.ts';
 import { addListFiles } from './list-files.ts';
-import { addMessageHtml } from './message-html.ts';
+import { addMessageFiles } from './message-files.ts';
 import { createPerformer, createRouteInput, readRequestInput, toResponse } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
-import { isCrossOrigin, isHttpsOrigin, isSameOrigin } from './origin.ts';
 import {
   CROSS_ORIGIN_CHANGE,
   CROSS_ORIGIN_CREDENTIALS,
@@ -38,7 +46,6 @@ import {
   SESSION_HEADER,
   type Sessions,
 } from './sessions.ts';
-import { getBearerToken, type TokenAuthenticator } from './token-authenticator.ts';
 
 export const API_PATH = '/api/v1';
 
@@ -142,10 +149,10 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     },
   });
 
-  addInboxFiles(app, API_PATH, parts.inboxContext, createGuard(CONTENT_READER));
-  addMessageHtml(
+  addMessageFiles(
     app,
     API_PATH,
+    parts.inboxContext,
     (id) => parts.createContext('page', 'all').store.findMessage(id),
     createGuard(CONTENT_READER),
   );
@@ -375,4 +382,34 @@ function getStringMember(body: unknown, name: string): string | null {
   if (typeof body !== 'object' || body === null) return null;
   const value = (body as Readonly<Record<string, unknown>>)[name];
   return typeof value === 'string' ? value : null;
+}
+
+// The types of the dependencies and the interface of the operator listener.
+
+export interface OperatorOptions {
+  readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword' | 'trustedProxies'>;
+  readonly clock: MonotonicClock;
+  readonly maxConnections: number;
+  readonly publish: HttpServerParts['publish'];
+  readonly scrapeMetrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
+  readonly dashboard: string;
+  readonly createOpenApi: () => string;
+  readonly inboxContext: InboxContext;
+  /** Null in a process without the API. */
+  readonly api:
+    | (Pick<ApiParts, 'createContext' | 'liveUpdates' | 'publish' | 'getInstallationInfo'> & {
+        readonly store: ApiParts['store'] & TokenAuthenticatorParts['store'];
+        readonly version: string;
+        /** The same on every node. */
+        readonly key: Buffer;
+      })
+    | null;
+  /** Must not throw. */
+  readonly onError: (error: unknown) => void;
+}
+
+export interface OperatorListener {
+  /** Rejects with a one-line error. `signInUrl` is null if a password is set or the API is absent. */
+  start(): Promise<ListenAddress & { readonly signInUrl: string | null }>;
+  close(): Promise<void>;
 }

@@ -8,14 +8,11 @@ import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply } f
 import { getClientAddress } from '../http/peers.ts';
 import type { HttpServer } from '../http/server.ts';
 import { escapeJson } from '../printing/escape.ts';
-import { AccessControl } from './access.ts';
-import { API_PATH, addApi, createScopeRefusal, isPermitted, VIEWER } from './api.ts';
-import { createApiDocument, createApiReference } from './api-document.ts';
+import { AccessControl, createTokenAuthenticator, delayResponse, getBearerToken, isCrossOrigin } from './access.ts';
+import { API_PATH, addApi, createScopeRefusal, isPermitted, type OperatorOptions, VIEWER } from './api.ts';
+import { createApiDocument } from './api-document.ts';
 import { addBodyParsers } from './bodies.ts';
 import { addDashboard, isDashboardRoute, isUnknownPage } from './dashboard.ts';
-import { delayResponse } from './delay.ts';
-import { isCrossOrigin } from './origin.ts';
-import type { OperatorOptions } from './ports.ts';
 import {
   CROSS_ORIGIN_CREDENTIALS,
   createStatusErrorBody,
@@ -24,7 +21,6 @@ import {
   sendRefusal,
 } from './refusal.ts';
 import type { Sessions } from './sessions.ts';
-import { createTokenAuthenticator, getBearerToken } from './token-authenticator.ts';
 
 /** For a server that is already bound. */
 export async function createApp(
@@ -137,7 +133,6 @@ export async function createApp(
       getDocument: createOnce(() => createApiDocument(api.version, API_PATH)),
       getPublicDocument: getOpenApi,
     });
-    app.get('/reference', (_request, reply) => sendHtml(reply, createApiReference(API_PATH)));
   }
   app.setNotFoundHandler((request, reply) =>
     isUnknownPage(request) ? sendPage(reply.code(404)) : sendStatusError(reply, 404, 'Not found'),
@@ -164,10 +159,6 @@ function createOnce(create: () => string): () => string {
 
 function isApi(target: string): boolean {
   return target.startsWith(`${API_PATH}/`);
-}
-
-function sendHtml(reply: FastifyReply, text: string): FastifyReply {
-  return reply.type('text/html; charset=utf-8').send(text);
 }
 
 function sendStatusError(reply: FastifyReply, status: number, message: string): FastifyReply {

@@ -14,15 +14,7 @@ const PAGE_PATHS = [
   ...['/providers', '/feedback', '/health', '/audit', '/tokens', '/settings', '/api-reference'],
 ];
 /** No page exists below these segments. Below any other, the page shows that nothing was found. */
-const NON_PAGE_SEGMENTS: ReadonlySet<string> = new Set([
-  'api',
-  'assets',
-  'healthz',
-  'icon.svg',
-  'metrics',
-  'openapi.json',
-  'reference',
-]);
+const NON_PAGE_SEGMENTS = ['api', 'assets', 'healthz', 'icon.svg', 'metrics', 'openapi.json'];
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -34,7 +26,7 @@ const ASSET_NAME = /^[A-Za-z0-9_-][A-Za-z0-9_.-]*$/;
 const NONCE_PLACEHOLDER = '__NONCE__';
 const NOT_BUILT_PAGE =
   '<!doctype html><html lang="en"><title>Postrider</title><p>The dashboard is not built. Run <code>npm ci</code> or <code>npm run build</code>, then reload this page. ' +
-  'The operator API is described at <a href="/reference">/reference</a>.</p></html>';
+  'The operator API is described at <a href="/api/v1/openapi.json">/api/v1/openapi.json</a>.</p></html>';
 
 /** The files are read for each request. The returned function sends the page. */
 export function addDashboard(app: FastifyInstance, folder: string): (reply: FastifyReply) => FastifyReply {
@@ -96,7 +88,7 @@ export function isUnknownPage(request: FastifyRequest): boolean {
   const { is404, method, url } = request;
   const [path = ''] = url.slice(1).split('?', 1);
   const [firstSegment = ''] = path.split('/', 1);
-  return is404 && method === 'GET' && acceptsHtml(request) && !NON_PAGE_SEGMENTS.has(firstSegment);
+  return is404 && method === 'GET' && acceptsHtml(request) && !NON_PAGE_SEGMENTS.includes(firstSegment);
 }
 
 export function isDashboardRoute(route: string | undefined): boolean {

@@ -8,8 +8,7 @@ import type { Clock } from '../clock.ts';
 import { Type } from '../model/schema.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
 import { sendRefusal } from './refusal.ts';
-import { AUTHENTICATION_ERRORS, type RouteDescription } from './route-description.ts';
-import { ChangeEvent } from './schemas.ts';
+import { AUTHENTICATION_ERRORS, ChangeEvent, type RouteDescription } from './schemas.ts';
 
 export const EVENTS_ROUTES: readonly RouteDescription[] = [
   {

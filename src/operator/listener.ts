@@ -8,7 +8,7 @@ import type { FastifyInstance } from 'fastify';
 import { type Answer, createHttpServer, type Fault, type HttpServer } from '../http/server.ts';
 import { formatListen, isUnixSocket } from '../model/listen-address.ts';
 import { isLoopbackHost } from './access.ts';
-import type { OperatorListener, OperatorOptions } from './ports.ts';
+import type { OperatorListener, OperatorOptions } from './api.ts';
 import { createErrorAnswer } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 

@@ -3,9 +3,13 @@ import type { TObject, TSchema } from 'typebox';
 import { ERROR_CODES, type ErrorCode, type OperationError } from '../operations/errors.ts';
 import { getInputMembers, isRequired } from '../operations/input.ts';
 import { type Operation, type OperationResult, perform, type ServiceContext } from '../operations/operation.ts';
-import { findControlCharacterFault } from './control-characters.ts';
-import { AUTHENTICATION_ERRORS, BODY_ERRORS, type Parameter, type RouteDescription } from './route-description.ts';
-import type { ErrorBody } from './schemas.ts';
+import {
+  AUTHENTICATION_ERRORS,
+  BODY_ERRORS,
+  type ErrorBody,
+  type Parameter,
+  type RouteDescription,
+} from './schemas.ts';
 
 export interface OperationRoute {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -77,7 +81,6 @@ export function describeParameters({ path, presetMembers, input, nonPathLocation
     return {
       name,
       in: pathNames.includes(name) ? 'path' : nonPathLocation,
-      type: type === 'integer' || type === 'boolean' ? type : 'string',
       description: description ?? '',
       schema: { ...(type === undefined ? {} : { type }), ...otherKeywords },
       ...(isRequired(input, name) ? { required: true } : {}),
@@ -188,4 +191,17 @@ export function toErrorResponse({ code, message, field }: OperationError): {
 
 export function createErrorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {
   return { result: 'error', code, message, ...(field === null ? {} : { field }) };
+}
+
+// No name, address or text needs control characters. PostgreSQL cannot store NUL, but SQLite can, so the input is
+// checked.
+
+/** A text of several lines may contain tabs and line ends. */
+export function findControlCharacterFault(name: string, value: string, isMultiline = false): string | null {
+  for (let index = 0; index < value.length; index += 1) {
+    const code = value.charCodeAt(index);
+    if (isMultiline && (code === 0x09 || code === 0x0a || code === 0x0d)) continue;
+    if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return `${name} must not contain control characters`;
+  }
+  return null;
 }

@@ -1,9 +1,8 @@
 /** The responses of routes that perform no operation. The dashboard imports the types. */
 import type { Static } from 'typebox';
+import { TOPICS } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
-import { TOPICS } from '../model/topic.ts';
 import { createNullable, createStringEnum } from '../operations/schemas.ts';
-import type { Parameter } from './route-description.ts';
 
 export const ErrorBody = Type.Object(
   {
@@ -36,8 +35,8 @@ export const TICKET_NAME = 'ticket';
 export const TICKET_PARAMETER: Parameter = {
   name: TICKET_NAME,
   in: 'query',
-  type: 'string',
   description: 'A ticket of `POST /ticket`. It replaces the header `Postrider-Session`.',
+  schema: { type: 'string' },
 };
 
 export const Session = Type.Object({
@@ -74,3 +73,58 @@ export const OpenApiDocument = Type.Object({
   webhooks: Type.Optional(Type.Unsafe<object>({ type: 'object' })),
   components: Type.Unsafe<object>({ type: 'object' }),
 });
+
+// The types of the descriptions of routes, for the OpenAPI document.
+
+export interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query' | 'body';
+  readonly required?: true;
+  readonly description: string;
+  readonly schema: object;
+}
+
+export interface Success {
+  /** By default 200. */
+  readonly status?: number;
+  /** By default JSON. */
+  readonly type?: string;
+  readonly schema: object;
+  /** Of each line or event, if the body is a sequence. */
+  readonly item?: object;
+}
+
+export interface RouteDescription {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  /** Relative to the API, with parameters in braces. */
+  readonly path: string;
+  /** `path` is not relative to the API. */
+  readonly isOutsideApi?: true;
+  readonly operationId: string;
+  readonly group: string;
+  readonly summary: string;
+  readonly parameters: readonly Parameter[];
+  /** By default the credentials of the API. */
+  readonly access?: 'none' | 'token-or-password' | 'api';
+  /** If the body is not JSON. */
+  readonly requestType?: string;
+  /** With code in backticks. */
+  readonly notes?: string;
+  /** At least one. */
+  readonly success: readonly Success[];
+  /** Without the errors that occur before routing. */
+  readonly errors: readonly number[];
+}
+
+/** Of every route that requires authentication. */
+export const AUTHENTICATION_ERRORS: readonly number[] = [400, 401, 403, 429, 503];
+/** Of every route that reads a body. */
+export const BODY_ERRORS: readonly number[] = [413, 415];
+
+export const MESSAGE_PARAMETER: Parameter = {
+  name: 'id',
+  in: 'path',
+  required: true,
+  description: 'The id of the message.',
+  schema: { type: 'string' },
+};

@@ -322,3 +322,69 @@ function isHexDigit(character: string): boolean {
   const lowerCaseCharacter = character.toLowerCase();
   return isDigit(character) || (lowerCaseCharacter >= 'a' && lowerCaseCharacter <= 'f');
 }
+
+// Formats errors as one printable line without secrets.
+
+/** The description of a listener error contains a remedy. */
+export function describeError(error: unknown): string {
+  return toPrintable(maskSecrets(joinLines(getErrorMessage(error))));
+}
+
+export function joinLines(text: string): string {
+  const lines = text.split(/[\r\n]/).map((line) => line.trim());
+  return lines.filter((line) => line !== '').join(' ');
+}
+
+function getErrorMessage(error: unknown): string {
+  if (!(error instanceof Error)) return `unexpected fault: ${String(error)}`;
+  if (error.name === 'CommandFailure' || error.name === 'SettingsError' || error.name === 'StoreError')
+    return error.message;
+  if ('code' in error && typeof error.code === 'string') {
+    const listener = 'address' in error && 'port' in error ? `${String(error.address)}:${String(error.port)}` : null;
+    if (listener !== null) return describeListenerError(error.code, listener);
+    return error.message === '' ? error.code : error.message;
+  }
+  return error.message === '' ? `unexpected fault: ${error.name}` : error.message;
+}
+
+function describeListenerError(code: string, listener: string): string {
+  const settings = 'POSTRIDER_LISTEN or POSTRIDER_OPERATOR_LISTEN';
+  switch (code) {
+    case 'EADDRINUSE':
+      return `${listener} is in use by another program; stop that program, or set another port in ${settings}`;
+    case 'EACCES':
+      return `this user may not listen on ${listener}; set a port of 1024 or higher in ${settings}`;
+    case 'EADDRNOTAVAIL':
+      return `${listener} is not an address of this machine; set another address in ${settings}`;
+    default:
+      return `cannot listen on ${listener} (${code}); set another address in ${settings}`;
+  }
+}
+
+// Masks what may be secret in the URL of a webhook or of a notification.
+
+/** The maximum length of a URL in an error message. */
+const MAX_SHOWN_LENGTH = 200;
+
+/** Path and query may contain a secret of the receiver. */
+export function maskTargetPath({ href, origin, pathname, search }: URL): string {
+  return pathname === '/' && search === '' ? href : `${origin}/${MASK}`;
+}
+
+/** For an error message: without credentials and query. A text that is not a URL is masked up to its last `@`. */
+export function maskTargetUrl(text: string): string {
+  const queryStart = text.indexOf('?');
+  const urlWithoutQuery = queryStart === -1 ? text : text.slice(0, queryStart);
+  const maskedUrl = maskCredentials(urlWithoutQuery) + (queryStart === -1 ? '' : `?${MASK}`);
+  return maskedUrl.length <= MAX_SHOWN_LENGTH ? maskedUrl : `${maskedUrl.slice(0, MAX_SHOWN_LENGTH)}…`;
+}
+
+function maskCredentials(text: string): string {
+  const url = URL.parse(text);
+  const atIndex = text.lastIndexOf('@');
+  const isAtSignInPath = url !== null && url.hostname !== '' && url.username === '' && url.password === '';
+  if (atIndex === -1 || isAtSignInPath) return text;
+  const slashesIndex = text.indexOf('//');
+  const credentialsStart = slashesIndex === -1 || slashesIndex > atIndex ? 0 : slashesIndex + 2;
+  return text.slice(0, credentialsStart) + MASK + text.slice(atIndex);
+}

@@ -45,3 +45,54 @@ export function toSentence(text: string): string {
 export function formatCount(count: number): string {
   return count.toLocaleString('en-US');
 }
+
+// Commands that operators can copy: quoted for a POSIX shell, with the name by which this process was started.
+
+export function formatCommandLine(words: readonly string[]): string {
+  const firstDashIndex = words.findIndex((word, index) => index > 1 && word.startsWith('-'));
+  // The first two words are the command. A later word that begins with a dash is a value, not an option.
+  const allWords = firstDashIndex === -1 ? words : [...words.slice(0, 2), '--', ...words.slice(2)];
+  return `postrider ${allWords.map(quoteForShell).join(' ')}`;
+}
+
+/** POSIX shell, section 2.2.2: no character is special in single quotes. */
+function quoteForShell(word: string): string {
+  const isPlain = word !== '' && [...word].every((character) => UNQUOTED_CHARACTERS.includes(character));
+  return isPlain ? word : `'${word.replaceAll("'", () => "'\\''")}'`;
+}
+
+const UNQUOTED_CHARACTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/@%+=';
+
+/**
+ * By `npm_lifecycle_event`, which npm sets in `npm start`, `npm run demo` and `npx`, and the file `postrider` of a
+ * checkout.
+ */
+const COMMAND_NAMES = new Map([
+  ['start', './postrider'],
+  ['demo', './postrider'],
+  ['postrider', './postrider'],
+  ['npx', 'npx postrider'],
+]);
+
+/** In backticks or at the beginning of a line, if `postrider` is not in the PATH. */
+export function replaceCommandName(text: string, environment: Readonly<Record<string, string | undefined>>): string {
+  const name = COMMAND_NAMES.get(environment.npm_lifecycle_event ?? '');
+  return name === undefined ? text : text.replaceAll(/(^|`)( *)postrider (?=[a-z-])/gm, `$1$2${name} `);
+}
+
+// Cells of CSV (RFC 4180). What a spreadsheet would evaluate as a formula gets a leading apostrophe (OWASP, CSV
+// injection).
+
+/** Also with leading apostrophes, so that `unescapeCsvText` restores every text. */
+const FORMULA = /^'*[=+\-@\t\r]/;
+const ESCAPED_FORMULA = /^'+[=+\-@\t\r]/;
+
+/** RFC 4180 section 2, rules 5 to 7. */
+export function formatCsvCell(text: string): string {
+  const safeText = FORMULA.test(text) ? `'${text}` : text;
+  return /[,"\n\r]/.test(safeText) ? `"${safeText.replaceAll('"', '""')}"` : safeText;
+}
+
+export function unescapeCsvText(text: string): string {
+  return ESCAPED_FORMULA.test(text) ? text.slice(1) : text;
+}

@@ -2,7 +2,7 @@
  * Brevo, https://www.brevo.com. Reads the transactional webhooks of Brevo. The type is in `event`. The body is one
  * event, or an array of events if the webhook is batched. https://developers.brevo.com/docs/transactional-webhooks
  */
-import { CONFIGURATION_FAULT, nameRules } from '../model/failure-rule.ts';
+import { CONFIGURATION_FAULT, nameRules } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { authenticateByAuthorization, createAuthenticatorFactory, parseBasicOrBearerSecret } from './authentication.ts';
 import { containsAny, createEventReader, readObjectOrArray } from './event-reader.ts';

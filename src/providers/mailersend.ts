@@ -4,7 +4,7 @@
  * discontinues version 1.0 on 2026-12-01. https://developers.mailersend.com/api/v1/webhooks.html,
  * https://www.mailersend.com/help/webhooks
  */
-import { nameRules, THROTTLED } from '../model/failure-rule.ts';
+import { nameRules, THROTTLED } from '../model/failure.ts';
 import {
   AUTHENTICATED,
   createAuthenticatorFactory,

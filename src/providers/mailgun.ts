@@ -5,7 +5,7 @@
  * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhooks
  */
 import { createHmac } from 'node:crypto';
-import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure-rule.ts';
+import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,

@@ -3,7 +3,7 @@
  * format: an object with the array `events`, or JSON Lines with one event per line.
  * https://docs.mailtrap.io/email-api-smtp/advanced/webhooks
  */
-import { nameRules, SENDER_FAULT } from '../model/failure-rule.ts';
+import { nameRules, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,

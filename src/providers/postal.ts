@@ -4,7 +4,7 @@
  * the payload, so a body that is a bare payload is read as well. The `status` of a bare payload determines the type of
  * the event. https://docs.postalserver.io/developer/webhooks
  */
-import { CONFIGURATION_FAULT, nameRules, SENDER_FAULT, SIZE_REFUSAL } from '../model/failure-rule.ts';
+import { CONFIGURATION_FAULT, nameRules, SENDER_FAULT, SIZE_REFUSAL } from '../model/failure.ts';
 import {
   AUTHENTICATED,
   createAuthenticatorFactory,

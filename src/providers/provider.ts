@@ -1,6 +1,6 @@
 /** Defines a provider: the profile of its relay, and the format and authentication of its events. */
 
-import type { FailureRule } from '../model/failure-rule.ts';
+import type { FailureRule } from '../model/failure.ts';
 import type { Authenticate, ParsedSecret } from './authentication.ts';
 import type { ProviderRequest, ReadResult } from './event-reader.ts';
 

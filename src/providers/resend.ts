@@ -4,7 +4,7 @@
  * the pages below it.
  */
 import { createHmac } from 'node:crypto';
-import { nameRules, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure-rule.ts';
+import { nameRules, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure.ts';
 import {
   AUTHENTICATED,
   createAuthenticatorFactory,

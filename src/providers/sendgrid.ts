@@ -3,7 +3,7 @@
  * in `event`. A bounce also has a `type`, and a dropped message also has a `reason`. The unique arguments of a message
  * are members of its events. https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event
  */
-import { nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure-rule.ts';
+import { nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,

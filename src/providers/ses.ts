@@ -1,6 +1,6 @@
 /** Amazon SES. The events of its API and of its SMTP interface arrive at the endpoint `/ses` or in an SQS queue. */
 
-import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure-rule.ts';
+import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 

@@ -3,7 +3,7 @@
  * `{"msys":{CLASS:EVENT}}`. The member `type` of an event contains its type.
  * https://developers.sparkpost.com/api/webhooks/
  */
-import { CONTENT_REFUSAL, nameRules, POLICY_REFUSAL, SENDER_FAULT } from '../model/failure-rule.ts';
+import { CONTENT_REFUSAL, nameRules, POLICY_REFUSAL, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { BASIC_AUTHENTICATION } from './authentication.ts';
 import {

@@ -1,6 +1,6 @@
 /** Computes what the overview shows from the traffic series: points, sums and percentiles, and the trend of the queue. */
 import { formatIsoTime } from '../config/units.ts';
-import type { QueueStatistics } from '../model/overview.ts';
+import type { QueueStatistics } from '../model/attention.ts';
 import {
   addCounts,
   computePercentile,

@@ -8,7 +8,7 @@ import {
   MAX_ACTIVE_INBOX_RULES,
   type NewInboxRule,
   toAuditedInboxRule,
-} from '../model/inbox-rule.ts';
+} from '../model/inbox.ts';
 import { writeAudit } from './audit.ts';
 import { findPurgedInboxRules, toInboxRule } from './rules/inbox-rules.ts';
 import { forceDurableCommit, type Transaction } from './transaction.ts';

@@ -1,4 +1,6 @@
 /** Reads messages and the state of the queue, and writes the changes that operators make to messages. */
+
+import type { QueueStatistics } from '../model/attention.ts';
 import type { Actor } from '../model/audit.ts';
 import {
   type AcceptResult,
@@ -20,8 +22,7 @@ import {
   type StoredMessageSummary,
   toBulkOutcome,
 } from '../model/message.ts';
-import type { QueueStatistics } from '../model/overview.ts';
-import { isUuid } from '../model/uuid.ts';
+import { isUuid } from '../model/submission.ts';
 import { auditRun, insertAuditEntry } from './audit.ts';
 import {
   createResendAudit,

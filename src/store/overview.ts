@@ -7,7 +7,7 @@ import {
   type OverviewData,
   RECENT_USE_MS,
   VOLUME_WARNING_FRACTION,
-} from '../model/overview.ts';
+} from '../model/attention.ts';
 import { HOUR_MS } from '../model/traffic.ts';
 import { selectAccounts } from './directory.ts';
 import { findNewestId } from './messages.ts';

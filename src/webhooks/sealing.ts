@@ -4,7 +4,7 @@
  */
 import type { KeyObject } from 'node:crypto';
 import { seal, unseal } from '../domains/secret.ts';
-import { createSigningKey } from '../model/webhook-signature.ts';
+import { createSigningKey } from '../model/webhook-target.ts';
 
 /** The maximum number of keys in a cache. The oldest key is removed first. */
 const MAX_CACHED_KEYS = 1_024;

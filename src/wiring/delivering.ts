@@ -1,14 +1,14 @@
 /** The role `deliver`: the dispatcher with its transport and signatures, the sweeper, and the checks of sending domains. */
 import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import { updateWithProviderKey } from '../domains/provider-identity.ts';
+import { updateWithProviderKey } from '../domains/ses-identity.ts';
 import { checkSecret, createDomainCheck, createSigningParts } from '../domains/setup.ts';
 import { createPrepare, type DomainCache } from '../domains/signing.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { getLoopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
-import type { InboxRule, InboxRuleRequest } from '../model/inbox-rule.ts';
+import type { InboxRule, InboxRuleRequest } from '../model/inbox.ts';
 import { DELIVERY_LEASE_MS } from '../model/webhook.ts';
 import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';

@@ -6,7 +6,7 @@ import type { Installation } from '../checks/probes.ts';
 import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Standby } from '../model/node.ts';
-import { describeError } from '../printing/error-line.ts';
+import { describeError } from '../printing/escape.ts';
 
 /** `withStore` runs a function with the configured store or with that of the running service. */
 export function createInstallation(

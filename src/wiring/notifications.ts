@@ -3,14 +3,19 @@ import { randomBytes } from 'node:crypto';
 import { type Facts, getNotificationSenderDomain, readFacts } from '../checks/facts.ts';
 import { listAttention } from '../checks/list.ts';
 import type { Settings } from '../config/settings.ts';
-import { createHostLookup } from '../domains/host-lookup.ts';
+import { createHostLookup } from '../domains/dns.ts';
 import type { DomainCache } from '../domains/signing.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import type { AttentionCode } from '../model/attention.ts';
 import { isUnixSocket } from '../model/listen-address.ts';
 import type { RuntimeStatus } from '../model/node.ts';
-import { type CurrentAttentionItems, MAX_NOTIFIED_ITEMS, RUNTIME_CODES } from '../model/notification.ts';
-import { findSenderDomain, findSenderFault } from '../model/notification-sender.ts';
+import {
+  type CurrentAttentionItems,
+  findSenderDomain,
+  findSenderFault,
+  MAX_NOTIFIED_ITEMS,
+  RUNTIME_CODES,
+} from '../model/notification.ts';
 import { type MessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
 import { startNotifier } from '../notifications/notifier.ts';
 import { createNotificationDelivery } from '../notifications/target.ts';

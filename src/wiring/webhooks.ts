@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import type { Settings } from '../config/settings.ts';
-import { createHostLookup } from '../domains/host-lookup.ts';
+import { createHostLookup } from '../domains/dns.ts';
 import { loadWebhookKey } from '../domains/setup.ts';
 import { DELIVERY_RETENTION_MS, type DeliverySettlement, type DeliverySettleResult } from '../model/webhook.ts';
 import type { Events } from '../observability/events.ts';

@@ -35,9 +35,6 @@ const PAGE_PATHS = Array.from(
   ([, path = '']) => path,
 );
 
-/** The reference page of the operator API, which has no scripts and is not part of the dashboard. */
-const REFERENCE_PATH = '/reference';
-
 /** The paths that a test visits for a page, if they differ from the path of the page. */
 const VISITED_PATHS: Readonly<Record<string, () => readonly string[]>> = {
   '/messages': () => ['/messages?since=2026-01-01T00:00Z&until=2126-01-01T00:00Z', '/messages?state=queued'],
@@ -69,12 +66,6 @@ test.each(PAGE_PATHS)(
     }
   },
 );
-
-test('the reference page of the operator API is accessible on a desktop in light mode and on a phone in dark mode', async () => {
-  const user = await browsers.openSignedIn(service, '/', { isOwn: true });
-  await user.page.goto(REFERENCE_PATH);
-  await checkPage(user, REFERENCE_PATH, 'html');
-});
 
 async function checkPage({ page }: BrowserUser, path: string, within: string): Promise<void> {
   expect(await findSeriousFaults(page, { within }), path).toEqual([]);
@@ -119,7 +110,7 @@ test('every page of the menu is in the list of pages', async () => {
   const { page } = await browsers.openSignedIn(service, '/');
   const links = page.getByRole('navigation', { name: 'Pages' }).getByRole('link');
   const paths = (await listAttributes(links, 'href')).map((path) => path ?? '');
-  const listedPaths = new Set([...PAGE_PATHS.map((path) => path.replace(/\/:\w+\?$/, '')), REFERENCE_PATH]);
+  const listedPaths = new Set([...PAGE_PATHS.map((path) => path.replace(/\/:\w+\?$/, ''))]);
   expect(paths.filter((path) => !listedPaths.has(path))).toEqual([]);
   expect(paths.length).toBeGreaterThan(10);
 });

@@ -1,9 +1,8 @@
 /** Tests how every store applies feedback reports. */
 import { describe, expect, test } from 'vitest';
 import type { FailureClass } from '../../src/model/failure.ts';
-import type { FeedbackEvent, FeedbackReport, FeedbackResult } from '../../src/model/feedback.ts';
+import { type FeedbackEvent, type FeedbackReport, type FeedbackResult, packReports } from '../../src/model/feedback.ts';
 import type { NewMessage } from '../../src/model/message.ts';
-import { packReports } from '../../src/model/packed-reports.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { createAttempt, createEntry, createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
 import { createSeededRandom } from '../rig/random.ts';

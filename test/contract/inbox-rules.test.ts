@@ -5,7 +5,7 @@ import {
   type InboxRuleRequest,
   MAX_ACTIVE_INBOX_RULES,
   MAX_ENDED_INBOX_RULES,
-} from '../../src/model/inbox-rule.ts';
+} from '../../src/model/inbox.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { createMessageIdAt } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Account, DirectoryChanges } from '../../src/model/account.ts';
-import { computeAccountVersion } from '../../src/model/account-version.ts';
+import { computeAccountVersion } from '../../src/model/credentials.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { createDkimKey, createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { expectDone, STORES } from '../rig/stores.ts';

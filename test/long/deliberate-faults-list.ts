@@ -292,7 +292,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
   {
     name: 'webhook-signature-without-time',
     effect: 'the signature of a webhook does not cover its time, so that a recorded webhook can be sent again',
-    file: 'src/model/webhook-signature.ts',
+    file: 'src/model/webhook-target.ts',
     find: '.update(`${id}.${timestamp}.`)',
     replace: '.update(`${id}.`)',
     part: ['test/unit/webhooks/signature'],

@@ -2,8 +2,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { AttentionCode, AttentionItem } from '../../src/model/attention.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
-import type { NotificationTarget } from '../../src/model/notification.ts';
-import type { NotificationPayload } from '../../src/model/notification-payload.ts';
+import type { NotificationPayload, NotificationTarget } from '../../src/model/notification.ts';
 import { type Notifier, startNotifier } from '../../src/notifications/notifier.ts';
 import type { DeliverNotification, TargetResult } from '../../src/notifications/target.ts';
 import type { Store } from '../../src/store/contract.ts';

@@ -13,7 +13,7 @@ import { createProviderRoute } from '../../src/feedback/provider/receiver.ts';
 import { FailureCounts } from '../../src/http/peers.ts';
 import type { ServerLimits } from '../../src/http/server.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
-import { unpackReports } from '../../src/model/packed-reports.ts';
+import { unpackReports } from '../../src/model/feedback.ts';
 import type { EventFormat, EventProviderName } from '../../src/providers/provider.ts';
 import { PROVIDERS } from '../../src/providers/providers.ts';
 import { createGroupCommit } from '../../src/store/commits.ts';

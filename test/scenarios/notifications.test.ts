@@ -6,7 +6,7 @@ import { connect, createServer } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
-import type { NotificationPayload } from '../../src/model/notification-payload.ts';
+import type { NotificationPayload } from '../../src/model/notification.ts';
 import { listenOnFreePort } from '../rig/free-port.ts';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';

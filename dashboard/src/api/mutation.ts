@@ -4,7 +4,7 @@
  */
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import type { Topic } from '../../../src/model/topic.ts';
+import type { Topic } from '../../../src/model/audit.ts';
 
 /**
  * Creates the mutation of a component. `successText` returns the text of the notification. Without `successText`

@@ -1,6 +1,6 @@
 /** Revokes a key or a token after a confirmation. */
 import { Stack, Text } from '@mantine/core';
-import type { Topic } from '../../../src/model/topic.ts';
+import type { Topic } from '../../../src/model/audit.ts';
 import { post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { ConfirmDialog } from '../parts/confirm-dialog';

@@ -83,11 +83,7 @@ function OperatorTab() {
         <Anchor component={Link} href="/tokens" inherit>
           API token
         </Anchor>
-        : <Code>Authorization: Bearer TOKEN</Code>. The page{' '}
-        <Anchor href="/reference" inherit>
-          /reference
-        </Anchor>{' '}
-        lists the same operations without scripts.
+        : <Code>Authorization: Bearer TOKEN</Code>.
       </Text>
       <OperationList document={document.data} operations={listOperations(document.data)} noun="operation" />
     </>

@@ -6,7 +6,7 @@ import { Button, Select, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import { FIRST_SENDER, getFirstRecipient } from '../../../src/model/first-message.ts';
+import { FIRST_SENDER, getFirstRecipient } from '../../../src/model/outcome.ts';
 import type { TestOutcome } from '../../../src/operations/message-test.ts';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { useAccounts } from '../accounts/queries';

@@ -1,7 +1,7 @@
 /** Sends a test message through the public listener of the node, to a simulator address or to an address of the operator. */
 import { Button, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { getFirstRecipient } from '../../../src/model/first-message';
+import { getFirstRecipient } from '../../../src/model/outcome';
 import type { TestOutcome } from '../../../src/operations/message-test.ts';
 import { post } from '../api/client';
 import { useApiMutation } from '../api/mutation';

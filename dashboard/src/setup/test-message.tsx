@@ -7,7 +7,7 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import { createFirstCurlCommand } from '../../../src/http/curl';
-import { FIRST_SENDER, getFirstRecipient } from '../../../src/model/first-message';
+import { FIRST_SENDER, getFirstRecipient } from '../../../src/model/outcome';
 import type { EffectiveSettings } from '../../../src/operations/config.ts';
 import type { CreatedKey } from '../../../src/operations/keys.ts';
 import type { Session } from '../../../src/operator/schemas.ts';

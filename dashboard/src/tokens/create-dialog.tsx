@@ -1,7 +1,7 @@
 /** The dialog that creates a token. `onCreated` receives the new token, which is shown only once. */
 import { Select } from '@mantine/core';
 import { useState } from 'react';
-import { TOKEN_SCOPES, type TokenScope } from '../../../src/model/access.ts';
+import { TOKEN_SCOPES, type TokenScope } from '../../../src/model/audit.ts';
 import type { CreatedToken } from '../../../src/operations/tokens.ts';
 import { post } from '../api/client';
 import { useApiMutation } from '../api/mutation';

@@ -1,6 +1,6 @@
 /** The entry point of the threads that read bodies of provider events. body-reader.ts starts each of them. */
 import { parentPort } from 'node:worker_threads';
-import { packReports } from '../../model/packed-reports.ts';
+import { packReports } from '../../model/feedback.ts';
 import { findProvider } from '../../providers/providers.ts';
 import { serveJobs } from '../thread-reader.ts';
 import { type PackedBody, readBody } from './body.ts';

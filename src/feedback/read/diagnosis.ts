@@ -4,8 +4,7 @@
  */
 import { isGenericCode, type Judgement, judge } from '../../classify/judge.ts';
 import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
-import type { Failure, FailureCategory, FailureClass } from '../../model/failure.ts';
-import type { FailureScope } from '../../model/failure-rule.ts';
+import type { Failure, FailureCategory, FailureClass, FailureScope } from '../../model/failure.ts';
 
 export interface Diagnosis {
   /** False if a later attempt may succeed. */

@@ -1,7 +1,6 @@
 /** Records feedback reports, applies pending reports, and lists and purges stored reports. */
 
-import type { AppliedReport } from '../../model/feedback.ts';
-import { unpackReports } from '../../model/packed-reports.ts';
+import { type AppliedReport, unpackReports } from '../../model/feedback.ts';
 import type { FeedbackStore } from '../contract.ts';
 import { computeNextPendingAttemptAt, parsePendingReport } from '../rules/feedback.ts';
 import * as rows from '../rules/rows.ts';

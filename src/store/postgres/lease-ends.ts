@@ -3,7 +3,7 @@
  * lease. Rows are locked in order of id, so that batches of several nodes cannot deadlock.
  */
 
-import type { EvidenceKind } from '../../model/evidence.ts';
+import type { EvidenceKind } from '../../model/address.ts';
 import { resolveLostLease, type SettleResult, type State } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';

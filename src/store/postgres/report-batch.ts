@@ -1,6 +1,6 @@
 /** Records a batch of reports in rounds: the statements of a round read and change all its messages together. */
 
-import { toComplainant } from '../../model/evidence.ts';
+import { toComplainant } from '../../model/address.ts';
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
 import type { State } from '../../model/message.ts';
 import {

@@ -3,7 +3,7 @@
  * batch that may change the status of an account locks its row, so that the evaluated sum is exact.
  */
 import { REPUTATION_BUCKET_MS, REPUTATION_WINDOW_HOURS } from '../../model/account.ts';
-import { type EvidenceKind, toComplainant, toEvidenceSource } from '../../model/evidence.ts';
+import { type EvidenceKind, toComplainant, toEvidenceSource } from '../../model/address.ts';
 import { buildAccountData } from '../../model/webhook-payload.ts';
 import { readWindow } from '../accounts.ts';
 import { recordResourceEvent } from '../outbox.ts';

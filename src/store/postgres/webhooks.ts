@@ -1,7 +1,7 @@
 /** Stores the endpoints of webhooks, and carries out the operations of operators on deliveries. */
 import type { ChangeResult } from '../../model/account.ts';
 import { type Actor, toAuditedWebhook } from '../../model/audit.ts';
-import { isUuid } from '../../model/uuid.ts';
+import { isUuid } from '../../model/submission.ts';
 import {
   type DeliveryStatus,
   formatWebhookId,

@@ -4,7 +4,7 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import type { Account, AccountLimits, ApiKey, ChangeResult, GuardedChangeResult } from '../../model/account.ts';
-import { computeAccountVersion } from '../../model/account-version.ts';
+import { computeAccountVersion } from '../../model/credentials.ts';
 import {
   type DomainChange,
   type DomainStatus,

@@ -1,5 +1,5 @@
 /** Rules for reports: the entry, the new state, whether the recipient is suppressed and the reputation counts. Pure. */
-import type { EvidenceKind } from '../../model/evidence.ts';
+import type { EvidenceKind } from '../../model/address.ts';
 import type { RecordedFailure } from '../../model/failure.ts';
 import {
   decideFeedbackChange,

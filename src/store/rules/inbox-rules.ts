@@ -1,10 +1,5 @@
 /** Converts rows of inbox rules. Shared by both databases. */
-import {
-  getInboxRuleStatus,
-  type InboxRule,
-  type InboxRuleAnswer,
-  MAX_ENDED_INBOX_RULES,
-} from '../../model/inbox-rule.ts';
+import { getInboxRuleStatus, type InboxRule, type InboxRuleAnswer, MAX_ENDED_INBOX_RULES } from '../../model/inbox.ts';
 import * as rows from './rows.ts';
 
 export function toInboxRule(row: rows.Row): InboxRule {

@@ -12,6 +12,7 @@ import {
   type Thresholds,
   type WindowCounts,
 } from '../../model/account.ts';
+import { type DomainProblem, type OverviewData, parseFailedRecords } from '../../model/attention.ts';
 import type { AuditEntry } from '../../model/audit.ts';
 import {
   type DkimKey,
@@ -38,7 +39,6 @@ import {
 } from '../../model/message.ts';
 import type { DeliveryStatus, NodeStatus, RefusedReports } from '../../model/node.ts';
 import type { Attempt } from '../../model/outcome.ts';
-import { type DomainProblem, type OverviewData, parseFailedRecords } from '../../model/overview.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';

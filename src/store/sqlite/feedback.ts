@@ -2,9 +2,15 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { ReputationDelta } from '../../model/account.ts';
-import type { EvidenceKind } from '../../model/evidence.ts';
-import type { AppliedReport, AppliedReports, FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
-import { type PackedReports, unpackReports } from '../../model/packed-reports.ts';
+import type { EvidenceKind } from '../../model/address.ts';
+import {
+  type AppliedReport,
+  type AppliedReports,
+  type FeedbackReport,
+  type FeedbackResult,
+  type PackedReports,
+  unpackReports,
+} from '../../model/feedback.ts';
 import {
   computeNextPendingAttemptAt,
   computePrematureReportDigest,

@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ReputationDelta, WindowCounts } from '../../model/account.ts';
-import { type EvidenceKind, toComplainant, toEvidenceSource } from '../../model/evidence.ts';
+import { type EvidenceKind, toComplainant, toEvidenceSource } from '../../model/address.ts';
 import { buildAccountData } from '../../model/webhook-payload.ts';
 import {
   evaluateReputation,

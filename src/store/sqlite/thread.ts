@@ -9,7 +9,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads';
 import type { DirectoryChanges } from '../../model/account.ts';
 import type { SettleResult } from '../../model/message.ts';
-import type { PackedReports } from '../../model/packed-reports.ts';
+import type { PackedReports } from '../../model/feedback.ts';
 import { bindNouns } from '../bind.ts';
 import { isRead, METHODS, type MethodKind, type MethodName, type StoreMethods } from '../contract.ts';
 import { readDirectorySince } from '../directory.ts';

@@ -6,7 +6,7 @@
 import { classify } from '../../classify/classify.ts';
 import type { Clock } from '../../clock.ts';
 import { parseAddress, toCanonicalAddress } from '../../model/address.ts';
-import { formatInboxAnswer, type InboxRule, type InboxRuleRequest, toReply } from '../../model/inbox-rule.ts';
+import { formatInboxAnswer, type InboxRule, type InboxRuleRequest, toReply } from '../../model/inbox.ts';
 import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../../model/outcome.ts';
 import {
   type BeforeCompletion,

@@ -4,7 +4,7 @@
  */
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
-import type { FailureRule } from '../../model/failure-rule.ts';
+import type { FailureRule } from '../../model/failure.ts';
 import { type Attempt, createDeferral, createLocalReply, type Outcome, type Stage } from '../../model/outcome.ts';
 import { findProvider } from '../../providers/providers.ts';
 import type { BeforeCompletion, OutgoingMessage, Transport } from '../transport.ts';

@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { describe, expect, it, test } from 'vitest';
 import { createContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
-import { formatCommandLine, replaceCommandName } from '../../../src/printing/command-line.ts';
+import { formatCommandLine, replaceCommandName } from '../../../src/printing/text.ts';
 import { listFiles, ROOT } from '../../house/source.ts';
 
 const PROGRAM = await buildProgram(createContext(process), () => undefined);

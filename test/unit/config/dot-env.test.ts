@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { readDotEnv } from '../../../src/config/dot-env.ts';
+import { readDotEnv } from '../../../src/config/files.ts';
 import { SettingsError } from '../../../src/config/settings.ts';
 
 describe('.env', () => {

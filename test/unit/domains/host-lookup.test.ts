@@ -1,6 +1,6 @@
 /** Tests the lookup of webhook hosts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createHostLookup } from '../../../src/domains/host-lookup.ts';
+import { createHostLookup } from '../../../src/domains/dns.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
 
 let dns: FakeDns;

@@ -1,8 +1,13 @@
 /** Tests keys that were created outside Postrider: the accepted forms, and a one-line error for any other text. */
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it, test } from 'vitest';
-import { parsePrivateKey, parseSelector } from '../../../src/domains/imported-key.ts';
-import { formatPublicKey, sealImportedKey, unsealKey } from '../../../src/domains/keys.ts';
+import {
+  formatPublicKey,
+  parsePrivateKey,
+  parseSelector,
+  sealImportedKey,
+  unsealKey,
+} from '../../../src/domains/keys.ts';
 import { deriveKey } from '../../../src/domains/secret.ts';
 import { createSigner } from '../../../src/domains/signing.ts';
 import { verifySignatures } from '../message/dkim-verifier.ts';

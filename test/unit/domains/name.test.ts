@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseDomainName } from '../../../src/domains/name.ts';
-import { getOrganizationalDomain } from '../../../src/model/public-suffix.ts';
+import { getOrganizationalDomain } from '../../../src/model/address.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 
 describe('a domain name', () => {

@@ -1,8 +1,7 @@
 /** Tests the records to publish and the facts about relays. */
 import { describe, expect, it } from 'vitest';
-import { createRecords } from '../../../src/domains/records.ts';
-import { getHostFacts, getProviderFacts } from '../../../src/domains/relays.ts';
-import { findSpfFault } from '../../../src/domains/spf-record.ts';
+import { createRecords, findSpfFault } from '../../../src/domains/records.ts';
+import { getHostFacts, getProviderFacts } from '../../../src/domains/setup.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
 import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 

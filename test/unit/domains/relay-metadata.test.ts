@@ -5,8 +5,8 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
-import { formatDkimRecord } from '../../../src/domains/dkim-record.ts';
 import { createKeys } from '../../../src/domains/keys.ts';
+import { formatDkimRecord } from '../../../src/domains/records.ts';
 import { createSigningParts, loadSealingKey } from '../../../src/domains/setup.ts';
 import { createPrepare, DomainCache } from '../../../src/domains/signing.ts';
 import { getDkimRecordName } from '../../../src/model/domain.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
-import { describeReturnPath, parseReturnPath } from '../../../src/domains/return-path.ts';
+import { describeReturnPath, parseReturnPath } from '../../../src/domains/name.ts';
 import { getSendingSetup } from '../../../src/domains/setup.ts';
 import {
   findReturnPathChange,

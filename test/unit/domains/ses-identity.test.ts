@@ -1,7 +1,12 @@
 /** Tests identities at Amazon SES: their creation, their updates, and the checks derived from their state. */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createIdentityChecks, createIdentityRecords } from '../../../src/domains/ses-checks.ts';
-import { ensureIdentity, openSesIdentities, type SesIdentity } from '../../../src/domains/ses-identity.ts';
+import {
+  createIdentityChecks,
+  createIdentityRecords,
+  ensureIdentity,
+  openSesIdentities,
+  type SesIdentity,
+} from '../../../src/domains/ses-identity.ts';
 import type { DkimKey } from '../../../src/model/domain.ts';
 import { CREDENTIALS, type Identity, startSesFake } from '../../rig/ses-fake.ts';
 

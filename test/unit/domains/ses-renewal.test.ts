@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import type { TransportSetting } from '../../../src/config/settings.ts';
 import { createKeys } from '../../../src/domains/keys.ts';
-import { updateWithProviderKey } from '../../../src/domains/provider-identity.ts';
+import { updateWithProviderKey } from '../../../src/domains/ses-identity.ts';
 import { loadSealingKey } from '../../../src/domains/setup.ts';
 import type { DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
-import { formatDkimRecord } from '../../../src/domains/dkim-record.ts';
 import { createKeyPair, createKeys, unsealKey } from '../../../src/domains/keys.ts';
+import { formatDkimRecord } from '../../../src/domains/records.ts';
 import { deriveKey, seal } from '../../../src/domains/secret.ts';
 import { createPrepare, createSigner, DomainCache, type SigningKey } from '../../../src/domains/signing.ts';
 import { compose } from '../../../src/message/compose.ts';

@@ -1,9 +1,7 @@
 /** Tests the checks of published records with a real resolver and a DNS server that can simulate faults. */
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
-import { checkDkim } from '../../../src/domains/dkim-record.ts';
-import { checkDmarc } from '../../../src/domains/dmarc-record.ts';
 import { createResolver, type Lookup, type Resolver } from '../../../src/domains/dns.ts';
-import { checkSpf } from '../../../src/domains/spf-record.ts';
+import { checkDkim, checkDmarc, checkSpf } from '../../../src/domains/records.ts';
 import { checkRecords } from '../../../src/domains/verify.ts';
 import type { DnsRecord } from '../../../src/model/domain.ts';
 import { type FakeDns, startDns, type Zone } from '../../rig/dns.ts';

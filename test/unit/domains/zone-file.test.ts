@@ -1,7 +1,7 @@
 /** Tests the zone file of the records to publish. */
 import { describe, expect, it } from 'vitest';
-import { formatDkimRecord } from '../../../src/domains/dkim-record.ts';
 import { createKeyPair } from '../../../src/domains/keys.ts';
+import { formatDkimRecord } from '../../../src/domains/records.ts';
 import { formatZone, formatZoneFile } from '../../../src/domains/zone-file.ts';
 
 /** Returns the octets of each quoted string of a line (RFC 1035 section 5.1). */

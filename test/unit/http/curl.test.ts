@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { createFirstCurlCommand } from '../../../src/http/curl.ts';
-import { getFirstRecipient } from '../../../src/model/first-message.ts';
+import { getFirstRecipient } from '../../../src/model/outcome.ts';
 
 /** Returns the arguments that `sh` passes to curl. */
 function readArguments(command: string): readonly string[] {

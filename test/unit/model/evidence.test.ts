@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { toComplainant, toEvidenceSource } from '../../../src/model/evidence.ts';
+import { toComplainant, toEvidenceSource } from '../../../src/model/address.ts';
 
 test.each([
   ['rita@example.com', 'rita@example.com'],

@@ -1,7 +1,7 @@
 /** Tests which records of a domain the overview shows as failed. */
 import { expect, test } from 'vitest';
+import { parseFailedRecords } from '../../../src/model/attention.ts';
 import type { RecordCheck } from '../../../src/model/domain.ts';
-import { parseFailedRecords } from '../../../src/model/overview.ts';
 
 const createCheck = (change: Partial<RecordCheck>): RecordCheck => ({
   purpose: 'dkim',

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
 import { ATTENTION_CODES } from '../../../src/model/attention.ts';
-import { buildNotificationPayload, NotificationPayload } from '../../../src/model/notification-payload.ts';
+import { buildNotificationPayload, NotificationPayload } from '../../../src/model/notification.ts';
 import { buildNotificationMail } from '../../../src/notifications/mail-text.ts';
 import { createApiDocument } from '../../../src/operator/api-document.ts';
 import { ROOT } from '../../house/source.ts';

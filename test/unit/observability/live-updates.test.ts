@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import type { ChangeFeedPosition } from '../../../src/model/attention.ts';
 import type { AuditEntry } from '../../../src/model/audit.ts';
-import type { ChangeFeedPosition } from '../../../src/model/overview.ts';
-import { TOPICS, type Topic } from '../../../src/model/topic.ts';
+import { TOPICS, type Topic } from '../../../src/model/audit.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates } from '../../../src/observability/live-updates.ts';
 import { createVirtualClock } from '../../rig/clock.ts';

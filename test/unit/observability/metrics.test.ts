@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { QueueStatistics } from '../../../src/model/overview.ts';
+import type { QueueStatistics } from '../../../src/model/attention.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { countInMetrics, type MetricsOptions } from '../../../src/observability/metrics.ts';
 import { createAttempt } from '../../rig/messages.ts';

@@ -13,7 +13,7 @@ import { AUDITED_NOUNS } from '../../../src/model/audit.ts';
 import { getInputMembers, isRequired } from '../../../src/operations/input.ts';
 import type { DownloadOperation, UploadOperation } from '../../../src/operations/operation.ts';
 import { createApiDocument } from '../../../src/operator/api-document.ts';
-import { FILE_ROUTES } from '../../../src/operator/file-routes.ts';
+import { FILE_ROUTES } from '../../../src/operator/list-files.ts';
 import { listPathParameters, type OperationRoute } from '../../../src/operator/operation-route.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
 import { ErrorBody, TICKET_NAME } from '../../../src/operator/schemas.ts';

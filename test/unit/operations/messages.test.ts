@@ -1,6 +1,6 @@
 /** Tests the events of operations on messages. */
 import { expect, test } from 'vitest';
-import type { Scope } from '../../../src/model/access.ts';
+import type { Scope } from '../../../src/model/audit.ts';
 import { createOperatorMessageId, getIdTimestamp, isMessageId } from '../../../src/model/submission.ts';
 import { toAttemptDetails } from '../../../src/operations/message-details.ts';
 import {

@@ -1,7 +1,7 @@
 /** Tests of delayed responses. */
 import { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { delayResponse } from '../../../src/operator/delay.ts';
+import { delayResponse } from '../../../src/operator/access.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 test('many delayed responses of one connection cause no warning, and closing the connection ends all delays', async () => {

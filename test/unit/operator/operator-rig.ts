@@ -3,8 +3,8 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import { createLiveUpdates } from '../../../src/observability/live-updates.ts';
+import type { OperatorListener, OperatorOptions } from '../../../src/operator/api.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
-import type { OperatorListener, OperatorOptions } from '../../../src/operator/ports.ts';
 
 type Api = NonNullable<OperatorOptions['api']>;
 export type ApiStore = Api['store'];

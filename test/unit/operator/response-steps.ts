@@ -249,7 +249,6 @@ export function createSteps({
     ['showLiveness', 200, {}],
     ['showMetrics', 200, {}],
     ['showPublicDocument', 200, {}],
-    ['showReference', 200, {}],
   ];
   return steps;
 }

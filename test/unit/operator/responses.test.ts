@@ -11,7 +11,7 @@ import { describeSettings, loadSettings } from '../../../src/config/load.ts';
 import { SettingsError } from '../../../src/config/settings.ts';
 import { type Service, startService } from '../../../src/main.ts';
 import { isDashboardRoute } from '../../../src/operator/dashboard.ts';
-import { FILE_ROUTES } from '../../../src/operator/file-routes.ts';
+import { FILE_ROUTES } from '../../../src/operator/list-files.ts';
 import { OPERATION_ROUTES } from '../../../src/operator/operation-routes.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { StoreError } from '../../../src/store/error.ts';

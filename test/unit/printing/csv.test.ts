@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { formatCsvCell, unescapeCsvText } from '../../../src/printing/csv.ts';
+import { formatCsvCell, unescapeCsvText } from '../../../src/printing/text.ts';
 
 test('a cell that a spreadsheet evaluates begins with an apostrophe, which a reader removes', () => {
   const texts = ['=1+1', '+49', '-1', '@SUM(A1)', '\tx', "'=1", 'plain', "o'neil", ''];

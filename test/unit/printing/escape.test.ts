@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
-import { TOKEN_SCOPES } from '../../../src/model/access.ts';
+import { TOKEN_SCOPES } from '../../../src/model/audit.ts';
 import { generateToken } from '../../../src/model/credentials.ts';
 import { createLog } from '../../../src/observability/log.ts';
-import { describeError } from '../../../src/printing/error-line.ts';
 import {
+  describeError,
   escapeJson,
   isUnprintable,
   MASK,

@@ -1,6 +1,6 @@
 /** Tests the rules of the inbox in the transport `capture:`: the outcome of each answer, and the end of a delay. */
 import { describe, expect, test } from 'vitest';
-import type { InboxRuleAnswer, InboxRuleRequest } from '../../../src/model/inbox-rule.ts';
+import type { InboxRuleAnswer, InboxRuleRequest } from '../../../src/model/inbox.ts';
 import { withInboxRules } from '../../../src/transports/capture/rules.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
 import { createVirtualClock } from '../../rig/clock.ts';

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import type { Scope } from '../../../src/model/access.ts';
+import type { Scope } from '../../../src/model/audit.ts';
 import { DELIVERY_LEASE_MS, formatWebhookId, MAX_START_DELAY_MS } from '../../../src/model/webhook.ts';
 import { perform } from '../../../src/operations/operation.ts';
 import {

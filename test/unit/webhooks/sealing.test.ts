@@ -1,7 +1,7 @@
 /** Tests the encryption of signing secrets and the cache of their keys. */
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { createSigningKey, createSigningSecret } from '../../../src/model/webhook-signature.ts';
+import { createSigningKey, createSigningSecret } from '../../../src/model/webhook-target.ts';
 import { createSigningKeyCache, openSigningSecret, sealSigningSecret } from '../../../src/webhooks/sealing.ts';
 
 it('a sealed signing secret is decrypted, and another key cannot decrypt it', () => {

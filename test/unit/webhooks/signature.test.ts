@@ -7,7 +7,7 @@ import {
   createSigningSecret,
   isSigningSecret,
   signWebhook,
-} from '../../../src/model/webhook-signature.ts';
+} from '../../../src/model/webhook-target.ts';
 
 const BODY = JSON.stringify({
   type: 'message.bounced',

@@ -1,7 +1,7 @@
 /** Tests the check of URLs and addresses of endpoints: every spelling of an address that is not public. */
 import { describe, expect, it, vi } from 'vitest';
 import { type AddressLookup, parseTargetUrl, resolveTarget } from '../../../src/model/webhook-target.ts';
-import { maskTargetUrl } from '../../../src/printing/masked-url.ts';
+import { maskTargetUrl } from '../../../src/printing/escape.ts';
 
 const getCode = (text: string, targets: 'public' | 'any' = 'public') => {
   const result = parseTargetUrl(text, targets);

@@ -11,7 +11,7 @@ import {
   MAX_START_DELAY_MS,
   type RecordedWebhookEvent,
 } from '../../../src/model/webhook.ts';
-import { createSigningKey, createSigningSecret } from '../../../src/model/webhook-signature.ts';
+import { createSigningKey, createSigningSecret } from '../../../src/model/webhook-target.ts';
 import type { DeliveryClaimLimits, DeliveryRecovery } from '../../../src/store/webhook-store.ts';
 import type { WebhookAttemptResult, WebhookRequest } from '../../../src/webhooks/attempt.ts';
 import { MAX_CONCURRENT_ATTEMPTS } from '../../../src/webhooks/slots.ts';

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import { readBody } from '../../../../src/feedback/provider/body.ts';
 import { createBodyReader } from '../../../../src/feedback/provider/body-reader.ts';
-import { unpackReports } from '../../../../src/model/packed-reports.ts';
+import { unpackReports } from '../../../../src/model/feedback.ts';
 import type { ProviderRequest } from '../../../../src/providers/event-reader.ts';
 import { getFormat } from '../../../rig/event-format.ts';
 

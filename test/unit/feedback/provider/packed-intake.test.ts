@@ -6,8 +6,12 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import { createFeedbackIntake } from '../../../../src/feedback/intake.ts';
 import type { ServiceEvent } from '../../../../src/model/events.ts';
-import type { FeedbackReport, FeedbackResult } from '../../../../src/model/feedback.ts';
-import { packReports, unpackReports } from '../../../../src/model/packed-reports.ts';
+import {
+  type FeedbackReport,
+  type FeedbackResult,
+  packReports,
+  unpackReports,
+} from '../../../../src/model/feedback.ts';
 import { StoreError } from '../../../../src/store/error.ts';
 
 const ORIGIN = { source: 'sparkpost', at: 1_800_000_000_000 } as const;
