@@ -6,7 +6,7 @@
 import { userInfo } from 'node:os';
 import type { HostPort } from '../model/listen-address.ts';
 import { maskUrl } from '../printing/escape.ts';
-import { isHost } from './host.ts';
+import { decodePercentEncoding, isHost } from './host.ts';
 import type { PostgresSetting } from './settings.ts';
 import { createFault, createParseResult, formatSuggestion, type ParseResult, quote } from './units.ts';
 
@@ -138,10 +138,7 @@ function parseTlsParameters(
   return { tls: tls === 'required' && rootCert !== null ? 'verified-chain' : tls, files: { rootCert, cert, key } };
 }
 
-/**
- * Names the parameter only if it is a plain word or similar to a known one: in a mistyped URL it may be a part of the
- * password.
- */
+/** In a mistyped URL the name may be a part of the password, so only plain words are named. */
 function describeUnknownParameter(maskedUrl: string, name: string): string {
   const hint = formatSuggestion(name, PARAMETERS);
   if (hint !== '' || /^[a-z_]{1,40}$/.test(name)) return `${maskedUrl} has the unknown parameter ${name}${hint}`;
@@ -169,12 +166,4 @@ function parseHosts(text: string, port: string | undefined): readonly HostPort[]
     hosts.push({ host, port: parsedPort });
   }
   return hosts;
-}
-
-function decodePercentEncoding(text: string): string | null {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return null;
-  }
 }

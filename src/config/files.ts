@@ -7,9 +7,6 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { parseEnv } from 'node:util';
 import { SettingsError } from './settings.ts';
 
-// Reads `.env` with parseEnv, which ignores malformed lines, so each line is checked first. An error contains the
-// number of the line and never its text.
-
 const NAME_PATTERN = /^[A-Za-z_][A-Za-z0-9_.-]*$/;
 
 /** @throws SettingsError that names the first malformed line */
@@ -85,9 +82,7 @@ function checkValue(text: string, from: number, line: number, name: string): num
   return end;
 }
 
-// Reads the file of a secret setting (`NAME_FILE`).  Refuses a file of more than `MAX_SECRET_FILE_BYTES` and a file
-// that is not UTF-8 text. Refuses a device or a pipe without waiting for its data. Errors contain no part of the
-// content.
+// Reads the file of a secret setting: UTF-8 text, no device and no pipe. Errors contain no part of it.
 
 export const MAX_SECRET_FILE_BYTES = 65_536;
 

@@ -76,3 +76,12 @@ export function parseResolver(text: string): ParseResult<HostPort> {
   if (listenResult.ok && isAddress && !text.startsWith(':') && listenResult.value.port > 0) return listenResult;
   return createFault(`${quote(text)} is not a resolver such as 127.0.0.1:53 or [::1]:53`);
 }
+
+/** Null if the text is malformed. */
+export function decodePercentEncoding(text: string): string | null {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return null;
+  }
+}

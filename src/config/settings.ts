@@ -5,9 +5,7 @@ import type { EventProviderName, ProviderName, RelayParameters } from '../provid
 
 export interface PostgresSetting {
   readonly kind: 'postgres';
-  /**
-   * In order of preference: the first host that accepts writes is used. A host with a slash is the folder of a socket.
-   */
+  /** The first host that accepts writes is used. A host with a slash is the folder of a socket. */
   readonly hosts: readonly HostPort[];
   readonly user: string;
   readonly password: string | null;
@@ -45,10 +43,7 @@ export type TransportSetting =
       readonly kind: 'smtp';
       readonly host: string;
       readonly port: number;
-      /**
-       * `implicit`: `smtps:`. `required`: no credentials and no message are sent without STARTTLS. `offered`: STARTTLS
-       * is used if the server offers it.
-       */
+      /** `implicit`: `smtps:`. `required`: nothing is sent without STARTTLS. `offered`: if the server offers it. */
       readonly tls: 'implicit' | 'required' | 'offered' | 'never';
       readonly auth: { readonly user: string; readonly pass: string } | null;
       /** By default that of the relay's provider, or 20. */

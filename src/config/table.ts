@@ -1,7 +1,4 @@
-/**
- * The table of settings. The loader, `postrider config` and docs/configuration.md are derived from it, and a test
- * compares the page.
- */
+/** The table of settings, from which the loader, `postrider config` and docs/configuration.md are derived. */
 import { type Stats, statSync } from 'node:fs';
 import { parseAddress } from '../model/address.ts';
 import { MASK, maskUrl } from '../printing/escape.ts';

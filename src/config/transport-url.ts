@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { maskUrl } from '../printing/escape.ts';
 import type { RelayParameter } from '../providers/provider.ts';
 import { findProvider, findProviderByHost, PROVIDERS } from '../providers/providers.ts';
-import { isHost, isHostName } from './host.ts';
+import { decodePercentEncoding, isHost, isHostName } from './host.ts';
 import type { TransportSetting } from './settings.ts';
 import {
   createFault,
@@ -71,17 +71,11 @@ function parseSes(afterScheme: string, maskedUrl: string): ParseResult<Transport
     return createFault(`${maskedUrl} must not contain credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
   if (!/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(region))
     return createFault(`${maskedUrl} names no region; give one, as in ${SES_EXAMPLE}`);
-  const parameters = new Map<string, string>();
-  for (const parameterText of queryIndex === -1 ? [] : afterScheme.slice(queryIndex + 1).split('&')) {
-    const equalsIndex = parameterText.indexOf('=');
-    const name = equalsIndex === -1 ? parameterText : parameterText.slice(0, equalsIndex);
-    const value = decodePercentEncoding(equalsIndex === -1 ? '' : parameterText.slice(equalsIndex + 1)) ?? '';
-    if (!SES_PARAMETERS.includes(name)) {
-      return createUnknownParameterFault(maskedUrl, name, SES_PARAMETERS);
-    }
-    if (parameters.has(name)) return createFault(`${maskedUrl} has the parameter ${name} twice; remove one`);
-    parameters.set(name, value);
-  }
+  const query = parseQuery(queryIndex === -1 ? '' : afterScheme.slice(queryIndex + 1), maskedUrl);
+  if (!query.ok) return query;
+  const parameters = query.value;
+  const unknownName = [...parameters.keys()].find((name) => !SES_PARAMETERS.includes(name));
+  if (unknownName !== undefined) return createUnknownParameterFault(maskedUrl, unknownName, SES_PARAMETERS);
   const endpoint = parameters.get('endpoint') ?? null;
   if (endpoint !== null && !isEndpoint(endpoint)) {
     return createFault(
@@ -95,10 +89,7 @@ function parseSes(afterScheme: string, maskedUrl: string): ParseResult<Transport
   return createParseResult({ kind: 'ses', region, endpoint, configurationSet });
 }
 
-/**
- * Names the parameter only if it is a plain word or similar to a known one: in a mistyped URL it may be a part of the
- * password.
- */
+/** In a mistyped URL the name may be a part of the password, so only plain words are named. */
 function createUnknownParameterFault(maskedUrl: string, name: string, knownParameters: readonly string[]): Fault {
   const hint = formatSuggestion(name, knownParameters);
   const parameterPhrase =
@@ -118,7 +109,7 @@ function isEndpoint(text: string): boolean {
 
 function parseSmtp(usesImplicitTls: boolean, afterScheme: string, maskedUrl: string): ParseResult<TransportSetting> {
   if (!afterScheme.startsWith('//')) return createFault(`${maskedUrl} needs // after the scheme, as in ${EXAMPLE_URL}`);
-  if (hasSpaceOrControl(afterScheme))
+  if (/[\p{Cc} ]/u.test(afterScheme))
     return createFault(`${maskedUrl} contains a space or control character; percent-encode it`);
   // The credentials may contain ? and /.
   const atSignIndex = afterScheme.lastIndexOf('@');
@@ -148,20 +139,14 @@ function parseSmtp(usesImplicitTls: boolean, afterScheme: string, maskedUrl: str
   });
 }
 
-function hasSpaceOrControl(text: string): boolean {
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    if (code <= 0x20 || code === 0x7f) return true;
+function parseQuery(query: string, maskedUrl: string): ParseResult<ReadonlyMap<string, string>> {
+  const parameters = new Map<string, string>();
+  for (const text of query === '' ? [] : query.split('&')) {
+    const [name = '', ...values] = text.split('=');
+    if (parameters.has(name)) return createFault(`${maskedUrl} has the parameter ${name} twice; remove one`);
+    parameters.set(name, decodePercentEncoding(values.join('=')) ?? '');
   }
-  return false;
-}
-
-function decodePercentEncoding(text: string): string | null {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return null;
-  }
+  return createParseResult(parameters);
 }
 
 function parseCredentials(credentials: string | null, maskedUrl: string): ParseResult<SmtpSetting['auth']> {
@@ -209,14 +194,9 @@ const PARAMETERS = ['tls', 'connections', 'verify', 'name', 'provider'];
 const RELAY_PROVIDERS: readonly string[] = PROVIDERS.flatMap(({ name, relay }) => (relay === null ? [] : [name]));
 
 function parseParameters(query: string, maskedUrl: string, defaults: SmtpSetting): ParseResult<SmtpSetting> {
-  const parameters = new Map<string, string>();
-  for (const parameterText of query === '' ? [] : query.split('&')) {
-    const equalsIndex = parameterText.indexOf('=');
-    const name = equalsIndex === -1 ? parameterText : parameterText.slice(0, equalsIndex);
-    const value = decodePercentEncoding(equalsIndex === -1 ? '' : parameterText.slice(equalsIndex + 1)) ?? '';
-    if (parameters.has(name)) return createFault(`${maskedUrl} has the parameter ${name} twice; remove one`);
-    parameters.set(name, value);
-  }
+  const parsedQuery = parseQuery(query, maskedUrl);
+  if (!parsedQuery.ok) return parsedQuery;
+  const parameters = parsedQuery.value;
   // The provider determines the default of `connections` and the parameters that the relay accepts.
   const relay = applyProvider(defaults, parameters.get('provider') ?? null, maskedUrl);
   if ('ok' in relay) return relay;

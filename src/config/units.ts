@@ -241,8 +241,7 @@ export function formatSuggestion(name: string, knownNames: readonly string[]): s
   return suggestion === null ? '' : ` (did you mean ${suggestion}?)`;
 }
 
-// Checks values that a relay receives in a header field: a message stream, or a configuration set of Amazon SES. A
-// value is written into the field unchanged.
+// What a relay receives unchanged in a header field: a message stream, or a configuration set.
 
 /** The form that Amazon SES requires of the name of a configuration set. */
 const NAME_FORM = /^[A-Za-z0-9_-]{1,64}$/;

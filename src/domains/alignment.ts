@@ -7,10 +7,7 @@ import { getOrganizationalDomain } from '../model/address.ts';
 import type { RecordCheck, SendingDomain } from '../model/domain.ts';
 import { isDmarcRecord, parseTags, type SendingSetup } from './records.ts';
 
-/**
- * `warning`: a pass with a limitation that `found` states. `unknown`: no successful lookup. `not-needed`: DKIM is
- * sufficient.
- */
+/** `warning`: a pass with a limitation that `found` states. `not-needed`: DKIM is sufficient. */
 export type AlignmentState = 'pass' | 'warning' | 'fail' | 'unknown' | 'not-needed';
 
 export interface Alignment {

@@ -135,8 +135,7 @@ function normalizeName(name: string): string {
   return lowerCaseName.endsWith('.') ? lowerCaseName.slice(0, -1) : lowerCaseName;
 }
 
-// The addresses of the hosts of webhooks, by c-ares: a lookup by the system occupies a thread of the pool that also
-// signs messages.
+// A lookup by the system occupies a thread of the pool that also signs messages, so c-ares is used.
 
 /** The queries for both families end before the attempt to send the webhook times out. */
 const LOOKUP_LIMITS = { timeoutMs: 2_000, maxAttempts: 2 } as const;

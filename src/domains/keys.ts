@@ -35,10 +35,7 @@ export async function createKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> 
   return { algorithm, publicKey: formatPublicKey(keyPair.publicKey), privateKey };
 }
 
-/**
- * RSA: SubjectPublicKeyInfo, as in the examples of RFC 6376 and in all verifiers. Ed25519: 32 octets (RFC 8463 section
- * 4.2).
- */
+/** RSA: SubjectPublicKeyInfo, as in the examples of RFC 6376. Ed25519: 32 octets (RFC 8463 section 4.2). */
 export function formatPublicKey(key: KeyObject): string {
   const { asymmetricKeyType: type } = key;
   const der = (key.type === 'private' ? createPublicKey(key) : key).export({ format: 'der', type: 'spki' });
@@ -117,8 +114,7 @@ function createSelectorPrefix(now: number, random: () => number, usedSelectors: 
   throw new Error('No unused selector was found, because the random numbers repeat');
 }
 
-// Reads a DKIM key that was created elsewhere, and its selector. No fault contains a part of the input, which may be a
-// private key.
+// An imported key and its selector. No fault contains a part of the input, which may be a private key.
 
 /** The PEM of an RSA-4096 key has about 3,300 characters. */
 export const MAX_KEY_CHARACTERS = 16_384;
@@ -228,7 +224,10 @@ export function parseSelector(text: string, domain: string): ParsedSelector {
     return { ok: false, fault: 'give only the part of the record name before ._domainkey, such as s1' };
   }
   // The signer requires that the selector and the domain together form a host name.
-  if (!isAscii(selector) || parseHost(`${selector}.${domain}`, 0) !== `${selector}.${domain}`) {
+  if (
+    Buffer.byteLength(selector) !== selector.length ||
+    parseHost(`${selector}.${domain}`, 0) !== `${selector}.${domain}`
+  ) {
     return {
       ok: false,
       fault:
@@ -239,9 +238,4 @@ export function parseSelector(text: string, domain: string): ParsedSelector {
   return length > MAX_RECORD_NAME_LENGTH
     ? { ok: false, fault: `the name of the record has ${length} characters; the maximum is ${MAX_RECORD_NAME_LENGTH}` }
     : { ok: true, selector };
-}
-
-function isAscii(text: string): boolean {
-  for (let index = 0; index < text.length; index += 1) if (text.charCodeAt(index) > 127) return false;
-  return true;
 }

@@ -22,10 +22,7 @@ const MAX_CACHED_ANSWERS = 20_000;
 const MAX_STORE_BATCH = 200;
 
 export interface MailboxProviders {
-  /**
-   * `domain` is in lower case. Null during the first lookup, `unknown` if every lookup has failed. The lookups for the
-   * most events are first.
-   */
+  /** Null during the first lookup, `unknown` if every lookup has failed. `domain` is in lower case. */
   find(domain: string, eventCount: number): MailboxProvider | null;
   /** Resolves when the answers are stored. */
   stop(): Promise<void>;

@@ -95,8 +95,7 @@ function quoteShortenedText(text: string): string {
   return `"${shortText.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
 }
 
-// UTS 39 section 5.2, level "highly restrictive". A label in one script that looks like a label in another is not
-// detected.
+// UTS 39 section 5.2, level "highly restrictive". Similar labels in one script are not detected.
 
 const SCRIPT_PATTERNS: readonly (readonly [string, RegExp])[] = [
   ['Latin', /\p{Script=Latin}/u],
@@ -142,10 +141,7 @@ export function findMixedScripts(label: string): readonly string[] | null {
 
 // The return path of a sending domain: its name, and whether messages use it.
 
-/**
- * An address has at most 254 octets, and the local part of a bounce address and the `@` have 48
- * (message/return-path.ts).
- */
+/** 254 octets of an address, less the local part of a bounce address and the `@` (message/return-path.ts). */
 const MAX_RETURN_PATH_LENGTH = 254 - 48;
 
 export type ParsedReturnPath =

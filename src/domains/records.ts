@@ -62,9 +62,7 @@ function encodeMailtoAddress(address: string): string {
 
 // Parses tag lists (RFC 6376 section 3.2), the syntax of DKIM and DMARC records, in one pass. The functions are pure.
 
-/**
- * Null if the text is not a tag list or repeats a tag, which makes the whole list invalid. Names are case-sensitive.
- */
+/** Null if the text is no tag list or repeats a tag. Names are case-sensitive. */
 export function parseTags(text: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>();
   const tagSpecs = text.split(';');
@@ -75,19 +73,10 @@ export function parseTags(text: string): ReadonlyMap<string, string> | null {
       return null;
     }
     const name = tagSpec.slice(0, equalsIndex).trim();
-    if (!isTagName(name) || tags.has(name)) return null;
+    if (!/^[a-z][a-z0-9_]*$/i.test(name) || tags.has(name)) return null;
     tags.set(name, tagSpec.slice(equalsIndex + 1).trim());
   }
   return tags;
-}
-
-function isTagName(name: string): boolean {
-  for (let i = 0; i < name.length; i++) {
-    const charCode = name.charCodeAt(i);
-    const isLetter = (charCode | 0x20) >= 0x61 && (charCode | 0x20) <= 0x7a;
-    if (!isLetter && (i === 0 || !((charCode >= 0x30 && charCode <= 0x39) || charCode === 0x5f))) return false;
-  }
-  return name !== '';
 }
 
 export function listIncludes(value: string, acceptedValues: readonly string[]): boolean {
@@ -267,7 +256,7 @@ export function findSpfFault(record: string): string | null {
     if (term === '') continue;
     const equalsIndex = term.indexOf('=');
     const name = equalsIndex === -1 ? '' : term.slice(0, equalsIndex).toLowerCase();
-    if (equalsIndex !== -1 && isModifier(name)) {
+    if (/^[a-z][a-z0-9._-]*$/.test(name)) {
       if (name !== 'redirect' && name !== 'exp') continue;
       if (seenModifiers.has(name)) return `${name}= appears twice`;
       if (equalsIndex === term.length - 1) return `${name}= names no domain`;
@@ -280,17 +269,6 @@ export function findSpfFault(record: string): string | null {
     if (needsLookup(term)) lookupCount += 1;
   }
   return lookupCount > MAX_LOOKUPS ? `${lookupCount} terms need a DNS lookup, and the maximum is ${MAX_LOOKUPS}` : null;
-}
-
-function isModifier(name: string): boolean {
-  for (let i = 0; i < name.length; i++) {
-    const charCode = name.charCodeAt(i);
-    const isLetter = charCode >= 0x61 && charCode <= 0x7a;
-    const isInnerCharacter =
-      (charCode >= 0x30 && charCode <= 0x39) || charCode === 0x2d || charCode === 0x2e || charCode === 0x5f;
-    if (!isLetter && !(isInnerCharacter && i > 0)) return false;
-  }
-  return name !== '';
 }
 
 /** Splits `+include:example.com` into `include` and `example.com`. */

@@ -183,8 +183,7 @@ export function formatSesError(error: unknown): string {
   return name === 'Error' || firstLine === '' ? firstLine || name : `${name}: ${firstLine}`;
 }
 
-// The records to publish and the findings for a domain's identity at Amazon SES. What could not be read is `unknown`,
-// never `missing`.
+// What could not be read is `unknown`, never `missing`.
 
 /** A status record is listed with the DNS records but is not published. */
 const IDENTITY_VALUE = 'verified';
@@ -229,10 +228,7 @@ function createStatusRecords(domain: string, identity: SesIdentity | null): read
 
 type Finding = Omit<RecordCheck, keyof DnsRecord>;
 
-/**
- * The check of the identity is the first. With a fault, the provider could not be reached, and all checks are
- * `unknown`.
- */
+/** The check of the identity is the first. With a fault all checks are `unknown`. */
 export function createIdentityChecks(
   domain: string,
   region: string,
@@ -307,8 +303,7 @@ function createMailFromFinding(region: string, identity: SesIdentity | null): Fi
   }
 }
 
-// The identity of a domain at the provider of the transport. Only `ses:` has identities. If the provider cannot be
-// reached, the checks are `unknown`. Never rejects.
+// Only `ses:` has identities. If the provider cannot be reached, the checks are `unknown`. Never rejects.
 
 type ProviderSettings = Pick<Settings, 'transport' | 'secret' | 'database'>;
 
@@ -342,10 +337,7 @@ export function ensureProviderIdentity(
   );
 }
 
-/**
- * While a previous key retires, the update also sends the current key to the provider, so that a rotation completes in
- * the background. The next check repeats a failure.
- */
+/** While a previous key retires, an update also sends the current key to the provider, again after a failure. */
 export function updateWithProviderKey(
   settings: ProviderSettings,
   updateDomain: DomainStore['updateDomain'],

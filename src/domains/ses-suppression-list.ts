@@ -19,10 +19,7 @@ export interface SesSuppressionPage {
   readonly nextPosition: string | null;
 }
 
-/**
- * `credentials-refused`: the credentials are not accepted. `not-permitted`: they lack the permission. `unavailable`: no
- * response, or an internal error. `refused`: another reason.
- */
+/** `not-permitted`: a permission is missing. `unavailable`: no response, or an internal error. */
 export type SesFailureCode =
   | 'no-credentials'
   | 'no-region'

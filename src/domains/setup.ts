@@ -101,10 +101,7 @@ function createDataFolder(folder: string): void {
   }
 }
 
-/**
- * Beside the embedded database, or in `data`. If the path of the database is a symbolic link, a file beside the link
- * precedes one beside its target.
- */
+/** Beside the embedded database (the link of a symbolic link first), or in `data`. */
 export function getSecretPath({ database }: Pick<Settings, 'database'>): string {
   const defaultPath = join(getDataFolder(database), 'secret');
   if (database.kind === 'postgres' || existsSync(defaultPath)) return defaultPath;
@@ -239,10 +236,7 @@ function createComposition(
   };
 }
 
-/**
- * The header fields by which the provider of the relay identifies a message. The API of Amazon SES has a parameter
- * instead.
- */
+/** The fields by which a relay identifies a message. The API of Amazon SES has a parameter instead. */
 function createMetadata(transport: Settings['transport']): PrepareParts['metadata'] {
   if (transport.kind !== 'smtp') return () => [];
   const { provider, relayParameters } = transport;
@@ -292,10 +286,7 @@ export function getProviderFacts(name: ProviderName): RelayFacts {
   };
 }
 
-/**
- * Without a known provider, the record authorizes the addresses of the relay, as for an own mail server. Null: no
- * relay.
- */
+/** Without a known provider: the addresses of the relay, as for an own mail server. Null: no relay. */
 export function getHostFacts(host: string | null): RelayFacts {
   const hostName = (host ?? '').toLowerCase();
   const isPublicName = isIP(hostName) === 0 && hostName.includes('.') && !hostName.includes(':');

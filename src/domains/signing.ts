@@ -119,10 +119,7 @@ export interface PrepareParts {
   readonly mustSign: boolean;
   /** A message could not be signed. An operator must correct the cause. */
   readonly onError: (error: unknown) => void;
-  /**
-   * The default, which the verified return path of the sending domain precedes. Null: the envelope sender is the From
-   * address.
-   */
+  /** The default, which the verified return path of the domain precedes. Null: the From address. */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
   /** The header fields by which the provider of the relay identifies the message. */
   readonly metadata: (messageId: string, configurationSet: string | null) => readonly ExtraHeader[];
@@ -187,8 +184,7 @@ export function createPrepare({
   };
 }
 
-// Signatures are computed on the thread pool of libuv. A message has one for each key, or `sign` rejects. No key is
-// logged, and no error contains one.
+// A message has one signature for each key, or `sign` rejects. No key is logged, and no error contains one.
 
 export interface SigningKey extends SignatureIdentity {
   readonly sealed: string;
@@ -298,10 +294,7 @@ export function createSigner({ openKey, unsignedHeaders, maxKeys = MAX_KEYS }: S
 // Acceptance and commit have priority over signatures, which can use every core. Only Linux has a niceness per thread.
 
 const POOL_THREAD = 'libuv-worker';
-/**
- * With 10 the event loop handles one event at a time. With 5 it handles several together, which needs less processor
- * time (docs/decisions/dkim.md).
- */
+/** With 10 the event loop handles one event at a time, with 5 several, which is faster (docs/decisions/dkim.md). */
 const NICENESS = 5;
 
 /** Never throws. */

@@ -1,7 +1,4 @@
-/**
- * Checks DNS records, with limited concurrency. Never rejects: a record whose lookup fails is `unknown`, never
- * `missing`.
- */
+/** Checks DNS records. Never rejects: a record whose lookup fails is `unknown`, never `missing`. */
 
 import { getOrganizationalDomain } from '../model/address.ts';
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
@@ -57,9 +54,7 @@ async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding>
   return { ...(await checkDoubledName(record, '._domainkey.', resolver)), seen: [] };
 }
 
-/**
- * Has a hint if the record exists at the doubled name, because many DNS hosts append the domain to the entered name.
- */
+/** Hints at a record at the doubled name, because many DNS hosts append the domain to the entered name. */
 async function checkDoubledName(record: DnsRecord, marker: string, resolver: Resolver): Promise<RecordFinding> {
   const domain = record.name.slice(record.name.indexOf(marker) + marker.length);
   const doubledName = `${record.name}.${domain}`;

@@ -1,7 +1,4 @@
-/**
- * Formats DNS records as a zone file (RFC 1035 section 5), without a module of Node, because the dashboard uses it.
- * Pure.
- */
+/** Formats a zone file (RFC 1035 section 5), without a module of Node, because the dashboard uses it. Pure. */
 import type { DnsRecord } from '../model/domain.ts';
 
 type ZoneRecord = Pick<DnsRecord, 'type' | 'name' | 'value'>;

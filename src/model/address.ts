@@ -37,8 +37,7 @@ const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_P
 
 export function parseAddress(text: string): Address | null {
   const length = text.length;
-  // The maximum applies to the text as written, so an address is also refused if it is within the maximum only after
-  // UTS 46 removes or combines characters.
+  // The maximum applies to the text as written, even if UTS 46 would make it shorter.
   if (length > MAX_ADDRESS_OCTETS) return null;
   const atIndex = text.charCodeAt(0) === QUOTE ? findQuotedStringEnd(text) : findDotAtomEnd(text);
   if (atIndex <= 0 || atIndex > MAX_LOCAL_OCTETS || atIndex + 1 >= length) return null;
@@ -96,10 +95,7 @@ export function formatAddrSpec(address: Address): string {
   return `${address.localPart}@${address.domain}`;
 }
 
-/**
- * The key of the suppression list: forms that almost all servers treat as one mailbox (case, Unicode composition,
- * unnecessary quotes) are equal.
- */
+/** The key of the suppression list: forms that almost all servers treat as one mailbox are equal. */
 export function toCanonicalAddress(address: Address): string {
   let localPart = address.localPart;
   if (localPart.charCodeAt(0) === QUOTE) localPart = simplifyQuoting(localPart);
@@ -192,10 +188,7 @@ function hasAcePrefix(text: string, start: number, end: number): boolean {
   );
 }
 
-/**
- * UTS 46 section 4.2 with every check. The mapping can add ASCII characters and dots, so the host rules are checked
- * again.
- */
+/** UTS 46 section 4.2. The mapping can add ASCII characters and dots, so the host rules are checked again. */
 function toAsciiDomain(domain: string): string | null {
   // The tables are loaded for the first name that needs them, because loading them delays the start of each thread.
   const { toASCII } = require('tr46') as { toASCII(name: string, options: object): string | null };

@@ -1,7 +1,4 @@
-/**
- * The problems that need an operator. The overview lists them, and notifications report their start and end. Codes are
- * stable, because receivers depend on them. Pure.
- */
+/** The problems that need an operator. Codes are stable, because receivers of notifications depend on them. Pure. */
 import type { Account, ApiKey } from './account.ts';
 import type { RecordCheck } from './domain.ts';
 import type { Webhook } from './webhook.ts';
@@ -14,162 +11,119 @@ export type AttentionChannel = 'all' | 'https' | 'none';
 
 interface AttentionKind {
   /** Stages of the same problem: if one replaces another, only the start of the new stage is announced. */
-  readonly family: string;
-  readonly channel: AttentionChannel;
-  /** `SUBJECT` stands for the subject. */
-  readonly command: string;
+  readonly family?: string;
+  /** By default `all`. */
+  readonly channel?: AttentionChannel;
+  /** By default `postrider doctor`. `SUBJECT` stands for the subject. */
+  readonly command?: string;
   readonly consequence: string;
 }
 
 export const ATTENTION_CODES = {
   'database-unavailable': {
-    family: 'database',
     channel: 'https',
-    command: 'postrider doctor',
     consequence: 'No message is accepted. Requests fail with status 500, and clients retry.',
   },
-  'circuit-breaker-open': {
-    family: 'circuit-breaker',
-    channel: 'all',
-    command: 'postrider doctor',
-    consequence: 'Messages are accepted and wait in the queue until the next hop answers.',
-  },
+  'circuit-breaker-open': { consequence: 'Messages are accepted and wait in the queue until the next hop answers.' },
   'next-hop-refusal': {
-    family: 'next-hop-refusal',
-    channel: 'all',
-    command: 'postrider doctor',
     consequence: 'Messages wait in the queue or bounce until the next hop accepts this service again.',
   },
   'signing-failed': {
-    family: 'signing',
     channel: 'https',
-    command: 'postrider doctor',
     consequence: 'Messages that cannot be signed wait in the queue and expire at their maximum age.',
   },
   // Operators receive a notification about the cause as `next-hop-refusal` or `signing-failed`.
-  'attempts-refused': {
-    family: 'attempts-refused',
-    channel: 'none',
-    command: 'postrider doctor',
-    consequence: 'Messages may wait in the queue or bounce.',
-  },
-  'node-lost': {
-    family: 'node',
-    channel: 'all',
-    command: 'postrider overview',
-    consequence: 'The other nodes take over the work of the lost node.',
-  },
+  'attempts-refused': { channel: 'none', consequence: 'Messages may wait in the queue or bounce.' },
+  'node-lost': { command: 'postrider overview', consequence: 'The other nodes take over the work of the lost node.' },
   'no-delivering-node': {
-    family: 'delivering-node',
     channel: 'https',
     command: 'postrider overview',
     consequence: 'Messages are accepted and not sent.',
   },
-  'no-sending-domain': {
-    family: 'sending-domain',
-    channel: 'all',
-    command: 'postrider domain list',
-    consequence: 'Every message is refused with status 403.',
-  },
+  'no-sending-domain': { command: 'postrider domain list', consequence: 'Every message is refused with status 403.' },
   'messages-uncertain': {
-    family: 'uncertain',
-    channel: 'all',
     command: 'postrider message list --state uncertain',
     consequence: 'Uncertain messages stay in the state uncertain and are not sent again until an operator decides.',
   },
   'queue-delayed': {
-    family: 'queue',
-    channel: 'all',
     command: 'postrider message list --state queued',
     consequence: 'Messages arrive late. A message that reaches its maximum age expires.',
   },
   'domain-pending': {
     family: 'domain',
-    channel: 'all',
     command: 'postrider domain verify SUBJECT',
     consequence: 'Messages from the domain are not authenticated; they are refused unless POSTRIDER_SENDERS is `any`.',
   },
   'domain-failing': {
     family: 'domain',
-    channel: 'all',
     command: 'postrider domain verify SUBJECT',
     consequence: 'Receivers may reject the messages of the domain. After the grace period its messages are refused.',
   },
   'domain-refused': {
     family: 'domain',
-    channel: 'all',
     command: 'postrider domain verify SUBJECT',
     consequence: 'Messages from the domain are refused with status 403.',
   },
   'domain-records': {
     family: 'domain',
-    channel: 'all',
     command: 'postrider domain records SUBJECT',
     consequence: 'Receivers may treat the messages of the domain as spam.',
   },
   'account-locked': {
     family: 'account',
-    channel: 'all',
     command: 'postrider account show SUBJECT',
     consequence: 'The keys of the account are refused, and its queued messages wait.',
   },
   'account-warned': {
     family: 'account',
-    channel: 'all',
     command: 'postrider account show SUBJECT',
     consequence: 'The account is locked if its bounces or complaints reach the threshold.',
   },
   'volume-low': {
     family: 'volume',
-    channel: 'all',
     command: 'postrider account show SUBJECT',
     consequence: 'Messages of the account are refused with status 403 when its volume is used up.',
   },
   'volume-exhausted': {
     family: 'volume',
-    channel: 'all',
     command: 'postrider account show SUBJECT',
     consequence: 'Messages of the account are refused with status 403.',
   },
   'volume-expiring': {
     family: 'volume-expiry',
-    channel: 'all',
     command: 'postrider account show SUBJECT',
     consequence: 'Messages of the account are refused with status 403 after its volume has expired.',
   },
   'volume-expired': {
     family: 'volume-expiry',
-    channel: 'all',
     command: 'postrider account show SUBJECT',
     consequence: 'Messages of the account are refused with status 403.',
   },
   'key-expiring': {
-    family: 'key',
-    channel: 'all',
     command: 'postrider key rotate SUBJECT',
     consequence: 'Requests with the key are refused with status 401 after the key has expired.',
   },
   'reports-not-understood': {
-    family: 'reports',
     channel: 'https',
     command: 'postrider feedback list',
     consequence: 'The bounces or complaints in reports that are not understood suppress no address.',
   },
   'webhook-disabled': {
-    family: 'webhook',
-    channel: 'all',
     command: 'postrider webhook show SUBJECT',
     consequence: 'The events of the endpoint are kept for 30 days and not sent.',
   },
-  'notifications-failing': {
-    family: 'notifications',
-    channel: 'none',
-    command: 'postrider doctor',
-    consequence: 'Operators are not notified by mail.',
-  },
+  'notifications-failing': { channel: 'none', consequence: 'Operators are not notified by mail.' },
 } as const satisfies Readonly<Record<string, AttentionKind>>;
 
 export type AttentionCode = keyof typeof ATTENTION_CODES;
+
+function getKind(code: AttentionCode): AttentionKind {
+  return ATTENTION_CODES[code];
+}
+
+export function getAttentionChannel(code: AttentionCode): AttentionChannel {
+  return getKind(code).channel ?? 'all';
+}
 
 // `Object.keys` returns `string[]`; the keys are exactly those of the type.
 export const ATTENTION_CODE_NAMES = Object.keys(ATTENTION_CODES) as AttentionCode[];
@@ -194,12 +148,12 @@ export function getAttentionKey({ code, subject }: AttentionRef): string {
 }
 
 export function getAttentionFamily({ code, subject }: AttentionRef): string {
-  const { family } = ATTENTION_CODES[code];
+  const family = getKind(code).family ?? code;
   return subject === null ? family : `${family}:${subject}`;
 }
 
 export function getAttentionCommand({ code, subject }: AttentionRef): string {
-  return ATTENTION_CODES[code].command.replace('SUBJECT', () => subject ?? '');
+  return (getKind(code).command ?? 'postrider doctor').replace('SUBJECT', () => subject ?? '');
 }
 
 // What the overview shows to operators. The time to find it does not depend on the amount of data.

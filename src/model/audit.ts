@@ -1,7 +1,4 @@
-/**
- * Audit log entries for changes by operators, written in the transaction of the change. No entry contains a secret, the
- * hash of a key or the content of a message.
- */
+/** Audit log entries, written in the transaction of the change, without secrets and content of messages. */
 import type { Account, ApiKey } from './account.ts';
 import type { SendingDomain } from './domain.ts';
 import type { BulkStep, State } from './message.ts';
@@ -93,10 +90,7 @@ interface ImportCounts {
   readonly skipped: number;
 }
 
-/**
- * `storedEntry` is the previous content. Only committed batches count, so the counts are correct after a kill.
- * `unfinished`: the import has not ended.
- */
+/** Only committed batches count, so the counts are correct after a kill. `unfinished`: the import has not ended. */
 export function toAuditedImport(
   storedEntry: string | null,
   { fileBytes, rowCount, skippedCount, end }: ImportStep,
@@ -225,10 +219,7 @@ export interface AccessRule {
 }
 
 export const TOKEN_SCOPES = ['metrics', 'read', 'content', 'full'] as const;
-/**
- * `metrics`: `/metrics` alone. `read`: what a viewer may see. `content`: also content. `full`: everything except
- * tokens.
- */
+/** `metrics`: `/metrics` alone. `read`: what a viewer may see. `content`: also content. `full`: all but tokens. */
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
 /** `all`: a signed-in page or a command. */
 export type Scope = TokenScope | 'all';

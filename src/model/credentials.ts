@@ -1,7 +1,4 @@
-/**
- * Creates API keys (`pr_`) and operator tokens (`po_`, `poc_`, `por_`, `pom_`) of 256 random bits. Only the SHA-256 and
- * the first characters are stored.
- */
+/** API keys (`pr_`) and operator tokens (`po_`, `poc_`, `por_`, `pom_`) of 256 random bits, stored as SHA-256. */
 import { hash } from 'node:crypto';
 import type { Account } from './account.ts';
 import { TOKEN_SCOPES, type TokenScope } from './audit.ts';

@@ -28,10 +28,7 @@ export const SPAN_RETENTIONS: readonly { readonly spanMs: SpanMs; readonly reten
   { spanMs: 86_400_000, retentionMs: 400 * 24 * HOUR_MS },
 ];
 
-/**
- * `deferred`: attempts. `ended`: delivered, or bounced by an attempt. `bounced`: also by a later report. `hard`, `soft`
- * and `block`: the bounced messages by class.
- */
+/** `deferred`: attempts. `ended`: delivered, or bounced by an attempt. `bounced`: also by a later report. */
 export const DELIVERABILITY_COUNTS = [
   'accepted',
   'delivered',
@@ -126,10 +123,7 @@ export function parseKeyCounts(text: string): readonly (readonly [key: string, c
 interface Entry {
   readonly key: string;
   readonly counts: MutableKeyCounts;
-  /**
-   * An upper bound: the events since the key was added, plus the highest evicted rank. From 0, a stream of new keys
-   * would evict a frequent key each time that it is added.
-   */
+  /** An upper bound that includes the highest evicted rank, so that new keys do not evict a frequent key. */
   rank: number;
 }
 

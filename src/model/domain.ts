@@ -75,11 +75,9 @@ export const GRACE_PERIOD_MS = 72 * 3_600_000;
 /** Other servers queue messages and verify signatures later. */
 const RECORD_RETENTION_MS = 48 * 3_600_000;
 
-export interface CheckEvaluation {
-  readonly status: DomainStatus;
-  readonly checkedAt: number | null;
-  readonly authenticatedAt: number | null;
-  readonly failingSince: number | null;
+type CheckedMembers = 'status' | 'checkedAt' | 'authenticatedAt' | 'failingSince';
+
+export interface CheckEvaluation extends Pick<SendingDomain, CheckedMembers> {
   /** `lost`: the grace period begins. `blocked`: it has ended. `recovered`: the record exists again. */
   readonly event: 'authenticated' | 'lost' | 'blocked' | 'recovered' | null;
   readonly warnings: readonly string[];
@@ -90,10 +88,7 @@ export function getDkimRecordName(domain: string, selector: string): string {
   return `${selector}._domainkey.${domain}`;
 }
 
-/**
- * Only the active RSA key determines the status, because every verifier supports RSA. An Ed25519 key signs in addition
- * (RFC 8463 section 3).
- */
+/** Only the active RSA key decides: every verifier supports RSA, and Ed25519 is in addition (RFC 8463 section 3). */
 export function evaluateChecks(domain: SendingDomain, checks: readonly RecordCheck[], now: number): CheckEvaluation {
   const { status, checkedAt, authenticatedAt, failingSince } = domain;
   const warnings = checks.filter((check) => check.found !== 'found').map((check) => `${check.name}: ${check.detail}`);
@@ -145,10 +140,7 @@ export function maySend({
   }
 }
 
-/**
- * RSA first, then Ed25519 with a published record (RFC 8463 section 4). RSA also signs during the grace period, because
- * its record may return before the receiver verifies.
- */
+/** RSA first (RFC 8463 section 4), also in the grace period: its record may return before the receiver verifies. */
 export function getSigningKeys({ keys, published }: Pick<SendingDomain, 'keys' | 'published'>): readonly DkimKey[] {
   const activeKeys = keys.filter((key) => key.state === 'active');
   const publishedEd25519Keys = activeKeys.filter(
@@ -233,10 +225,7 @@ export function cancelRotation({ keys }: Pick<SendingDomain, 'keys'>): readonly 
   return remainingKeys.length === keys.length ? null : remainingKeys;
 }
 
-/**
- * A staged key whose record was found becomes active, and the active key of its algorithm `retiring`. Returns
- * `domain.keys` itself if nothing changes.
- */
+/** An active key retires when a staged key of its algorithm is found. Returns `domain.keys` if nothing changes. */
 export function advanceRotation(
   domain: SendingDomain,
   checks: readonly RecordCheck[],
@@ -262,22 +251,13 @@ export function removeRetiredKeys(keys: readonly DkimKey[], now: number): readon
   return keys.some(hasRetired) ? keys.filter((key) => !hasRetired(key)) : keys;
 }
 
-export interface DomainUpdate {
-  readonly id: number;
-  readonly status: SendingDomain['status'];
-  readonly checkedAt: number | null;
-  readonly authenticatedAt: number | null;
-  readonly failingSince: number | null;
+/** The store deletes every key of the domain that is not in `keys`. */
+export interface DomainUpdate extends Pick<SendingDomain, 'id' | 'revision' | 'keys' | CheckedMembers> {
+  /** An `unknown` check does not replace the last answered check of its record. */
   readonly checks: readonly RecordCheck[];
-  readonly revision: number;
-  /** The store deletes every other key of the domain. */
-  readonly keys: readonly DkimKey[];
 }
 
-/**
- * Returns the domain of this name, or its nearest stored parent if that allows subdomains. Null if another account owns
- * it.
- */
+/** The domain of this name, or its nearest stored parent if that allows subdomains and the account owns it. */
 export function findSendingDomain(
   findByName: (name: string) => SendingDomain | undefined,
   accountId: number,

@@ -131,10 +131,7 @@ export type ServiceEvent =
   | Event<'certificate.refused', { fault: string }>
   // ── Reports of other servers and of providers ──
   | Event<'report.repeated'>
-  /**
-   * Reports that match no message of this installation, or are of an ignored type. `source`: the channel of a report
-   * that matches no message.
-   */
+  /** `source`: the channel of a report that matches no message of this installation. */
   | Event<'report.unrelated', { count?: number; source?: FeedbackSource }>
   | Event<'report.not_understood', { feedbackId: number; reason: string; summary: string }>
   | Event<'report.refused', { reason: string; count?: number }>

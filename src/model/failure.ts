@@ -1,10 +1,7 @@
 /** The classification of failed deliveries, the same for replies, bounce messages and provider events. */
 import type { Stage } from './outcome.ts';
 
-/**
- * `hard`: the mailbox cannot receive messages, so the recipient is suppressed. `soft`: a later message may be
- * delivered. `block`: this message or this sender was refused.
- */
+/** `hard`: the recipient is suppressed. `soft`: a later message may be delivered. `block`: refused. */
 export const FAILURE_CLASSES = ['hard', 'soft', 'block'] as const;
 export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
@@ -72,9 +69,7 @@ export interface FailureRule {
   /** The stage of a reported reply is unknown: RCPT or the content. */
   readonly stages?: readonly Stage[];
   readonly codes?: readonly number[];
-  /**
-   * `5.1.1` matches this code in every class, `5.7.` every code with this subject, and the empty string a missing code.
-   */
+  /** `5.1.1` matches this code in every class, `5.7.` every code with this subject, and '' a missing code. */
   readonly enhancedCodes?: readonly string[];
   readonly phrases?: readonly string[];
   /** The rule matches no text that contains one of these. */

@@ -81,10 +81,7 @@ export function isProviderSimulator(address: string): boolean {
   return PROVIDER_SIMULATOR_DOMAINS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
 }
 
-/**
- * A provider event names the recipient that Postrider passed to the provider, or none. With another recipient it
- * changes nothing.
- */
+/** A provider event names the recipient of the message, or none. With another recipient it changes nothing. */
 export function decideFeedbackChange(
   message: ReportedMessage,
   events: readonly FeedbackEvent[],

@@ -13,17 +13,13 @@ export interface InboxEntry {
 }
 
 export interface Inbox {
-  /**
-   * Lists messages in the reverse order of acceptance. If `before` is set, lists only messages that were accepted
-   * before the message with this id.
-   */
+  /** In the reverse order of acceptance, before the message with the id `before`. */
   list(limit: number, before?: string | null): Promise<readonly InboxEntry[]>;
   findEntry(id: string): Promise<InboxEntry | null>;
   findSource(id: string): Promise<Uint8Array | null>;
 }
 
-// The rules of the inbox answer attempts in place of `capture:`, so that a developer can test error handling. What
-// follows is the same as after a real failure.
+// The rules of the inbox answer attempts in place of `capture:`, so that a developer can test error handling.
 
 export type InboxRuleAnswer =
   /** Classified like the reply of a server to RCPT. */

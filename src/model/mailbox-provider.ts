@@ -1,7 +1,4 @@
-/**
- * Mailbox providers: the operators of the servers that receive the messages of a domain. The MX records of a
- * recipient's domain determine its mailbox provider. Pure.
- */
+/** Mailbox providers: the operators of the servers in the MX records of a recipient's domain. Pure. */
 
 interface MailboxProviderEntry {
   readonly name: string;
@@ -9,10 +6,7 @@ interface MailboxProviderEntry {
   readonly mxSuffixes: readonly string[];
 }
 
-/**
- * Gateways that filter messages, such as Mimecast, are entries too, because they decide about acceptance. The codes are
- * stored and never change.
- */
+/** Filtering gateways, such as Mimecast, are entries too. The codes are stored and never change. */
 export const MAILBOX_PROVIDERS = {
   google: { name: 'Google', mxSuffixes: ['google.com', 'googlemail.com', 'psmtp.com'] },
   microsoft: {
@@ -117,9 +111,7 @@ interface MxRecord {
   readonly exchange: string;
 }
 
-/**
- * The lowest priority value decides (RFC 5321 section 5.1). Of several, the first host name in alphabetical order does.
- */
+/** The lowest priority (RFC 5321 section 5.1), of several the first host name in alphabetical order. */
 export function findMailboxProvider(records: readonly MxRecord[]): MailboxProvider {
   const [first] = records
     .filter(({ exchange }) => exchange !== '')

@@ -32,10 +32,7 @@ export interface NewMessage {
   readonly from: string;
   readonly subject: string;
   readonly message: string;
-  /**
-   * `fingerprint`: SHA-256 of `to`, `from`, `subject` and `message` in hexadecimal. A key that was stored at
-   * `expiredBefore` or earlier has expired; the default is 24 hours before `acceptedAt`.
-   */
+  /** `fingerprint`: SHA-256 of the fields. `expiredBefore`: 24 hours before `acceptedAt` by default. */
   readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly expiredBefore?: number } | null;
   /** Set if this node sends the message from memory. Otherwise the message is queued and due at once. */
   readonly lease: Lease | null;
@@ -265,10 +262,7 @@ export function toBulkOutcome(id: string, result: OperatorChangeResult | ResendR
   }
 }
 
-/**
- * What the transaction of an event writes. The names are stored, so they never change. The row of the message records
- * `message.accepted`.
- */
+/** What the transaction of an event writes. The names are stored, so they never change. */
 export const RECORDED_EVENTS = {
   'message.suppressed': { verb: 'suppressed', state: 'suppressed' },
   'message.delivered': { verb: 'delivered', state: 'delivered' },
@@ -287,9 +281,7 @@ type RecordedType = keyof typeof RECORDED_EVENTS;
 /** This entry is derived from the row of the message. */
 export const ACCEPTED_VERB = 'accepted';
 
-/**
- * `resent`: an entry of the ended message. `resend-of`: an entry of the new message. The detail is the id of the other.
- */
+/** Entries of the ended message and of the new message. The detail is the id of the other. */
 export const RESENT_VERB = 'resent';
 export const RESEND_OF_VERB = 'resend-of';
 
@@ -368,31 +360,27 @@ export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
 
 export type Cause = 'accept' | 'queue' | 'operator' | 'feedback';
 
-export const TRANSITIONS: readonly { readonly from: State | null; readonly to: State; readonly by: Cause }[] = [
-  { from: null, to: 'queued', by: 'accept' },
-  { from: null, to: 'sending', by: 'accept' },
-  { from: null, to: 'suppressed', by: 'accept' },
-  { from: 'queued', to: 'sending', by: 'queue' },
-  { from: 'queued', to: 'suppressed', by: 'queue' },
-  { from: 'queued', to: 'expired', by: 'queue' },
-  { from: 'queued', to: 'cancelled', by: 'operator' },
-  { from: 'sending', to: 'delivered', by: 'queue' },
-  { from: 'sending', to: 'bounced', by: 'queue' },
-  { from: 'sending', to: 'queued', by: 'queue' },
-  { from: 'sending', to: 'expired', by: 'queue' },
-  { from: 'sending', to: 'uncertain', by: 'queue' },
-  { from: 'uncertain', to: 'queued', by: 'operator' },
-  { from: 'uncertain', to: 'cancelled', by: 'operator' },
+export const TRANSITIONS: readonly Transition[] = [
+  ...allow('accept', null, ['queued', 'sending', 'suppressed']),
+  ...allow('queue', 'queued', ['sending', 'suppressed', 'expired']),
+  ...allow('operator', 'queued', ['cancelled']),
+  ...allow('queue', 'sending', ['delivered', 'bounced', 'queued', 'expired', 'uncertain']),
+  ...allow('operator', 'uncertain', ['queued', 'cancelled']),
   // The report concerns a copy that was sent in an attempt without a recorded reply.
-  { from: 'queued', to: 'delivered', by: 'feedback' },
-  { from: 'queued', to: 'bounced', by: 'feedback' },
-  { from: 'queued', to: 'complained', by: 'feedback' },
-  { from: 'uncertain', to: 'delivered', by: 'feedback' },
-  { from: 'uncertain', to: 'bounced', by: 'feedback' },
-  { from: 'uncertain', to: 'complained', by: 'feedback' },
-  { from: 'delivered', to: 'bounced', by: 'feedback' },
-  { from: 'delivered', to: 'complained', by: 'feedback' },
+  ...allow('feedback', 'queued', ['delivered', 'bounced', 'complained']),
+  ...allow('feedback', 'uncertain', ['delivered', 'bounced', 'complained']),
+  ...allow('feedback', 'delivered', ['bounced', 'complained']),
 ];
+
+interface Transition {
+  readonly from: State | null;
+  readonly to: State;
+  readonly by: Cause;
+}
+
+function allow(by: Cause, from: State | null, states: readonly State[]): readonly Transition[] {
+  return states.map((to) => ({ from, to, by }));
+}
 
 const ALLOWED_TRANSITIONS: ReadonlySet<string> = new Set(
   TRANSITIONS.map((transition) => `${transition.from}>${transition.to}:${transition.by}`),
@@ -543,9 +531,7 @@ export function createResendOfEntry(id: string, at: number): EntryWithoutAttempt
   return { at, verb: RESEND_OF_VERB, by: 'operator', detail: id, failure: null, attempt: null };
 }
 
-/**
- * `isMarkedTransmitting`: the message may have been sent. Leases are marked only if POSTRIDER_ON_UNCERTAIN is `hold`.
- */
+/** `isMarkedTransmitting`: it may have been sent. Leases are marked only if POSTRIDER_ON_UNCERTAIN is `hold`. */
 export function resolveLostLease(
   onUncertain: 'resend' | 'hold',
   isMarkedTransmitting: boolean,

@@ -4,19 +4,20 @@
  * announced end or another stage. Pure.
  */
 
-import type { Static, TUnsafe } from 'typebox';
+import type { Static } from 'typebox';
 import type { Account } from './account.ts';
 import {
   ATTENTION_CODE_NAMES,
   ATTENTION_CODES,
   type AttentionCode,
   type AttentionItem,
+  getAttentionChannel,
   getAttentionCommand,
   getAttentionFamily,
   getAttentionKey,
 } from './attention.ts';
 import { maySend, type SendingDomain } from './domain.ts';
-import { Type } from './schema.ts';
+import { createEnum, createNullable, Type } from './schema.ts';
 
 /** Between two announced starts of the same item. */
 export const ITEM_INTERVAL_MS = 3_600_000;
@@ -87,7 +88,7 @@ export function planAttention(
   const presentStages = new Map<string, string>();
 
   for (const item of items) {
-    if (ATTENTION_CODES[item.code].channel === 'none') continue;
+    if (getAttentionChannel(item.code) === 'none') continue;
     const key = getAttentionKey(item);
     const presentState = createPresentState(earlierStates.get(key) ?? null, item, now);
     const mustAnnounce =
@@ -162,7 +163,7 @@ function sortByLevel(items: readonly NotifiedItem[]): readonly NotifiedItem[] {
 /** Null if nothing remains. */
 export function selectForTarget(change: AttentionChange, kind: 'mail' | 'https'): AttentionChange | null {
   if (kind === 'https') return change;
-  const isMailed = ({ code }: NotifiedItem) => ATTENTION_CODES[code].channel === 'all';
+  const isMailed = ({ code }: NotifiedItem) => getAttentionChannel(code) === 'all';
   const [began, ended] = [change.began.filter(isMailed), change.ended.filter(isMailed)];
   return began.length + ended.length === 0 ? null : { ...change, began, ended };
 }
@@ -277,12 +278,6 @@ export const NOTIFICATION_TYPE = 'attention.changed';
 /** Bytes of JSON. The body is at most 20 kB. */
 export const MAX_NOTIFICATION_BYTES = 18_000;
 
-const createNullable = (schema: ReturnType<typeof Type.String>) => Type.Union([schema, Type.Null()]);
-
-function createEnum<const T extends string>(values: readonly T[], description: string): TUnsafe<T> {
-  return Type.Unsafe<T>({ type: 'string', enum: [...values], description });
-}
-
 const NotificationItem = Type.Object({
   code: createEnum(ATTENTION_CODE_NAMES, 'The kind of the problem. Codes are stable.'),
   subject: createNullable(
@@ -340,7 +335,7 @@ export function buildNotificationPayload(change: AttentionChange, operatorUrl: s
   const ended = selectFittingItems(change.ended);
   return {
     type: NOTIFICATION_TYPE,
-    timestamp: toIsoTime(change.at),
+    timestamp: new Date(change.at).toISOString(),
     data: {
       began,
       ended,
@@ -357,11 +352,7 @@ function buildItem(item: NotifiedItem, operatorUrl: string | null): Item {
     ...{ code, subject, level, text, consequence: ATTENTION_CODES[code].consequence, remedy },
     command: getAttentionCommand(item),
     url: operatorUrl === null ? null : `${operatorUrl}${page ?? '/'}`,
-    beganAt: toIsoTime(beganAt),
-    endedAt: endedAt === null ? null : toIsoTime(endedAt),
+    beganAt: new Date(beganAt).toISOString(),
+    endedAt: endedAt === null ? null : new Date(endedAt).toISOString(),
   };
-}
-
-function toIsoTime(ms: number): string {
-  return new Date(ms).toISOString();
 }

@@ -34,10 +34,7 @@ export type Outcome =
   | { readonly kind: 'delivered'; readonly reply: Reply; readonly reference?: string }
   /** `suppress`: the mailbox does not exist or is disabled. */
   | { readonly kind: 'bounced'; readonly reply: Reply; readonly reason: Reason; readonly suppress: boolean }
-  /**
-   * `transport`: the connection, the relay or the configuration, so other messages fail too. Only these failures open
-   * the circuit breaker.
-   */
+  /** `transport`: other messages fail too. Only these failures open the circuit breaker. */
   | {
       readonly kind: 'deferred';
       readonly reply: Reply;

@@ -30,10 +30,7 @@ export function startRunningTime(now: number): RunningTime {
   return { runningMs: now, seenAt: now, segments: [{ fromMs: 0, aheadMs: 0, leastAt: 0 }] };
 }
 
-/**
- * `passedMs`: at least the monotonic time since the last reading. An advance that it does not confirm is a step of the
- * clock and is not added.
- */
+/** `passedMs`: the least monotonic time that passed. An advance that it does not confirm is a step of the clock. */
 export function advanceRunningTime(previous: RunningTime, now: number, passedMs: number): RunningTime {
   const clockAdvanceMs = now - previous.seenAt;
   if (clockAdvanceMs >= -MAX_CLOCK_DEVIATION_MS && clockAdvanceMs <= passedMs + MAX_CLOCK_DEVIATION_MS) {

@@ -2,7 +2,7 @@
  * Builds the JSON Schemas of TypeBox. Only the types of the library are imported, because loading its code took a third
  * of the run time of a short command (docs/decisions/launcher.md). Pure.
  */
-import type { Type as TypeBox } from 'typebox';
+import type { TSchema, TUnsafe, Type as TypeBox } from 'typebox';
 
 type UsedTypes =
   | 'Array'
@@ -42,3 +42,11 @@ const builder = {
 
 /** A test checks that the library produces the same schemas. */
 export const Type = builder as unknown as Pick<typeof TypeBox, UsedTypes>;
+
+export function createEnum<const T extends string>(values: readonly T[], description: string): TUnsafe<T> {
+  return Type.Unsafe<T>({ type: 'string', enum: [...values], description });
+}
+
+export function createNullable<S extends TSchema>(schema: S) {
+  return Type.Union([schema, Type.Null()]);
+}

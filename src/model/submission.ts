@@ -174,9 +174,7 @@ export function createMessageIdGenerator(lastId: string | null, randomUuid: () =
   };
 }
 
-/**
- * For a resend: the upper half of the counter, which `MessageIdGenerator` uses only after 2048 ids in one millisecond.
- */
+/** Of a resend: the upper half of the counter, which is used only after 2048 ids in one millisecond. */
 export function createOperatorMessageId(now: number, random: (bytes: number) => Uint8Array): string {
   const bytes = Buffer.from(random(10));
   const time = now.toString(16).padStart(12, '0');

@@ -2,12 +2,12 @@
  * The payload of webhooks: smaller than 20,000 bytes, because long texts are cut, and without content and secrets. The
  * same event always has the same payload. Pure.
  */
-import type { Static, TSchema, TUnsafe } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import type { Thresholds, WindowCounts } from './account.ts';
 import type { RecordCheck, SendingDomain } from './domain.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES, type Failure } from './failure.ts';
 import { STATES } from './message.ts';
-import { Type } from './schema.ts';
+import { createEnum, createNullable, Type } from './schema.ts';
 import { SUPPRESSION_REASONS, type Suppression } from './suppression.ts';
 import {
   DISABLED_REASONS,
@@ -24,14 +24,6 @@ const MAX_TEXT_LENGTH = 1_500;
 /** Of the text about one DNS record. */
 const MAX_RECORD_DETAIL_LENGTH = 200;
 const MAX_RECORDS = 12;
-
-function createEnum<const T extends string>(values: readonly T[], description: string): TUnsafe<T> {
-  return Type.Unsafe<T>({ type: 'string', enum: [...values], description });
-}
-
-function createNullable<S extends TSchema>(schema: S) {
-  return Type.Union([schema, Type.Null()]);
-}
 
 const AccountName = Type.String({ description: 'The name of the account.' });
 

@@ -152,9 +152,7 @@ export interface AuthenticatedToken {
 
 export interface TokenAuthenticator {
   authenticate(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
-  /**
-   * Without the store, an unexpired token that was valid at its last lookup is accepted, so metrics remain available.
-   */
+  /** Without the store, a token that was valid at its last lookup is accepted, so metrics remain available. */
   authenticateForMetrics(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
 }
 

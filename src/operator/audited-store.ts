@@ -1,6 +1,4 @@
-/**
- * The store of an operator: each change writes an audit log entry with the actor in its transaction (model/audit.ts).
- */
+/** The store of an operator: each change writes its audit log entry in its transaction (model/audit.ts). */
 import type { Actor } from '../model/audit.ts';
 import type { OperatorStore } from '../store/contract.ts';
 

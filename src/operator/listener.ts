@@ -1,7 +1,4 @@
-/**
- * The operator listener. `start` rejects if the address cannot be bound, or if it is not loopback and no password is
- * set.
- */
+/** The operator listener. `start` rejects if it is not loopback and no password is set. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';

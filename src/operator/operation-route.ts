@@ -20,10 +20,7 @@ export interface OperationRoute {
   readonly status: 200 | 201;
   /** Set by the route. A request cannot set them. */
   readonly presetMembers: Readonly<Record<string, string>>;
-  /**
-   * Requests during a run get its result, so that two runs never overlap in this process. Such an operation has no
-   * input.
-   */
+  /** Requests during a run get its result, so that two runs never overlap. The operation has no input. */
   readonly sharesRun: boolean;
 }
 
@@ -193,15 +190,10 @@ export function createErrorBody(code: ErrorCode, message: string, field: string 
   return { result: 'error', code, message, ...(field === null ? {} : { field }) };
 }
 
-// No name, address or text needs control characters. PostgreSQL cannot store NUL, but SQLite can, so the input is
-// checked.
+// No input needs control characters. PostgreSQL cannot store NUL, but SQLite can.
 
 /** A text of several lines may contain tabs and line ends. */
-export function findControlCharacterFault(name: string, value: string, isMultiline = false): string | null {
-  for (let index = 0; index < value.length; index += 1) {
-    const code = value.charCodeAt(index);
-    if (isMultiline && (code === 0x09 || code === 0x0a || code === 0x0d)) continue;
-    if (code < 0x20 || (code >= 0x7f && code <= 0x9f)) return `${name} must not contain control characters`;
-  }
-  return null;
+function findControlCharacterFault(name: string, value: string, isMultiline: boolean): string | null {
+  const text = isMultiline ? value.replace(/[\t\n\r]/g, '') : value;
+  return /\p{Cc}/u.test(text) ? `${name} must not contain control characters` : null;
 }

@@ -26,10 +26,7 @@ export interface Sessions {
   verify(cookie: string, secret: string, now: number): boolean;
   /** Of a valid cookie, in milliseconds since the epoch. */
   getExpiry(cookie: string): number;
-  /**
-   * For the URL of a frame, which a browser requests without headers of the page. Valid for TICKET_LIFETIME_MS, for
-   * this path and with the cookie.
-   */
+  /** For the URL of a frame, which has no headers of the page: for TICKET_LIFETIME_MS, this path and the cookie. */
   createTicket(cookie: string, path: string, now: number): string;
   verifyTicket(ticket: string, cookie: string, path: string, now: number): boolean;
   /** Of the one-time link; null if a password is set. */

@@ -1,6 +1,6 @@
 /**
- * Makes text safe to print: replaces control characters and masks secrets, in linear time. The control characters are C0
- * and C1 controls, DEL, line and paragraph separators, controls of the bidirectional algorithm (UAX 9) and lone
+ * Makes text safe to print: replaces control characters and masks secrets, in linear time. The control characters are
+ * C0 and C1 controls, DEL, line and paragraph separators, controls of the bidirectional algorithm (UAX 9) and lone
  * surrogates.
  */
 
@@ -84,8 +84,8 @@ function maskWord(word: string): string {
 }
 
 /**
- * An `http` or `https` link without a login. A later `@` is part of its path or query. Other URLs are settings, in which
- * an apparent port may be the beginning of a password.
+ * An `http` or `https` link without a login. A later `@` is part of its path or query. Other URLs are settings, in
+ * which an apparent port may be the beginning of a password.
  */
 function isPlainLink(word: string, slashesIndex: number): boolean {
   const scheme = /https?:$/i.exec(word.slice(Math.max(0, slashesIndex - 6), slashesIndex))?.[0];

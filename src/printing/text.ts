@@ -63,10 +63,7 @@ function quoteForShell(word: string): string {
 
 const UNQUOTED_CHARACTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/@%+=';
 
-/**
- * By `npm_lifecycle_event`, which npm sets in `npm start`, `npm run demo` and `npx`, and the file `postrider` of a
- * checkout.
- */
+/** By `npm_lifecycle_event`, which npm and the file `postrider` of a checkout set. */
 const COMMAND_NAMES = new Map([
   ['start', './postrider'],
   ['demo', './postrider'],
@@ -80,8 +77,7 @@ export function replaceCommandName(text: string, environment: Readonly<Record<st
   return name === undefined ? text : text.replaceAll(/(^|`)( *)postrider (?=[a-z-])/gm, `$1$2${name} `);
 }
 
-// Cells of CSV (RFC 4180). What a spreadsheet would evaluate as a formula gets a leading apostrophe (OWASP, CSV
-// injection).
+// What a spreadsheet would evaluate as a formula gets a leading apostrophe (OWASP, CSV injection).
 
 /** Also with leading apostrophes, so that `unescapeCsvText` restores every text. */
 const FORMULA = /^'*[=+\-@\t\r]/;

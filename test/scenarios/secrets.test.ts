@@ -5,7 +5,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { isUnprintable } from '../../src/printing/escape.ts';
+import { toPrintable } from '../../src/printing/escape.ts';
 import { dumpRows } from '../rig/postgres.ts';
 import { type CommandResult, getStoreSettings, runCommand, runJsonCommand, submit } from '../rig/service.ts';
 import { startSmtpServer } from '../rig/smtp-server.ts';
@@ -25,7 +25,7 @@ const CONTROL_CHARACTERS = [0x80, 0x85, 0x9b, 0x9f, 0x061c, 0x200e, 0x202e, 0x20
 
 /** Returns the control characters in a text, except line feeds and tabs. */
 const findControlCharacters = (text: string) =>
-  [...text].filter((character) => character !== '\n' && character !== '\t' && isUnprintable(character.charCodeAt(0)));
+  [...text].filter((character) => character !== '\n' && character !== '\t' && toPrintable(character) !== character);
 
 /** Runs the commands one after another, because the working directory belongs to the process. */
 async function runCommands(

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
-import { ATTENTION_CODES } from '../../../src/model/attention.ts';
+import { ATTENTION_CODE_NAMES, ATTENTION_CODES, getAttentionChannel } from '../../../src/model/attention.ts';
 import { buildNotificationPayload, NotificationPayload } from '../../../src/model/notification.ts';
 import { buildNotificationMail } from '../../../src/notifications/mail-text.ts';
 import { createApiDocument } from '../../../src/operator/api-document.ts';
@@ -18,9 +18,9 @@ test('docs/notifications.md lists the codes with their targets and consequences,
   const rows = [...NOTIFICATIONS_PAGE.matchAll(/^\| `([a-z-]+)` \| (all|HTTPS) \| (.*) \|$/gm)].map(
     ([, ...cells]) => cells,
   );
-  const expected = Object.entries(ATTENTION_CODES)
-    .filter(([, { channel }]) => channel !== 'none')
-    .map(([code, { channel, consequence }]) => [code, channel === 'all' ? 'all' : 'HTTPS', consequence]);
+  const expected = ATTENTION_CODE_NAMES.filter((code) => getAttentionChannel(code) !== 'none').map((code) => {
+    return [code, getAttentionChannel(code) === 'all' ? 'all' : 'HTTPS', ATTENTION_CODES[code].consequence];
+  });
   expect(rows).toEqual(expected);
 });
 
