@@ -11,8 +11,7 @@ import type { MailboxProvider } from '../model/mailbox-provider.ts';
 import type { OperationContext } from '../operations/operation.ts';
 import { escapeJson, toPrintableLines } from '../printing/escape.ts';
 import { replaceCommandName } from '../printing/text.ts';
-import type { OperatorStore, Store, TrafficStore } from '../store/contract.ts';
-import type { DeliverabilityStore } from '../store/contract.ts';
+import type { DeliverabilityStore, OperatorStore, Store, TrafficStore } from '../store/contract.ts';
 
 /**
  * EX_CONFIG of sysexits.h: an invalid setting. A supervisor must not restart `serve`, because the next start fails too.

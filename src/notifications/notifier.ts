@@ -7,7 +7,18 @@
 import type { MonotonicClock } from '../clock.ts';
 import type { AttentionItem } from '../model/attention.ts';
 import type { PublishOf } from '../model/events.ts';
-import { type AttentionChange, type CurrentAttentionItems, formatTarget, type LeasedNotification, NOTIFICATION_RETENTION_MS, type NotificationSettlement, type NotificationTarget, planAttention, selectForTarget, buildNotificationPayload } from '../model/notification.ts';
+import {
+  type AttentionChange,
+  buildNotificationPayload,
+  type CurrentAttentionItems,
+  formatTarget,
+  type LeasedNotification,
+  NOTIFICATION_RETENTION_MS,
+  type NotificationSettlement,
+  type NotificationTarget,
+  planAttention,
+  selectForTarget,
+} from '../model/notification.ts';
 import type { AttentionRecord, NotificationStore } from '../store/contract.ts';
 import { ATTEMPT_TIMEOUT_MS } from '../webhooks/attempt.ts';
 import { computeRetryDelayMs } from '../webhooks/schedule.ts';

@@ -6,11 +6,19 @@
 import { createRequire } from 'node:module';
 import { ALARMING_REASONS } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
-import { BREAKER_STATES, type BreakerState, DROP_REASONS, type EventOf, type EventType, type Handlers, HTTP_LISTENERS } from '../model/events.ts';
+import type { QueueStatistics } from '../model/attention.ts';
+import {
+  BREAKER_STATES,
+  type BreakerState,
+  DROP_REASONS,
+  type EventOf,
+  type EventType,
+  type Handlers,
+  HTTP_LISTENERS,
+} from '../model/events.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import { STATES } from '../model/message.ts';
 import { SIGNING_ALARM } from '../model/node.ts';
-import type { QueueStatistics } from '../model/attention.ts';
 import { formatWebhookId, type WebhookStatistics } from '../model/webhook.ts';
 import { ignoreSimulated, type Series } from '../statistics/counts.ts';
 

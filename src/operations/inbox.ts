@@ -205,7 +205,7 @@ export const showInbox = defineOperation({
   },
 });
 
-export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbox'>): Promise<Result<Buffer>> {
+export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbox'>): Promise<Result<Uint8Array>> {
   if (inbox === null) return createInboxNotFound();
   const source = await inbox.findSource(id);
   return source === null ? createCapturedMessageNotFound(id) : ok(source);

@@ -9,7 +9,19 @@
  */
 import type { Clock } from '../clock.ts';
 import { parseAddress } from '../model/address.ts';
-import { createKeyCounts, type DeliverabilityRow, formatKeyCounts, type MutableKeyCounts, REMAINDER_KEY, SERIES, type Series, SPANS_MS, type SpanMs, createFrequentKeys, type FrequentKeys } from '../model/deliverability.ts';
+import {
+  createFrequentKeys,
+  createKeyCounts,
+  type DeliverabilityRow,
+  type FrequentKeys,
+  formatKeyCounts,
+  type MutableKeyCounts,
+  REMAINDER_KEY,
+  SERIES,
+  type Series,
+  SPANS_MS,
+  type SpanMs,
+} from '../model/deliverability.ts';
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
 import type { DeliverabilityStore } from '../store/contract.ts';
 import { addToSums, type Count } from './counts.ts';

@@ -8,8 +8,23 @@
  */
 import type { DirectoryChanges } from '../model/account.ts';
 import type { AppliedReports, FeedbackReport, FeedbackResult, PackedReports } from '../model/feedback.ts';
-import type { AcceptResult, Lease, LeasedMessage, LeaseRef, NewMessage, Settlement, SettleResult } from '../model/message.ts';
-import type { DeliveryStatus, NodeIdentity, NodeStatus, RefusedReports, TokenGrant, TokenRequest } from '../model/node.ts';
+import type {
+  AcceptResult,
+  Lease,
+  LeasedMessage,
+  LeaseRef,
+  NewMessage,
+  Settlement,
+  SettleResult,
+} from '../model/message.ts';
+import type {
+  DeliveryStatus,
+  NodeIdentity,
+  NodeStatus,
+  RefusedReports,
+  TokenGrant,
+  TokenRequest,
+} from '../model/node.ts';
 import type { RunningTime } from '../model/running-time.ts';
 import type { StoreError } from './error.ts';
 import type { Nouns } from './nouns.ts';

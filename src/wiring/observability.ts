@@ -4,9 +4,9 @@ import type { Settings } from '../config/settings.ts';
 import { createResolver } from '../domains/dns.ts';
 import { createMailboxProviders } from '../domains/mailbox-providers.ts';
 import { ERROR_CODES } from '../http/errors.ts';
+import { TOPICS } from '../model/audit.ts';
 import type { DeliveryStatus, RefusedReports } from '../model/node.ts';
 import { formatTarget } from '../model/notification.ts';
-import { TOPICS } from '../model/audit.ts';
 import type { Events } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
 import { countInMetrics, createMetrics, type Exposition, type Metrics } from '../observability/metrics.ts';
@@ -14,7 +14,13 @@ import { trackRuntimeStatus } from '../observability/runtime-status.ts';
 import { createCountHandlers } from '../statistics/counts.ts';
 import { startDeliverabilityCounter } from '../statistics/deliverability.ts';
 import { startTrafficCounter } from '../statistics/traffic.ts';
-import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore, DeliverabilityStore } from '../store/contract.ts';
+import type {
+  AccessStore,
+  DeliverabilityStore,
+  FeedbackStore,
+  OverviewStore,
+  TrafficStore,
+} from '../store/contract.ts';
 import type { WebhookStore } from '../store/webhook-store.ts';
 
 import { createFailureReporter } from './node.ts';

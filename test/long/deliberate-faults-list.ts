@@ -142,9 +142,9 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     name: 'transition-added',
     effect: 'an operator can send a delivered message again under the same id',
     file: 'src/model/message.ts',
-    find: "{ from: 'uncertain', to: 'queued', by: 'operator' },",
+    find: "...allow('operator', 'uncertain', ['queued', 'cancelled']),",
     replace:
-      "{ from: 'uncertain', to: 'queued', by: 'operator' }, { from: 'delivered', to: 'queued', by: 'operator' },",
+      "...allow('operator', 'uncertain', ['queued', 'cancelled']), ...allow('operator', 'delivered', ['queued']),",
     part: ['test/unit/model/states'],
   },
   {

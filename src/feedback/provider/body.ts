@@ -4,7 +4,15 @@ import type { Failure } from '../../model/failure.ts';
 import type { FeedbackEvent, FeedbackReport, PackedReports } from '../../model/feedback.ts';
 import type { ProviderEvent, ProviderRequest } from '../../providers/event-reader.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
-import { createDiagnose, type Diagnose, decideProviderFailure, isFaultless, namesProviderList, parseEnhancedStatus, toTemporaryFailure } from '../read/diagnosis.ts';
+import {
+  createDiagnose,
+  type Diagnose,
+  decideProviderFailure,
+  isFaultless,
+  namesProviderList,
+  parseEnhancedStatus,
+  toTemporaryFailure,
+} from '../read/diagnosis.ts';
 import { createEvidence, parseFieldAddress, toOneLine } from '../read/evidence.ts';
 
 /** The values that a report needs and the request does not contain. */
