@@ -13,39 +13,27 @@ import { isTlsServer } from '../node-http.ts';
 import type { Body, Capacity, CapacityConnection } from './capacity.ts';
 import type { TrustedProxies } from './peers.ts';
 
-export interface ConnectionLimits {
-  readonly maxConnections: number;
+export const CONNECTION_LIMITS = {
+  maxConnections: 10_000,
   /** The maximum idle time between two requests. */
-  readonly keepAliveTimeoutMs: number;
-  readonly unauthenticatedKeepAliveTimeoutMs: number;
-  /** The maximum time from a response to the complete headers of the next request. */
-  readonly unauthenticatedHeadersTimeoutMs: number;
+  keepAliveTimeoutMs: 65_000,
+  unauthenticatedKeepAliveTimeoutMs: 5_000,
+  /** From a response to the complete next headers: idle time, time for headers, and 1 s of tolerance. */
+  unauthenticatedHeadersTimeoutMs: 16_000,
   /** A connection with more unanswered requests is paused until half of them are answered. */
-  readonly maxUnanswered: number;
+  maxUnanswered: 8,
   /** Above this limit, a connection is closed. */
-  readonly maxPaused: number;
+  maxPaused: 256,
   /**
    * One paused unauthenticated connection is resumed per interval, so that requests without a key cannot use all
    * processor time.
    */
-  readonly unauthenticatedReadIntervalMs: number;
-  /** The maximum time in which a client reads no part of a pending response. */
-  readonly unreadResponseTimeoutMs: number;
-  readonly timeoutCheckMs: number;
-}
-
-export const CONNECTION_LIMITS: ConnectionLimits = {
-  maxConnections: 10_000,
-  keepAliveTimeoutMs: 65_000,
-  unauthenticatedKeepAliveTimeoutMs: 5_000,
-  // The sum of the idle time between two requests, the time to receive headers, and 1 s of tolerance.
-  unauthenticatedHeadersTimeoutMs: 16_000,
-  maxUnanswered: 8,
-  maxPaused: 256,
   unauthenticatedReadIntervalMs: 4,
+  /** The maximum time in which a client reads no part of a pending response. */
   unreadResponseTimeoutMs: 10_000,
   timeoutCheckMs: 1_000,
 };
+export type ConnectionLimits = Readonly<typeof CONNECTION_LIMITS>;
 
 export interface ConnectionParts {
   readonly limits: ConnectionLimits;
@@ -94,11 +82,7 @@ interface Connection extends CapacityConnection {
 const ignoreEvent = (): void => undefined;
 
 export class Connections {
-  readonly #limits: ConnectionLimits;
-  readonly #clock: Clock;
-  readonly #isExemptFromPeerShare: (address: string) => boolean;
-  readonly #onDrop: (reason: DropReason) => void;
-  readonly #capacity: Capacity;
+  readonly #parts: ConnectionParts;
   readonly #connections = new Set<Connection>();
   readonly #bySocket = new WeakMap<Duplex, Connection>();
   /** Connections with an incomplete TLS handshake, by `formatConnectionId`. */
@@ -111,17 +95,13 @@ export class Connections {
   /** The connections of a unix socket have no remote address. */
   #isUnixListener = false;
 
-  constructor({ limits, clock, capacity, isExemptFromPeerShare, onDrop }: ConnectionParts) {
-    this.#limits = limits;
-    this.#clock = clock;
-    this.#isExemptFromPeerShare = isExemptFromPeerShare;
-    this.#onDrop = onDrop;
-    this.#capacity = capacity;
+  constructor(parts: ConnectionParts) {
+    this.#parts = parts;
   }
 
   /** The caller first adds its request listeners, and calls this method before the server listens. */
   attach(server: Server): void {
-    const { keepAliveTimeoutMs, timeoutCheckMs } = this.#limits;
+    const { keepAliveTimeoutMs, timeoutCheckMs } = this.#parts.limits;
     server.keepAliveTimeout = keepAliveTimeoutMs;
     if (isTlsServer(server)) {
       server.on('connection', (socket: Socket) => {
@@ -150,7 +130,7 @@ export class Connections {
       if (server.listenerCount(event) > 0) server.prependListener(event, onRequest);
     let cancel = ignoreEvent;
     const scheduleCheck = (): void => {
-      cancel = this.#clock.after(timeoutCheckMs, () => {
+      cancel = this.#parts.clock.after(timeoutCheckMs, () => {
         this.#closeStalledConnections();
         scheduleCheck();
       });
@@ -166,9 +146,9 @@ export class Connections {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.isAuthenticated) return;
     connection.isAuthenticated = true;
-    this.#capacity.setStanding(connection, 'authenticated');
+    this.#parts.capacity.setStanding(connection, 'authenticated');
     if (connection.newestResponse !== null)
-      announceKeepAlive(connection.newestResponse, this.#limits.keepAliveTimeoutMs);
+      announceKeepAlive(connection.newestResponse, this.#parts.limits.keepAliveTimeoutMs);
   }
 
   /** Counts the time of a body only while its connection is read. */
@@ -176,7 +156,7 @@ export class Connections {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined) return;
     connection.body = body;
-    if (connection.pausedAt !== null) this.#capacity.setPaused(body, true);
+    if (connection.pausedAt !== null) this.#parts.capacity.setPaused(body, true);
   }
 
   /** The response follows all pending responses. */
@@ -249,14 +229,14 @@ export class Connections {
       finalAction: null,
       close: (reason) => {
         if (socket.destroyed) return;
-        this.#onDrop(reason);
+        this.#parts.onDrop(reason);
         socket.destroy();
       },
     };
     // The peers of a unix socket are proxies on this machine.
-    const isExempt = remoteAddress === undefined || this.#isExemptFromPeerShare(remoteAddress);
+    const isExempt = remoteAddress === undefined || this.#parts.isExemptFromPeerShare(remoteAddress);
     const peer = isExempt ? null : toPeerNetwork(remoteAddress);
-    const refusal = this.#capacity.connect(connection, peer);
+    const refusal = this.#parts.capacity.connect(connection, peer);
     if (refusal !== null) {
       connection.close(refusal);
       return null;
@@ -265,7 +245,7 @@ export class Connections {
     this.#bySocket.set(socket, connection);
     const connectionId = formatConnectionId(socket);
     socket.once('close', () => {
-      this.#capacity.disconnect(connection);
+      this.#parts.capacity.disconnect(connection);
       this.#connections.delete(connection);
       if (this.#handshakes.get(connectionId) === connection) this.#handshakes.delete(connectionId);
       this.#removePausedConnection(connection);
@@ -301,10 +281,10 @@ export class Connections {
     connection.unansweredCount += 1;
     connection.checksWithoutRequest = 0;
     response.once('close', () => this.#onResponseClosed(connection));
-    if (!connection.isAuthenticated) announceKeepAlive(response, this.#limits.unauthenticatedKeepAliveTimeoutMs);
+    if (!connection.isAuthenticated) announceKeepAlive(response, this.#parts.limits.unauthenticatedKeepAliveTimeoutMs);
     if (connection.unansweredCount === 1) return;
     connection.isPipelining = true;
-    if (connection.unansweredCount > this.#limits.maxUnanswered && connection.pausedAt === null)
+    if (connection.unansweredCount > this.#parts.limits.maxUnanswered && connection.pausedAt === null)
       this.#pause(connection);
   }
 
@@ -316,9 +296,9 @@ export class Connections {
       return;
     }
     if (unansweredCount === 0 && !isAuthenticated && !httpSocket.destroyed)
-      httpSocket.setTimeout(this.#limits.unauthenticatedKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
+      httpSocket.setTimeout(this.#parts.limits.unauthenticatedKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
     // Reading resumes at half of the limit, so that a client is not paused at each request.
-    if (connection.pausedAt === null || unansweredCount !== this.#limits.maxUnanswered >> 1) return;
+    if (connection.pausedAt === null || unansweredCount !== this.#parts.limits.maxUnanswered >> 1) return;
     // In a later iteration of the event loop, so that other connections are served between two chunks.
     if (isAuthenticated) setImmediate(() => this.#resume(connection));
     else {
@@ -330,7 +310,7 @@ export class Connections {
   #scheduleResume(): void {
     if (this.#isResumeScheduled) return;
     this.#isResumeScheduled = true;
-    this.#clock.after(this.#limits.unauthenticatedReadIntervalMs, () => {
+    this.#parts.clock.after(this.#parts.limits.unauthenticatedReadIntervalMs, () => {
       this.#isResumeScheduled = false;
       const [nextConnection] = this.#resumable;
       if (nextConnection === undefined) return;
@@ -344,12 +324,12 @@ export class Connections {
     const { httpSocket, finalAction } = connection;
     if (httpSocket.destroyed || finalAction !== null) return;
     this.#removePausedConnection(connection);
-    if (connection.body !== null) this.#capacity.setPaused(connection.body, false);
+    if (connection.body !== null) this.#parts.capacity.setPaused(connection.body, false);
     startReading(httpSocket);
   }
 
   #pause(connection: Connection): void {
-    if (this.#paused.size >= this.#limits.maxPaused) {
+    if (this.#paused.size >= this.#parts.limits.maxPaused) {
       // The unauthenticated connection that was paused longest is closed; without one, the new connection.
       const droppedConnection = [...this.#paused].find(({ isAuthenticated }) => !isAuthenticated) ?? connection;
       droppedConnection.close('pipelining');
@@ -357,8 +337,8 @@ export class Connections {
       this.#removePausedConnection(droppedConnection);
     }
     this.#paused.add(connection);
-    connection.pausedAt = this.#clock.now();
-    if (connection.body !== null) this.#capacity.setPaused(connection.body, true);
+    connection.pausedAt = this.#parts.clock.now();
+    if (connection.body !== null) this.#parts.capacity.setPaused(connection.body, true);
     stopReading(connection.httpSocket);
   }
 
@@ -374,8 +354,8 @@ export class Connections {
    * 2.2). The timeout of the socket is not sufficient: each byte restarts it, and node:http ignores it after a CONNECT.
    */
   #closeStalledConnections(): void {
-    const { unauthenticatedHeadersTimeoutMs, unreadResponseTimeoutMs, timeoutCheckMs } = this.#limits;
-    const now = this.#clock.now();
+    const { unauthenticatedHeadersTimeoutMs, unreadResponseTimeoutMs, timeoutCheckMs } = this.#parts.limits;
+    const now = this.#parts.clock.now();
     for (const connection of this.#connections) {
       const { tcpSocket, httpSocket, pausedAt, unansweredCount, isAuthenticated, newestResponse } = connection;
       if (unansweredCount === 0 && !isAuthenticated && newestResponse !== null) {
@@ -414,7 +394,7 @@ export class Connections {
     socket.end(response, () => socket.destroy());
     socket.once(
       'close',
-      this.#clock.after(MAX_FLUSH_MS, () => socket.destroy()),
+      this.#parts.clock.after(MAX_FLUSH_MS, () => socket.destroy()),
     );
   }
 }

@@ -192,11 +192,7 @@ function encodeWord(text: string, usesQ: boolean): string {
 
 function getQLength(text: string): number {
   let length = 0;
-  for (let i = 0; i < text.length; ) {
-    const codePoint = text.codePointAt(i) ?? 0;
-    length += getQWidth(codePoint);
-    i += codePoint > 0xffff ? 2 : 1;
-  }
+  for (const character of text) length += getQWidth(character.codePointAt(0) ?? 0);
   return length;
 }
 

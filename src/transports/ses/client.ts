@@ -5,13 +5,7 @@
  */
 import type { Clock } from '../../clock.ts';
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
-import {
-  createHttpHandler,
-  type HandlerOptions,
-  type HandlerRequest,
-  type HandlerResponse,
-  type HttpHandler,
-} from './http-handler.ts';
+import { createHttpHandler, type HandlerOptions, type HandlerRequest, type HandlerResponse } from './http-handler.ts';
 
 export interface SesSetting {
   readonly region: string;
@@ -28,6 +22,13 @@ export interface SesAccount {
   readonly enforcementStatus: string;
   readonly maxSendRate: number | null;
   readonly quota: { readonly max: number; readonly sent: number } | null;
+}
+
+export interface SesMessage {
+  readonly id: string;
+  readonly to: string;
+  readonly data: Uint8Array;
+  readonly configurationSet: string | null;
 }
 
 export interface SesClient {
@@ -81,23 +82,32 @@ export async function createSesClient(setting: SesSetting, connections: number, 
     return template;
   }
 
-  const sendRequest = createSendRequest({
-    template: await createTemplate(),
-    sign: async (request, signingDate) => signer.sign(request, { signingDate }),
-    handler,
-    clock,
-  });
+  const { headers: templateFields, port, ...template } = await createTemplate();
+  const fields = Object.entries(templateFields).filter(([name]) => !REQUEST_FIELDS.includes(name.toLowerCase()));
+  /** The signature follows the clock of the provider, so that a wrong clock fails only the first requests. */
+  let clockOffsetMs = 0;
+
+  async function sendRequest(message: SesMessage, options: HandlerOptions): Promise<string | null> {
+    const body = formatBody(message);
+    const headers = { ...Object.fromEntries(fields), 'content-length': String(body.length) };
+    const unsignedRequest = { ...template, ...(port === undefined ? {} : { port }), query: {}, headers, body };
+    const signingDate = new Date(clock.now() + clockOffsetMs);
+    const { response } = await handler.handle(await signer.sign(unsignedRequest, { signingDate }), options);
+    const providerTime = Date.parse(response.headers.date ?? '');
+    if (!Number.isNaN(providerTime)) clockOffsetMs = providerTime - clock.now();
+    if (response.statusCode >= 300) throw createError(response);
+    const { MessageId: id } = parseObject(response);
+    return typeof id === 'string' ? id : null;
+  }
+
   return {
     async send(message, abortSignal) {
       let wasSent = false;
-      const options: HandlerOptions = {
-        abortSignal,
-        onSent: () => {
-          wasSent = true;
-        },
+      const onSent = () => {
+        wasSent = true;
       };
       try {
-        return await sendRequest(message, options);
+        return await sendRequest(message, { abortSignal, onSent });
       } catch (error) {
         throw Object.assign(error instanceof Error ? error : new Error(String(error)), { wasSent });
       }
@@ -118,29 +128,6 @@ export async function createSesClient(setting: SesSetting, connections: number, 
   };
 }
 
-export interface SesMessage {
-  readonly id: string;
-  readonly to: string;
-  readonly data: Uint8Array;
-  readonly configurationSet: string | null;
-}
-
-export interface UnsignedRequest extends Omit<HandlerRequest, 'port'> {
-  readonly port?: number;
-  readonly headers: Record<string, string>;
-  readonly query: Record<string, string>;
-}
-
-export interface SendRequestParts {
-  readonly template: HandlerRequest;
-  /** Signature Version 4. Rejects if there are no credentials. */
-  readonly sign: (request: UnsignedRequest, signedAt: Date) => Promise<HandlerRequest>;
-  readonly handler: Pick<HttpHandler, 'handle'>;
-  readonly clock: Pick<Clock, 'now'>;
-}
-
-export type SendRequest = (message: SesMessage, options: HandlerOptions) => Promise<string | null>;
-
 /** The SDK computes these for each request. */
 const REQUEST_FIELDS = [
   'authorization',
@@ -151,36 +138,6 @@ const REQUEST_FIELDS = [
   'amz-sdk-invocation-id',
   'amz-sdk-request',
 ];
-
-export function createSendRequest({ template, sign, handler, clock }: SendRequestParts): SendRequest {
-  const fields = Object.entries(template.headers).filter(([name]) => !REQUEST_FIELDS.includes(name.toLowerCase()));
-  /**
-   * The signature follows the clock of the provider, so that a wrong clock of this machine fails only the first
-   * requests.
-   */
-  let clockOffsetMs = 0;
-
-  return async function send(message, options) {
-    const body = formatBody(message);
-    const unsignedRequest: UnsignedRequest = {
-      protocol: template.protocol,
-      hostname: template.hostname,
-      ...(template.port === undefined ? {} : { port: template.port }),
-      method: template.method,
-      path: template.path,
-      query: {},
-      headers: { ...Object.fromEntries(fields), 'content-length': String(body.length) },
-      body,
-    };
-    const signedRequest = await sign(unsignedRequest, new Date(clock.now() + clockOffsetMs));
-    const { response } = await handler.handle(signedRequest, options);
-    const providerTime = Date.parse(response.headers.date ?? '');
-    if (!Number.isNaN(providerTime)) clockOffsetMs = providerTime - clock.now();
-    if (response.statusCode >= 300) throw createError(response);
-    const { MessageId: id } = parseObject(response);
-    return typeof id === 'string' ? id : null;
-  };
-}
 
 /**
  * Without FromEmailAddress the provider uses the From field. It always sets its own envelope sender. Base64 text needs

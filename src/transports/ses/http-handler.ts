@@ -37,22 +37,15 @@ export interface HttpHandler {
   destroy(): void;
 }
 
-export interface HandlerLimits {
-  readonly connectMs: number;
-  /** From the first byte of the request to the last byte of the response. */
-  readonly responseMs: number;
-  readonly maxResponseBytes: number;
-  /** Without this limit, the peer could close the connection while the next request uses it. */
-  readonly idleMs: number;
-}
-
-export const HANDLER_LIMITS: HandlerLimits = {
+export const HANDLER_LIMITS = {
   connectMs: 10_000,
-  // The provider usually answers within seconds. Afterwards it is unknown whether the message was accepted.
+  /** From the first byte of the request to the last of the response. Afterwards the outcome is unknown. */
   responseMs: 60_000,
   maxResponseBytes: 65_536,
+  /** Without this limit, the peer could close the connection while the next request uses it. */
   idleMs: 20_000,
 };
+export type HandlerLimits = Readonly<typeof HANDLER_LIMITS>;
 
 export class HttpHandlerError extends Error {
   override readonly name = 'HttpHandlerError';

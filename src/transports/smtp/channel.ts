@@ -333,34 +333,22 @@ function describeHandshakeFault(error: unknown): string | null {
 // RFC 5321 section 4.5.3.2 requires minutes for each step. Shorter limits are safe, because the queue retries. The
 // limit of the reply to the final dot is the longest, because its timeout can cause a duplicate.
 
-export interface SmtpLimits {
+export const SMTP_LIMITS = {
   /** Includes name resolution. */
-  readonly connectMs: number;
-  readonly greetingMs: number;
-  readonly tlsMs: number;
-  /** For each reply to EHLO, AUTH, MAIL, RCPT or DATA. */
-  readonly commandMs: number;
-  /** For the reply to the final dot. */
-  readonly contentMs: number;
-  /** From the beginning of an attempt to its final dot, over all steps and connections. */
-  readonly attemptMs: number;
-  readonly quitMs: number;
-  readonly idleMs: number;
-  /** Afterwards the client sends QUIT, so that the relay can balance its load. */
-  readonly messagesPerConnection: number;
-  /** For this time, `tls=offered` uses clear text after a failed TLS handshake. */
-  readonly plaintextAfterTlsFailureMs: number;
-}
-
-export const SMTP_LIMITS: SmtpLimits = {
   connectMs: 30_000,
   greetingMs: 60_000,
   tlsMs: 30_000,
+  /** For each reply to EHLO, AUTH, MAIL, RCPT or DATA. */
   commandMs: 60_000,
+  /** For the reply to the final dot. */
   contentMs: 120_000,
+  /** From the beginning of an attempt to its final dot, over all steps and connections. */
   attemptMs: 240_000,
   quitMs: 2_000,
   idleMs: 30_000,
+  /** Afterwards the client sends QUIT, so that the relay can balance its load. */
   messagesPerConnection: 500,
+  /** For this time, `tls=offered` uses clear text after a failed TLS handshake. */
   plaintextAfterTlsFailureMs: 600_000,
 };
+export type SmtpLimits = Readonly<typeof SMTP_LIMITS>;

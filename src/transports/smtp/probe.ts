@@ -59,40 +59,33 @@ async function runSession(
 ): Promise<{ readonly probe: RelayProbe; readonly tlsFailed: boolean }> {
   const transcript = new GreetingTranscript(clock);
   const onChannel = () => undefined;
-  const openResult = await openConnection(setting, { clock }, PROBE_LIMITS, {
-    transcript,
-    plaintext,
-    deadline,
-    onChannel,
+  const opening = { transcript, plaintext, deadline, onChannel };
+  const openResult = await openConnection(setting, { clock }, PROBE_LIMITS, opening);
+  const finish = (session: RelaySession, tlsFailed = false) => ({
+    probe: { session, greeting: transcript.greeting },
+    tlsFailed,
   });
-  const toProbe = (session: RelaySession) => ({ session, greeting: transcript.greeting });
+  const peer = `${setting.host}:${setting.port}`;
   if (openResult.kind === 'failed') {
     const { stage, code, enhanced, text } = openResult.outcome.reply;
     const reply = [code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
-    const failureText = code === null ? text : `${setting.host}:${setting.port} answered ${reply}`;
-    return { probe: toProbe({ kind: 'failed', stage, code, text: failureText }), tlsFailed: openResult.tlsFailed };
+    const failure = { kind: 'failed', stage, code, text: code === null ? text : `${peer} answered ${reply}` } as const;
+    return finish(failure, openResult.tlsFailed);
   }
-  const { connection } = openResult;
-  const readySession = {
-    kind: 'ready',
-    description: connection.description,
-    secure: connection.channel.isSecure,
-    loopback: isLoopback(connection.channel.remoteAddress),
-    fellBackToClearText: false,
-  } as const;
-  connection.channel.sendCommand('NOOP');
-  const answer = await connection.channel.readReply('the answer to NOOP', PROBE_LIMITS.commandMs);
-  if (answer.kind === 'lost')
-    return { probe: toProbe({ kind: 'failed', stage: 'noop', code: null, text: answer.text }), tlsFailed: false };
+  const { channel, description } = openResult.connection;
+  const [secure, loopback] = [channel.isSecure, isLoopback(channel.remoteAddress)];
+  channel.sendCommand('NOOP');
+  const answer = await channel.readReply('the answer to NOOP', PROBE_LIMITS.commandMs);
+  if (answer.kind === 'lost') return finish({ kind: 'failed', stage: 'noop', code: null, text: answer.text });
   if (answer.code !== 250) {
-    const text = `${setting.host}:${setting.port} answered NOOP with ${answer.lines[0] ?? answer.code}`;
-    connection.channel.destroy();
-    return { probe: toProbe({ kind: 'failed', stage: 'noop', code: answer.code, text }), tlsFailed: false };
+    channel.destroy();
+    const text = `${peer} answered NOOP with ${answer.lines[0] ?? answer.code}`;
+    return finish({ kind: 'failed', stage: 'noop', code: answer.code, text });
   }
-  connection.channel.sendCommand('QUIT');
-  await connection.channel.readReply('the answer to QUIT', PROBE_LIMITS.quitMs);
-  connection.channel.destroy();
-  return { probe: toProbe(readySession), tlsFailed: false };
+  channel.sendCommand('QUIT');
+  await channel.readReply('the answer to QUIT', PROBE_LIMITS.quitMs);
+  channel.destroy();
+  return finish({ kind: 'ready', description, secure, loopback, fellBackToClearText: false });
 }
 
 class GreetingTranscript extends Transcript {

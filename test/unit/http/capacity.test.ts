@@ -1,6 +1,7 @@
-/** Checks who is served and who is evicted when a listener is full. The tests use no sockets. */
-import { describe, expect, test } from 'vitest';
-import { runEvery } from '../../../src/clock.ts';
+/** Checks who is served and who is evicted when a listener is full. */
+import type { ServerResponse } from 'node:http';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { runEvery, systemClock } from '../../../src/clock.ts';
 import {
   type Body,
   Capacity,
@@ -11,6 +12,7 @@ import {
 } from '../../../src/http/capacity.ts';
 import { createPeerShareExemption } from '../../../src/http/connections.ts';
 import { createTrustedProxies } from '../../../src/http/peers.ts';
+import { createHttpServer } from '../../../src/http/server.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
@@ -323,4 +325,30 @@ test('loopback addresses, trusted proxies and addresses in trusted networks are 
   const exemptAddresses = '127.0.0.1 127.8.9.1 ::1 ::ffff:127.0.0.1 192.0.2.7 ::ffff:10.1.2.3 2001:db8:1::5'.split(' ');
   expect(exemptAddresses.filter((address) => !isExempt(address))).toEqual([]);
   expect(['192.0.2.8', '11.0.0.1', '2001:db9::1', '::ffff:11.0.0.1'].filter(isExempt)).toEqual([]);
+});
+
+test('a body that a handler has read uses capacity until its request is answered', async () => {
+  const received = Promise.withResolvers<ServerResponse>();
+  const server = createHttpServer({
+    name: 'events',
+    address: { host: '127.0.0.1', port: 0 },
+    setting: 'POSTRIDER_FEEDBACK_HTTP_LISTEN',
+    tls: null,
+    trustedProxies: [],
+    limits: {},
+    clock: systemClock,
+    handle: (incoming, outgoing) => void server.readBody(incoming, 100, null).then(() => received.resolve(outgoing)),
+    sendsContinue: false,
+    answerFault: () => null,
+    publish: () => undefined,
+    onError: () => undefined,
+  });
+  onTestFinished(() => server.drain(0));
+  const { url } = await server.start();
+  const response = fetch(url, { method: 'POST', body: 'x'.repeat(60) });
+  const outgoing = await received.promise;
+  expect(server.capacity.bytes).toBe(60);
+  outgoing.end();
+  await response;
+  await expect.poll(() => server.capacity.bytes).toBe(0);
 });
