@@ -151,6 +151,12 @@ export class Connections {
       announceKeepAlive(connection.newestResponse, this.#parts.limits.keepAliveTimeoutMs);
   }
 
+  /** Returns null if another request has followed on the connection. */
+  findNewestResponse(request: IncomingMessage): ServerResponse | null {
+    const response = this.#bySocket.get(request.socket)?.newestResponse ?? null;
+    return response?.req === request ? response : null;
+  }
+
   /** Counts the time of a body only while its connection is read. */
   trackBody(socket: Duplex, body: Body): void {
     const connection = this.#bySocket.get(socket);

@@ -156,7 +156,6 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
           },
           onRequest,
         );
-  const responses = new WeakMap<IncomingMessage, ServerResponse>();
   let isDraining = false;
   let stopChecks = (): void => undefined;
 
@@ -165,10 +164,7 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
     if (hostCount > 1 || (hostCount === 0 && request.httpVersionMinor >= 1))
       sendFault(request, response, 'invalid-host');
     else if (hasFaultyFraming(request)) sendFault(request, response, 'malformed-request');
-    else {
-      responses.set(request, response);
-      handle(request, response);
-    }
+    else handle(request, response);
   }
 
   function sendFault(request: IncomingMessage, response: ServerResponse, fault: Fault): void {
@@ -276,8 +272,8 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
     const body = openBody(request, owner);
     if (body === null) return 'share';
     const bytes = await read(request, body, maxBytes);
-    const response = responses.get(request);
-    if (typeof bytes !== 'string' && capacity.complete(body) && response?.closed === false) {
+    const response = connections.findNewestResponse(request);
+    if (typeof bytes !== 'string' && capacity.complete(body) && response !== null && !response.closed) {
       response.once('close', () => capacity.release(body));
       return bytes;
     }
