@@ -33,9 +33,9 @@ const MAX_ENCODING_LAYERS = 3;
 /** The URLs of files and folders contain no login. */
 const FILE_SCHEMES = ['sqlite:', 'capture:', 'file:'];
 const SECRET_NAME = /pass|pwd|secret|token|credential|signature/;
-const HOST_AND_PORT = /^(?:\[[0-9a-f:.]+\]|[\w.%-]*)(?::\d{1,5})?$/i;
-/** API keys and operator tokens. Their first characters identify them in lists. */
-const KEY = /p(?:r|o[rcm]?)_[\w-]{20,}/g;
+/** The first characters of API keys and operator tokens identify them in lists. */
+const KEY_PREFIX = /p(?:r|o|or|oc|om)_/;
+const MIN_KEY_CHARS = 24;
 const SHOWN_KEY_CHARS = 10;
 
 /**
@@ -54,7 +54,7 @@ export function maskUrl(text: string): string {
   const [hosts = '', login, ...others] = authority.split('@').reverse();
   const isCorrect =
     others.length === 0 &&
-    hosts.split(',').every((host) => HOST_AND_PORT.test(host)) &&
+    hosts.split(',').every(isHostAndPort) &&
     !/[\s#@]/.test(tail) &&
     !hasEncodedLogin(hosts + tail) &&
     findSecretValue(tail) === -1;
@@ -123,8 +123,17 @@ function hasEncodedLogin(text: string): boolean {
   return decodedText.split(/[@:]/).length > text.split(/[@:]/).length || decodePercent(decodedText) !== decodedText;
 }
 
+function isHostAndPort(text: string): boolean {
+  const colonIndex = text.indexOf(':', text.lastIndexOf(']') + 1);
+  const [host, port] = colonIndex === -1 ? [text, ''] : [text.slice(0, colonIndex), text.slice(colonIndex + 1)];
+  return /^[\w.%:[\]-]*$/.test(host) && /^\d{0,5}$/.test(port);
+}
+
 function maskKeys(word: string): string {
-  return word.replace(KEY, (key) => key.slice(0, SHOWN_KEY_CHARS) + MASK);
+  return word.replace(/[\w-]+/g, (text) => {
+    const start = text.search(KEY_PREFIX);
+    return start === -1 || text.length - start < MIN_KEY_CHARS ? text : text.slice(0, start + SHOWN_KEY_CHARS) + MASK;
+  });
 }
 
 /** As Latin 1, which is sufficient to recognize a URL. */
