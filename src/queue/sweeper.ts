@@ -9,8 +9,7 @@ import type { PublishOf } from '../model/events.ts';
 import { MAILBOX_PROVIDER_RETENTION_MS, MAX_STORED_MAILBOX_PROVIDERS } from '../model/mailbox-provider.ts';
 import { type DeliveryPolicy, IDEMPOTENCY_KEY_TTL_MS, MAX_RETRY_DELAY_MS } from '../model/message.ts';
 import { DELIVERY_LEASE_MS, DELIVERY_RETENTION_MS, MAX_FAILING_MS } from '../model/webhook.ts';
-import type { QueueStore, RetentionStore } from '../store/contract.ts';
-import type { WebhookWorkerStore } from '../store/webhook-store.ts';
+import type { QueueStore, RetentionStore, WebhookWorkerStore } from '../store/contract.ts';
 import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
 

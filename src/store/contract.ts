@@ -30,9 +30,9 @@ import type { StoreError } from './error.ts';
 import type { Nouns } from './nouns.ts';
 import type { IndexStore } from './search/indexer.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
-import type { WebhookStore, WebhookWorkerStore } from './webhook-store.ts';
 
 export type { NewKey } from './accounts.ts';
+export type { DeliveryClaimLimits, DeliveryRecovery } from './deliveries.ts';
 export type { DomainNameResult } from './domains.ts';
 export type { AttentionRecord } from './notifications.ts';
 
@@ -213,6 +213,39 @@ export type AccessStore = Pick<
 >;
 
 export type OverviewStore = Pick<Nouns, 'readQueueStatistics' | 'readOverviewData' | 'readChangeFeedPosition'>;
+
+/** The operations of operators on endpoints and deliveries. */
+export type WebhookStore = Pick<
+  Nouns,
+  | 'createWebhook'
+  | 'listWebhooks'
+  | 'findWebhook'
+  | 'updateWebhook'
+  | 'enableWebhook'
+  | 'disableWebhook'
+  | 'rotateWebhookSecret'
+  | 'deleteWebhook'
+  | 'addTestDelivery'
+  | 'listDeliveries'
+  | 'findDelivery'
+  | 'listDeliveryLeases'
+  | 'replayDelivery'
+  | 'replayDeliveries'
+  | 'countReplayable'
+  | 'releaseDeliveries'
+  | 'readWebhookStatistics'
+>;
+
+export type WebhookWorkerStore = Pick<
+  Nouns,
+  | 'fanOutEvents'
+  | 'claimDeliveries'
+  | 'settleDeliveries'
+  | 'disableFailingWebhooks'
+  | 'releaseDeliveryLeases'
+  | 'recoverDeliveries'
+  | 'purgeDeliveries'
+>;
 
 export type NotificationStore = Pick<
   Nouns,

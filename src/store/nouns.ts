@@ -2,6 +2,7 @@
 import * as accounts from './accounts.ts';
 import { listAudit } from './audit.ts';
 import * as credentials from './credentials.ts';
+import * as deliveries from './deliveries.ts';
 import { findKeys } from './directory.ts';
 import * as domains from './domains.ts';
 import * as inboxRules from './inbox-rules.ts';
@@ -11,6 +12,7 @@ import * as overview from './overview.ts';
 import * as reports from './reports.ts';
 import * as suppressions from './suppressions.ts';
 import * as traffic from './traffic.ts';
+import * as webhooks from './webhooks.ts';
 
 const { readWindow: _, ...accountMethods } = accounts;
 const { readDomainsSince: __, ...domainMethods } = domains;
@@ -18,6 +20,7 @@ const { readDomainsSince: __, ...domainMethods } = domains;
 export const NOUNS = {
   ...accountMethods,
   ...credentials,
+  ...deliveries,
   ...domainMethods,
   ...inboxRules,
   ...messages,
@@ -26,6 +29,7 @@ export const NOUNS = {
   ...reports,
   ...suppressions,
   ...traffic,
+  ...webhooks,
   findKeys,
   listAudit,
 };

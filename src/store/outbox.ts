@@ -49,3 +49,10 @@ export async function recordSuppressionEvents(
     [type, accountId, JSON.stringify(events)],
   );
 }
+
+/** Writes the event types to which the endpoints subscribe. The caller has locked the row of the subscriptions. */
+export async function writeSubscribedTypes(tx: Transaction): Promise<void> {
+  const subscriptions = await tx.query('SELECT DISTINCT events FROM webhook WHERE NOT removed');
+  const types = subscriptions.reduce((mask, row) => mask | rows.readInteger(row, 'events'), 0);
+  await tx.query('UPDATE webhook_subscription SET events = $1', [types]);
+}

@@ -12,7 +12,7 @@ import { HOUR_MS } from '../model/traffic.ts';
 import { selectAccounts } from './directory.ts';
 import { findNewestId } from './messages.ts';
 import * as rows from './rules/rows.ts';
-import { toWebhook } from './rules/webhooks.ts';
+import { SELECT_WEBHOOKS, toWebhook } from './rules/webhooks.ts';
 import type { Transaction } from './transaction.ts';
 
 const DIALECTS = {
@@ -68,7 +68,7 @@ export async function readOverviewData(
       [now - RECENT_USE_MS],
     ),
     tx.query(
-      `SELECT w.*, a.name AS account FROM webhook w LEFT JOIN account a ON a.id = w.account_id
+      `${SELECT_WEBHOOKS}
        WHERE NOT w.removed AND w.disabled_reason <> 'operator' ORDER BY w.id LIMIT $1`,
       [maxItems],
     ),

@@ -10,7 +10,7 @@
  * attempts to an endpoint increases with each consecutive failure, up to one second. Therefore, the backlog of an
  * endpoint that immediately refuses connections does not overload the store.
  */
-import type { DeliveryClaimLimits } from '../store/webhook-store.ts';
+import type { DeliveryClaimLimits } from '../store/contract.ts';
 
 /** The maximum number of attempts of this node that run at a time, over all endpoints. */
 export const MAX_CONCURRENT_ATTEMPTS = 512;

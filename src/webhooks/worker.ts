@@ -27,7 +27,7 @@ import {
 } from '../model/webhook.ts';
 import { buildWebhookPayload } from '../model/webhook-payload.ts';
 import { signWebhook } from '../model/webhook-target.ts';
-import type { WebhookWorkerStore } from '../store/webhook-store.ts';
+import type { WebhookWorkerStore } from '../store/contract.ts';
 import type { WebhookAttemptResult, WebhookClient } from './attempt.ts';
 import { MAX_ATTEMPTS_PER_PACED_RUN, MAX_EVENTS_PER_PACED_RUN, type WebhookPace } from './pace.ts';
 import { computeRetryDelayMs } from './schedule.ts';

@@ -14,8 +14,7 @@ import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
-import type { DomainStore, QueueStore, RetentionStore, Store } from '../store/contract.ts';
-import type { WebhookWorkerStore } from '../store/webhook-store.ts';
+import type { DomainStore, QueueStore, RetentionStore, Store, WebhookWorkerStore } from '../store/contract.ts';
 import type { ConsumeInboxRule } from '../transports/capture/rules.ts';
 import type { Transport } from '../transports/transport.ts';
 import { type ClusterNode, createFailureReporter } from './node.ts';

@@ -20,8 +20,8 @@ import type {
   FeedbackStore,
   OverviewStore,
   TrafficStore,
+  WebhookStore,
 } from '../store/contract.ts';
-import type { WebhookStore } from '../store/webhook-store.ts';
 
 import { createFailureReporter } from './node.ts';
 

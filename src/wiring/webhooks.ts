@@ -7,7 +7,7 @@ import { loadWebhookKey } from '../domains/setup.ts';
 import { DELIVERY_RETENTION_MS, type DeliverySettlement, type DeliverySettleResult } from '../model/webhook.ts';
 import type { Events } from '../observability/events.ts';
 import { createGroupCommit } from '../store/commits.ts';
-import type { WebhookStore, WebhookWorkerStore } from '../store/webhook-store.ts';
+import type { WebhookStore, WebhookWorkerStore } from '../store/contract.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
 import { createWebhookPace } from '../webhooks/pace.ts';
 import { createSigningKeyCache, openTargetUrl } from '../webhooks/sealing.ts';

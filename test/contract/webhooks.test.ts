@@ -12,8 +12,7 @@ import {
   type Webhook,
   type WebhookEventType,
 } from '../../src/model/webhook.ts';
-import type { Store } from '../../src/store/contract.ts';
-import type { DeliveryClaimLimits } from '../../src/store/webhook-store.ts';
+import type { DeliveryClaimLimits, Store } from '../../src/store/contract.ts';
 import { createAttempt, createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
 import { COMPLAINT, createReport, HARD_BOUNCE } from '../rig/reports.ts';
 import { STORES } from '../rig/stores.ts';

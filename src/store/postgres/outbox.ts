@@ -4,7 +4,8 @@
  * every later event.
  */
 import type { State } from '../../model/message.ts';
-import { getEventBit, type WebhookEventType } from '../../model/webhook.ts';
+import { formatWebhookId, getEventBit, type WebhookEventType } from '../../model/webhook.ts';
+import type { Store } from '../contract.ts';
 import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
@@ -88,4 +89,35 @@ export async function waitForEarlierTransactions(database: Session, change: stri
   throw new StoreError(
     `${change} is recorded, but an earlier transaction of the database is still running after 30 s. Its events and delivery attempts may not reflect the change. End the transaction (pg_stat_activity lists it), ${remedy}.`,
   );
+}
+
+/** The verbs of the changes of endpoints, and the remedies if the wait for earlier transactions fails. */
+const CHANGES = {
+  createWebhook: [null, 'then rotate the signing secret of the endpoint, because the secret was not shown'],
+  updateWebhook: ['update', 'then repeat the command'],
+  enableWebhook: ['enable', 'then repeat the command'],
+  disableWebhook: ['disable', 'then repeat the command'],
+  rotateWebhookSecret: ['rotate', 'then rotate the signing secret again, because the new secret was not shown'],
+  deleteWebhook: ['delete', 'which completes the change'],
+} as const;
+type EndpointChange = keyof typeof CHANGES;
+
+/** Makes each change of an endpoint resolve when no transaction still uses the earlier version of the endpoint. */
+export function waitAfterChanges(session: Session, store: Pick<Store, EndpointChange>): Pick<Store, EndpointChange> {
+  const changes = (Object.keys(CHANGES) as EndpointChange[]).map((name) => {
+    const change = store[name] as (...args: readonly unknown[]) => ReturnType<Store[EndpointChange]>;
+    const [verb, remedy] = CHANGES[name];
+    return [
+      name,
+      async (...args: readonly unknown[]) => {
+        const result = await change(...args);
+        if (result.kind !== 'done') return result;
+        const id = formatWebhookId(result.value.id);
+        const text = verb === null ? `the creation of endpoint ${id}` : `the change of endpoint ${id} (${verb})`;
+        await waitForEarlierTransactions(session, text, remedy);
+        return result;
+      },
+    ] as const;
+  });
+  return Object.fromEntries(changes) as unknown as Pick<Store, EndpointChange>;
 }

@@ -8,6 +8,7 @@ import type { PostgresSetting } from '../../config/settings.ts';
 import type { Standby } from '../../model/node.ts';
 import { bindNouns } from '../bind.ts';
 import type { Store } from '../contract.ts';
+import { recoverDeliveries } from '../deliveries.ts';
 import { getServerTimeOverride, type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareClaim } from './claim.ts';
@@ -18,14 +19,12 @@ import { prepareLeaseEnds } from './lease-ends.ts';
 import { createMessageWork } from './message-writes.ts';
 import { migrate, requireSameDatabase } from './migrate.ts';
 import { prepareNodes } from './nodes.ts';
+import { waitAfterChanges } from './outbox.ts';
 import { ensurePartitions } from './partitions.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, runIndexStep } from './search.ts';
 import { listServerWarnings, readStandby, reportOpeningWaits, requireStandby } from './server-checks.ts';
 import type { Session } from './session.ts';
-import { prepareDeliveryRecovery } from './webhook-recovery.ts';
-import { prepareWebhookWorker } from './webhook-worker.ts';
-import { prepareWebhooks } from './webhooks.ts';
 
 export interface PostgresOptions {
   readonly setting: PostgresSetting;
@@ -76,8 +75,9 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     if (options.requireSyncStandby) await requireStandby(session, pool.server);
   };
   const { stopWatching, ...directory } = prepareDirectory(pool, environment);
+  const nouns = bindNouns(createMessageWork(pool, requireOwnStandby));
   return {
-    ...bindNouns(createMessageWork(pool, requireOwnStandby)),
+    ...nouns,
     accept: prepareAccept(pool, clock.monotonic, requireOwnStandby),
     claim: prepareClaim(pool),
     ...prepareLeaseEnds(pool.settlements, serverTime),
@@ -86,9 +86,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     indexMessages: (step) => runIndexStep(pool, step),
     ...prepareNodes(pool, serverTime),
     ...prepareFeedback(pool),
-    ...prepareWebhooks(pool),
-    ...prepareDeliveryRecovery(pool, serverTime),
-    ...prepareWebhookWorker(pool),
+    ...waitAfterChanges(pool, nouns),
+    recoverDeliveries: (recovery) => pool.transaction((tx) => recoverDeliveries(tx, recovery, serverTime())),
     ...directory,
     // The probe writes to the WAL and waits for its sync, as `accept` does.
     async probe() {

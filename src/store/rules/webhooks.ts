@@ -9,7 +9,6 @@ import {
   DISABLED_REASONS,
   LAST_SUCCESS_STEP_MS,
   listEventTypes,
-  MAX_STORED_ATTEMPTS,
   MESSAGE_EVENT_TYPES,
   type MessageEventType,
   type MissingWebhookEvent,
@@ -71,12 +70,6 @@ export function receivesEvent(subscriber: Subscriber, event: OutboxEvent, bit: n
   );
 }
 
-/** The maximum number of leases that `listDeliveryLeases` lists. */
-export const MAX_LISTED_LEASES = 1_000;
-
-/** The number of deliveries after which one call of `fanOutEvents` moves no further event. */
-export const MAX_DELIVERIES_PER_STEP = 2_000;
-
 /**
  * Returns the id of a delivery: a UUIDv7 (RFC 9562 section 5.7). The id contains the time, the number `index` of the
  * delivery in its step, and the first 12 hexadecimal digits of the step's random `seed`. `index` is less than 2^24.
@@ -87,14 +80,6 @@ export function toDeliveryId(now: number, index: number, seed: string): string {
   const highDigits = (index >> 12).toString(16).padStart(3, '0');
   const lowDigits = (index & 0xfff).toString(16).padStart(3, '0');
   return `${time.slice(0, 8)}-${time.slice(8)}-7${highDigits}-8${lowDigits}-${seed.slice(0, 12)}`;
-}
-
-/**
- * Adds an attempt to the stored JSON of attempts. Only the newest `MAX_STORED_ATTEMPTS` attempts remain in the JSON.
- */
-export function addAttempt(storedAttempts: string, attempt: WebhookAttempt): string {
-  const attempts = JSON.parse(storedAttempts) as WebhookAttempt[];
-  return JSON.stringify([...attempts, attempt].slice(-MAX_STORED_ATTEMPTS));
 }
 
 /** The effect that the attempts of a batch have on one endpoint. */
@@ -140,7 +125,13 @@ export function mustStoreSuccess(lastSuccessAt: number | null, { hasSucceeded }:
   return hasSucceeded && (lastSuccessAt === null || now >= lastSuccessAt + LAST_SUCCESS_STEP_MS);
 }
 
-/** Converts a row of `webhook` with the name of its account. */
+/** Selects endpoints as `w`, with the names of their accounts. */
+export const SELECT_WEBHOOKS =
+  'SELECT w.*, a.name AS account FROM webhook w LEFT JOIN account a ON a.id = w.account_id';
+/** The id may be any number that an operator has entered. */
+export const SELECT_WEBHOOK = `${SELECT_WEBHOOKS} WHERE w.id = $1::bigint AND NOT w.removed`;
+
+/** Converts a row of `SELECT_WEBHOOKS`. */
 export function toWebhook(row: rows.Row): Webhook {
   const disabledAt = rows.readIntegerOrNull(row, 'disabled_at');
   return {
@@ -197,16 +188,14 @@ export function toDelivery(row: rows.Row): WebhookDelivery {
 }
 
 /**
- * Converts a row of `webhook_delivery` to the recorded event. `message` is the row of the message with the name of its
- * account, and `entry` is the row of the history entry. A row that is no longer stored is null. If the event is not
- * about a message, the column `message_id` of the row is null.
+ * Converts a row of `webhook_delivery` to the recorded event. `message` is the row of the message with the columns of the
+ * history entry, or undefined if the message is no longer stored.
  */
 export function toRecordedEvent(
   row: rows.Row,
-  message: rows.Row | null,
-  entry: HistoryEntry | null,
+  message: rows.Row | undefined,
 ): RecordedWebhookEvent | MissingWebhookEvent {
-  if (rows.readTextOrNull(row, 'message_id') === null) {
+  if (row.message_id === null) {
     return {
       kind: 'resource',
       type: rows.readOneOf(row, 'type', [...RESOURCE_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
@@ -215,7 +204,8 @@ export function toRecordedEvent(
     };
   }
   const type = rows.readOneOf(row, 'type', MESSAGE_EVENT_TYPES);
-  if (message === null || entry === null) return { kind: 'missing', type };
+  const sequence = rows.readInteger(row, 'sequence');
+  if (message === undefined || (sequence > 0 && message.verb === null)) return { kind: 'missing', type };
   return {
     kind: 'message',
     type,
@@ -224,10 +214,10 @@ export function toRecordedEvent(
     to: rows.readText(message, 'to'),
     from: rows.readText(message, 'from'),
     subject: rows.readText(message, 'subject'),
-    sequence: rows.readInteger(row, 'sequence'),
+    sequence,
     state: rows.readState(row),
     suppressed: rows.readBoolean(row, 'suppressed'),
-    entry: removeTranscript(entry),
+    entry: sequence === 0 ? rows.toAcceptedEntry(message) : removeTranscript(rows.toHistoryEntry(message)),
   };
 }
 

@@ -7,6 +7,8 @@ const TRANSLATIONS: readonly (readonly [RegExp, string])[] = [
   [/\$(\d+)/g, '?$1'],
   [/ FOR (NO KEY )?UPDATE( OF \w+)?( SKIP LOCKED)?/g, ''],
   [/ COLLATE "C"/g, ''],
+  [/\bctid\b/g, 'rowid'],
+  [/= ANY\(ARRAY\(/g, 'IN (SELECT * FROM ('],
   [/= ANY\((\?\d+)\)/g, 'IN (SELECT value FROM json_each($1))'],
   [/\bjson_array_elements\((\?\d+)\) AS (\w+)\(value\)/g, 'json_each($1) AS $2'],
   [/\bgreatest\(/g, 'max('],

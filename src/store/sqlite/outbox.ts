@@ -26,11 +26,9 @@ export function prepareOutbox(database: DatabaseSync) {
     `INSERT INTO outbox (type, account_id, message_id, sequence, state, suppressed)
      SELECT ?, account_id, id, (SELECT max(n) FROM event WHERE seq = ?2), ?3, ?4 FROM mail_request WHERE seq = ?2`,
   );
-  const insertResource = database.prepare(
-    'INSERT INTO outbox (type, account_id, at, data, webhook_id) VALUES (?, ?, ?, ?, ?)',
-  );
+  const insertResource = database.prepare('INSERT INTO outbox (type, account_id, at, data) VALUES (?, ?, ?, ?)');
   const selectAccountName = database.prepare('SELECT name FROM account WHERE id = ?');
-  /** Read once per transaction, because another process may change them. */
+  /** Read once per operation, because another operation or process may change them. */
   let subscribedTypes: number | null = null;
 
   function isSubscribed(type: WebhookEventType): boolean {
@@ -49,14 +47,8 @@ export function prepareOutbox(database: DatabaseSync) {
       if (isSubscribed(type)) insertEntry.run(type, seq, state, suppressed ? 1 : 0);
     },
     /** `build` is called only if the event is recorded. */
-    recordResource(
-      type: ResourceEventType,
-      accountId: number,
-      at: number,
-      build: () => object,
-      excludedWebhookId: number | null = null,
-    ): void {
-      if (isSubscribed(type)) insertResource.run(type, accountId, at, JSON.stringify(build()), excludedWebhookId);
+    recordResource(type: ResourceEventType, accountId: number, at: number, build: () => object): void {
+      if (isSubscribed(type)) insertResource.run(type, accountId, at, JSON.stringify(build()));
     },
     recordSuppression(
       type: 'suppression.added' | 'suppression.removed',
@@ -67,7 +59,7 @@ export function prepareOutbox(database: DatabaseSync) {
       if (!isSubscribed(type)) return;
       const row = accountId === SERVICE_ACCOUNT_ID ? { name: '*' } : (selectAccountName.get(accountId) ?? {});
       const data = buildSuppressionData(rows.readText(row, 'name'), entry);
-      insertResource.run(type, accountId, at, JSON.stringify(data), null);
+      insertResource.run(type, accountId, at, JSON.stringify(data));
     },
   };
 }

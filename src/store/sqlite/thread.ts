@@ -19,7 +19,6 @@ import type { NounMethod } from '../nouns.ts';
 import type { PackedSettlement } from '../rules/messages.ts';
 import type { BuiltStep, IndexChange, IndexStep } from '../search/indexer.ts';
 import { prepareAccept } from './accept.ts';
-import { prepareAudit } from './audit.ts';
 import { prepareClaim } from './claim.ts';
 import { getSystemErrorCode, toStoreError } from './fault.ts';
 import { prepareFeedback } from './feedback.ts';
@@ -31,8 +30,6 @@ import { type Outbox, prepareOutbox } from './outbox.ts';
 import { prepareReputation } from './reputation.ts';
 import { prepareRetention } from './retention.ts';
 import { prepareSearch, prepareSearchIndex } from './search.ts';
-import { prepareDeliveryRecovery } from './webhook-recovery.ts';
-import { prepareWebhooks } from './webhooks.ts';
 
 /** Limits the time until the first call of a group is answered. */
 const MAX_GROUP_CALLS = 64;
@@ -288,7 +285,6 @@ export function requiresFiles(name: OperationName): boolean {
 }
 
 function prepareOperations(database: DatabaseSync, monotonic: () => number, outbox: Outbox): Operations {
-  const audit = prepareAudit(database);
   const updateProbe = database.prepare('UPDATE installation SET probed_at = probed_at + 1');
   const reputation = prepareReputation(database, outbox);
   const accept = prepareAccept(database, outbox);
@@ -304,8 +300,6 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     ...prepareSearchIndex(database),
     ...prepareNodes(database),
     ...prepareFeedback(database, reputation, outbox),
-    ...prepareWebhooks(database, audit, outbox),
-    ...prepareDeliveryRecovery(database),
     probe: (): void => {
       updateProbe.run();
     },
@@ -349,6 +343,8 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
 
   async function runInSavepoint(call: Call): Promise<Reply> {
     database.exec('SAVEPOINT operation');
+    // An earlier operation of the group may have changed the subscriptions.
+    outbox.reset();
     const reply = await runOperation(call);
     if (!reply.ok && database.isTransaction) database.exec('ROLLBACK TO operation');
     if (database.isTransaction) database.exec('RELEASE operation');
@@ -358,7 +354,6 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
   async function commit(calls: readonly Call[]): Promise<Reply[]> {
     try {
       database.exec('BEGIN IMMEDIATE');
-      outbox.reset();
       const replies: Reply[] = [];
       for (const call of calls) {
         const reply = await runInSavepoint(call);

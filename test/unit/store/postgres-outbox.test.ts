@@ -1,7 +1,7 @@
 /** Tests the outbox of PostgreSQL while other transactions are open. */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';
+import { toEventMask, WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { waitForEarlierTransactions } from '../../../src/store/postgres/outbox.ts';
@@ -151,6 +151,30 @@ test.each([
     await holdPromise;
   },
 );
+
+test('of changes that two nodes make to the endpoints at the same time, none is lost', async () => {
+  const url = await createTemporaryDatabase();
+  const [one, other] = await Promise.all([openNode(url), openNode(url)]);
+  await one.createAccount('default', NO_LIMITS, Date.now());
+  const types = ['message.accepted', 'message.bounced', 'account.locked', 'domain.failing'] as const;
+  const created = await Promise.all(
+    types.map((type, index) =>
+      (index % 2 === 0 ? one : other).createWebhook({ ...ENDPOINT, events: [type] }, Date.now()),
+    ),
+  );
+  const [id] = created.flatMap((result) => (result.kind === 'done' ? [result.value.id] : []));
+  await Promise.all([
+    one.updateWebhook(id ?? 0, { name: 'renamed' }),
+    other.updateWebhook(id ?? 0, { url: 'https://hooks.example.com/new' }),
+    other.disableWebhook(id ?? 0, 5),
+  ]);
+  expect(await one.findWebhook(id ?? 0)).toMatchObject({
+    ...{ name: 'renamed', url: 'https://hooks.example.com/new', disabled: { reason: 'operator', at: 5 } },
+  });
+  const client = await connectClient(url);
+  const { rows } = await client.query('SELECT events FROM webhook_subscription');
+  expect(rows).toEqual([{ events: toEventMask(types) }]);
+});
 
 test('if an earlier transaction does not end, a change fails with a one-line error, which states that the change is recorded', async () => {
   const busyClient = { dialect: 'postgres', query: async () => [{ transaction: '3/7' }] } as const;

@@ -54,6 +54,20 @@ test('a failed write is rolled back completely, and the other writes of its grou
   expect(found.map((message) => message?.id)).toEqual([undefined, otherMessage.id]);
 });
 
+test('an event of an operation is recorded for an endpoint that an earlier operation of the group created', async () => {
+  const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
+  onTestFinished(() => database.close());
+  const { operations, run } = createEngine(database);
+  await operations.createAccount('shop', NO_LIMITS, 1);
+  const endpoint = { url: 'https://hooks.example.com/', sealedUrl: '', account: null, name: null, sealed: '' };
+  await run([
+    { number: 1, name: 'accept', args: [[createMessage()]] },
+    { number: 2, name: 'createWebhook', args: [{ ...endpoint, events: ['message.accepted'] }, 1] },
+    { number: 3, name: 'accept', args: [[createMessage()]] },
+  ]);
+  expect(await operations.fanOutEvents(1, '0123456789abcdef', 10, 0)).toMatchObject({ events: 1, deliveries: 1 });
+});
+
 test('an operation that waits for more than statements fails, and a second group waits for the first one', async () => {
   const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
   onTestFinished(() => database.close());

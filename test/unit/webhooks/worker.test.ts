@@ -12,7 +12,7 @@ import {
   type RecordedWebhookEvent,
 } from '../../../src/model/webhook.ts';
 import { createSigningKey, createSigningSecret } from '../../../src/model/webhook-target.ts';
-import type { DeliveryClaimLimits, DeliveryRecovery } from '../../../src/store/webhook-store.ts';
+import type { DeliveryClaimLimits, DeliveryRecovery } from '../../../src/store/contract.ts';
 import type { WebhookAttemptResult, WebhookRequest } from '../../../src/webhooks/attempt.ts';
 import { MAX_CONCURRENT_ATTEMPTS } from '../../../src/webhooks/slots.ts';
 import { startWebhookWorker, type WebhookWorker } from '../../../src/webhooks/worker.ts';
