@@ -1,4 +1,3 @@
-/** `postrider account …` */
 import type { Command } from 'commander';
 import { formatPercent } from '../model/account.ts';
 import {
@@ -82,7 +81,6 @@ function createChangeFormatter(pastParticiple: string) {
     `${pastParticiple} account ${account.name}\n\n${formatAccount(account, now)}`;
 }
 
-/** One line per value. If `account` contains the counts of the last 7 days, the lines include them. */
 export function formatAccount(account: AccountEntry | AccountDetails, now: number): string {
   const { maxBounces, maxComplaints, onReputation, warning, reason, lockedAt } = account;
   const lockPairs =

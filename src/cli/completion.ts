@@ -55,24 +55,20 @@ export interface CommandNode {
   readonly path: string;
   readonly commands: readonly DescribedName[];
   readonly options: readonly (DescribedName & { readonly takesValue: boolean; readonly choices: readonly string[] })[];
-  /** The values of the arguments. Empty if every value is accepted. */
   readonly choices: readonly string[];
   readonly takesFile: boolean;
 }
 
-/** The flags that take a value, with the paths of their commands. */
 function listValueFlags(nodes: readonly CommandNode[]) {
   return nodes.flatMap(({ path, options }) =>
     options.filter(({ takesValue }) => takesValue).map(({ name, choices }) => ({ key: `${path} ${name}`, choices })),
   );
 }
 
-/** The escaped form of a quote is valid in all three shells. */
 function quoteWord(text: string): string {
   return `'${text.replaceAll("'", () => "'\\''")}'`;
 }
 
-/** Returns the cases for bash and zsh that assign the values of the flags. */
 function createValueCases(nodes: readonly CommandNode[], assign: (choices: readonly string[]) => string): string {
   return listValueFlags(nodes)
     .filter(({ choices }) => choices.length > 0)
@@ -80,17 +76,13 @@ function createValueCases(nodes: readonly CommandNode[], assign: (choices: reado
     .join('\n');
 }
 
-/** Returns the cases for bash and zsh that assign the completions of the commands. */
 function createCommandCases(nodes: readonly CommandNode[], assign: (node: CommandNode) => string): string {
   return nodes
     .map((node) => `    ${quoteWord(node.path)}) ${assign(node)}${node.takesFile ? ' files=yes' : ''} ;;`)
     .join('\n');
 }
 
-/**
- * The loop body that bash and zsh share. It reads one word before the cursor, sets `command` to the path of the
- * selected command, and `flag` to the flag whose value is the next word, or to the empty string.
- */
+/** Bash and zsh share it. Sets `command` to the path, and `flag` to the flag whose value is the next word, or empty. */
 function createWordLoopBody(nodes: readonly CommandNode[]): string {
   const commands = nodes.filter(({ path }) => path !== '').map(({ path }) => path);
   return `    if [[ -n $flag && $word == '=' ]]; then continue; fi

@@ -1,4 +1,3 @@
-/** The context of a command: settings, store, input, output and clock; and its failure. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
@@ -34,11 +33,8 @@ export type CommandStore = OperatorStore & DoctorStore;
 export interface Context {
   readonly environment: Environment;
   readonly clock: MonotonicClock;
-  /** Returns the text of `.env` in the working directory, or null. @throws SettingsError if the file cannot be read */
   readDotEnv(): string | null;
-  /** @throws SettingsError */
   getSettings(): Settings;
-  /** Writes text to standard output and replaces control characters. */
   writeText(text: string): void;
   /** Writes data, such as CSV, to standard output without change. */
   writeData(text: string): void;
@@ -54,10 +50,7 @@ export interface Context {
     work: (context: Omit<OperationContext, 'warn'>) => Promise<T>,
     runsInCallerThread?: boolean,
   ): Promise<T>;
-  /**
-   * Opens the store for `work`, even while a service runs. If `runsInCallerThread` is true, no thread is started, which
-   * suits work that only waits for the store.
-   */
+  /** Opens the store even while a service runs. `runsInCallerThread` suits work that only waits for the store. */
   withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, runsInCallerThread?: boolean): Promise<T>;
 }
 
@@ -146,10 +139,7 @@ export function readDotEnvFile(): string | null {
 
 const MAX_LINE_BYTES = 8_192;
 
-/**
- * Reads the first line without its line end. Secrets are read from standard input because every user of the machine can
- * see a command line (`ps`).
- */
+/** Secrets are read from standard input because every user of the machine can see a command line (`ps`). */
 export async function readInputLine(name: string, input: AsyncIterable<Buffer | string>): Promise<string> {
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
@@ -178,10 +168,7 @@ export interface CommandFiguresParts {
   readonly onError: (error: unknown) => void;
 }
 
-/**
- * Runs `work`, and then adds the events that it published to the figures of overview and deliverability, even if it
- * rejects. The service counts its own changes, but a command changes the store without the service.
- */
+/** Adds the events that `work` published to the figures: the service counts only its own changes. */
 export async function withCommandFigures<T>(
   parts: CommandFiguresParts,
   work: (publish: PublishEvent) => Promise<T>,

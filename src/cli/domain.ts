@@ -175,7 +175,6 @@ const STATUS_STYLES: Readonly<{ [status in DomainDetails['status']]: Style }> = 
   failing: 'error',
 };
 
-/** A table of the records, the observed and expected values of missing and wrong records, and the alignment. */
 export function formatVerification(domain: VerifiedDomain, now: number): string {
   const rows = domain.records.map(({ found, purpose, type, name, detail }): Cell[] => [
     { text: found, style: FOUND_STYLES[found] },

@@ -1,4 +1,3 @@
-/** `postrider inbox …` and `postrider feedback …`: captured messages, rules of the inbox, and feedback reports. */
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { getDataFolder } from '../domains/setup.ts';

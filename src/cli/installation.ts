@@ -1,4 +1,3 @@
-/** `postrider doctor`, `setup`, `provider` and `config`: the state of the installation. */
 import type { Command } from 'commander';
 import { describeSettings } from '../config/load.ts';
 import { showConfig } from '../operations/config.ts';

@@ -1,14 +1,10 @@
-/**
- * The command line: `postrider COMMAND`. Every error is one line on standard error that begins with `postrider: `. The
- * exit code is 1 if the work failed, and 2 for a usage error. A stack trace is never printed.
- */
+/** Every error is one line on standard error. Exit code 1: the work failed; 2: usage. Never a stack trace. */
 import { Command, CommanderError } from 'commander';
 import { describeError, joinLines } from '../printing/escape.ts';
 import { replaceCommandName } from '../printing/text.ts';
 import { readVersion } from '../version.ts';
 import { CommandFailure, type CommandHost, type Context, createContext } from './context.ts';
 
-/** `args` are the arguments after the name of the program. */
 export async function main(args: readonly string[]): Promise<void> {
   // `postrider message list | head -1` closes the pipe early, which is not an error. The first use of `process.stdout`
   // also makes a pipe non-blocking. The log of `serve` requires this (observability/log.ts).
@@ -19,7 +15,6 @@ export async function main(args: readonly string[]): Promise<void> {
   if (process.exitCode !== 0) process.exit();
 }
 
-/** Runs one command with the streams of `host` and resolves to its exit code. */
 export async function runProgram(args: readonly string[], host: CommandHost): Promise<number> {
   try {
     await runCommand(args, createContext(host));
@@ -93,10 +88,7 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
   { names: ['openapi'], load: async () => (await import('./completion.ts')).addOpenApiCommand },
 ];
 
-/**
- * If `firstArgument` is a command, only its file is loaded, and none for the version. `onError` receives the errors of
- * commander.
- */
+/** If `firstArgument` is a command, only its file is loaded, and none for the version. */
 export async function buildProgram(
   context: Context,
   onError: (text: string) => void,

@@ -1,4 +1,3 @@
-/** `postrider message …` */
 import type { Command } from 'commander';
 import { formatFailure } from '../model/failure.ts';
 import { getInputMembers } from '../operations/input.ts';
@@ -115,7 +114,6 @@ function addChangeCommand(group: Command, context: Context): void {
   );
 }
 
-/** The known differences between the source and the bytes that a recipient received. */
 function describeSourceDifferences({ signature, replacedFields }: MessageSource): readonly string[] {
   return [
     ...(signature === 'other-keys'
@@ -160,7 +158,6 @@ function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = 
       TO: ({ to }) => to,
       FROM: ({ from }) => from,
       SUBJECT: ({ subject }) => subject,
-      // Such as `mailbox-unknown: 550 5.1.1 no such user`.
       REASON: ({ reason }) => [reason?.category, reason?.text].filter((part) => typeof part === 'string').join(': '),
       ...(withWaitReason ? { 'WAITS FOR': ({ waitReason }: FoundMessage) => waitReason ?? '' } : {}),
     },

@@ -1,7 +1,4 @@
-/**
- * `postrider migrate-store`: copies the embedded database into an empty PostgreSQL database, and compares count and
- * checksum of the rows of every table. After an interruption, a second run continues the copy.
- */
+/** Compares count and checksum of the rows of every table. After an interruption, a second run continues the copy. */
 import { createHash } from 'node:crypto';
 import type { Command } from 'commander';
 import { parseDatabase } from '../config/table.ts';

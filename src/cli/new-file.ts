@@ -1,8 +1,7 @@
 /**
- * Creates an output file, which receives its name only after it is complete and synced. An existing file or link is
- * never overwritten, followed or used, even if another user creates it at the same time. Only the owner can read the
- * file. After a failure or a signal no file remains; after a SIGKILL, the folder `.postrider-…` remains. Without hard
- * links, the file is copied to its name, and a signal during the copy leaves an incomplete file.
+ * The file gets its name only when complete and synced; an existing file or link is never overwritten or followed.
+ * After a SIGKILL, the folder `.postrider-…` remains. Without hard links, the file is copied to its name, and a signal
+ * during the copy leaves an incomplete file.
  */
 import { constants, rmSync } from 'node:fs';
 import { copyFile, link, lstat, mkdtemp, open, rm } from 'node:fs/promises';
@@ -14,15 +13,11 @@ const NO_LINK_ERROR_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'E
 
 const TERMINATION_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** A test simulates a file system without hard links. */
 export interface FileOperations {
   readonly link: (from: string, to: string) => Promise<void>;
 }
 
-/**
- * `writeContent` fills an empty file in a folder with a random name beside `file`. Only this user may enter the folder,
- * so that no other user can replace the file.
- */
+/** Only this user may enter the folder of the new file, so that no other user can replace it. */
 export async function writeNewFile<T>(
   file: string,
   writeContent: (temporaryFile: string) => Promise<T>,
@@ -78,7 +73,6 @@ async function linkOrCopy(temporaryFile: string, file: string, fileOperations: F
   }
 }
 
-/** For a file system without hard links. */
 async function copyExclusively(temporaryFile: string, file: string): Promise<void> {
   // The copy has the mode of the temporary file, 0600. The call fails if `file` exists.
   const copyPromise = copyFile(temporaryFile, file, constants.COPYFILE_EXCL);

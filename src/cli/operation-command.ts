@@ -1,7 +1,4 @@
-/**
- * Adapts operations to the command line: arguments and flags are derived from the input schema, warnings go to standard
- * error, the result to standard output. The exit code is 2 if the input is invalid, and 1 for every other failure.
- */
+/** Derives commands from operations. Warnings go to standard error; exit code 2 for invalid input, else 1. */
 
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -21,13 +18,10 @@ export interface CommandContext<C extends object>
 export interface CommandOptions<I extends TObject, R extends TSchema> {
   /** Returns the result as text that ends with a line feed. */
   formatResult(result: Static<R>, input: Readonly<Record<string, unknown>>, now: number): string;
-  /** Returns the value that `--json` prints, by default the result. `flags` contains all flags. */
   readonly toJsonValue?: (result: Static<R>, flags: Readonly<Record<string, unknown>>) => unknown;
   /** Flags that only change the output, with their help. */
   readonly outputFlags?: { readonly [flag: string]: string };
-  /** True if the text is written without replacing control characters. */
   readonly writesData?: true;
-  /** Warnings that accompany the text. */
   readonly listWarnings?: (result: Static<R>) => readonly string[];
   /** A secret that is the first line of standard input. */
   readonly standardInputMember?: keyof Static<I> & string;
@@ -36,10 +30,7 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   readonly help?: string;
   /** The input member of an argument with another name: `{ text: 'search' }`. */
   readonly argumentMembers?: { readonly [argument: string]: keyof Static<I> & string };
-  /**
-   * Flags that differ from `--name <name>`: `{ ed25519: '--no-ed25519' }`. A boolean flag with a value takes `yes` or
-   * `no`.
-   */
+  /** `{ ed25519: "--no-ed25519" }`. A boolean flag with a value takes `yes` or `no`. */
   readonly customFlags?: { readonly [name in keyof Static<I>]?: string };
   /** The help of a flag whose meaning is the opposite of its member. */
   readonly flagHelp?: { readonly [name in keyof Static<I>]?: string };
@@ -65,7 +56,6 @@ export function declareOperations(command: Command, operations: readonly NamedOp
   OPERATIONS.set(command, operations);
 }
 
-/** Adds a flag for each member, except those that the command already has, and those in `skippedNames`. */
 export function addMemberFlags(
   command: Command,
   members: ReturnType<typeof getInputMembers>,
@@ -92,10 +82,7 @@ export function addMemberFlags(
   }
 }
 
-/**
- * Adds a command to `group` that performs the operation. `usage` is the name of the command with its arguments, such as
- * `remove <account> <address>`.
- */
+/** `usage` is the name of the command with its arguments, such as `remove <account> <address>`. */
 export function addOperationCommand<I extends TObject, R extends TSchema, C extends object>(
   group: Command,
   context: CommandContext<C>,
@@ -162,7 +149,6 @@ export function addOperationCommand<I extends TObject, R extends TSchema, C exte
   });
 }
 
-/** Writes the warnings to standard error. @throws CommandFailure if the operation failed */
 export function unwrapResult<T>(
   { warn }: Pick<Context, 'warn'>,
   operationResult: OperationResult<T>,
@@ -174,7 +160,6 @@ export function unwrapResult<T>(
   throw new CommandFailure(toPrintable(template?.(getInputName) ?? message), code === 'invalid' ? 2 : 1);
 }
 
-/** A flag with a value accepts only `yes` and `no`. */
 function parseYesOrNo(flag: string, value: unknown): unknown {
   if (typeof value !== 'string') return value;
   if (value !== 'yes' && value !== 'no') throw new CommandFailure(`${flag}: ${quote(value)} is not yes or no`, 2);
@@ -186,17 +171,13 @@ export function toFlagName(memberName: string): string {
   return `--${memberName.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
 }
 
-/** Help texts begin in lower case. */
 export function toLowerFirstCharacter(text: string): string {
   return text.slice(0, 1).toLowerCase() + text.slice(1);
 }
 
 const CHOICES_BY_PARAMETER = new WeakMap<Option | Argument, readonly string[]>();
 
-/**
- * Declares the values of an option for completion. Commander's own `choices` would also print them in the help, where
- * the description lists them.
- */
+/** Commander's own `choices` would also print them in the help, where the description lists them. */
 export function declareChoices(option: Option, choices: readonly string[]): Option {
   CHOICES_BY_PARAMETER.set(option, choices);
   return option;
@@ -212,10 +193,7 @@ export function getChoices(target: Option | Argument): readonly string[] {
 
 const MAX_FILE_BYTES = 16_384;
 
-/**
- * Private keys are read from files because every user of the machine can see a command line (`ps`). No error contains a
- * part of the file. @throws CommandFailure
- */
+/** Private keys come from files because `ps` shows a command line to all. No error contains a part of the file. */
 export async function readInputFile(flag: string, file: string, warn: (message: string) => void): Promise<string> {
   let handle: FileHandle;
   try {

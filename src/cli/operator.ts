@@ -1,4 +1,3 @@
-/** `postrider token …` and `postrider audit` */
 import type { Command } from 'commander';
 import { listDifferences } from '../model/audit.ts';
 import { type AuditRecord, listAudit } from '../operations/audit.ts';

@@ -1,7 +1,4 @@
-/**
- * `postrider send`: submits one message to the public interface. Without a key in `--key`, standard input or
- * POSTRIDER_API_KEY, the command creates a temporary key in the configured store and revokes it.
- */
+/** Without a key, the command creates a temporary key in the configured store and revokes it. */
 
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -21,7 +18,6 @@ const SEND_MAIL_PATH = '/api/v1/send-mail';
 const TIMEOUT_MS = 60_000;
 /** A response of the public interface has a few hundred bytes. */
 const MAX_RESPONSE_BYTES = 65_536;
-/** Lifetime of a temporary key that cannot be revoked. */
 const KEY_LIFETIME_MS = 5 * 60_000;
 /** A running service accepts a new key within one second. */
 const UNKNOWN_KEY_RETRY_MS = 100;

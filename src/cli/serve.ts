@@ -1,7 +1,4 @@
-/**
- * `postrider serve`: runs the service until a signal drains and stops it; a second signal ends the process at once. No
- * accepted message is lost, because the next start recovers the leases.
- */
+/** A signal drains and stops the service; a second ends it at once. The next start recovers the leases. */
 
 import { execFile } from 'node:child_process';
 import type { Command } from 'commander';
@@ -21,17 +18,12 @@ const DUPLICATE_SIGNAL_MS = 300;
 export interface StartedService {
   readonly publicUrl: string | null;
   readonly operatorUrl: string | null;
-  /** Null when a password is set. */
   readonly signInUrl: string | null;
-  /** The account that the start created on an empty store, or null. */
   readonly firstAccount: string | null;
-  /** The API key that the start created on an empty store, or null. */
   readonly firstKey: string | null;
-  /** True if a domain of any account may send. */
   readonly hasSendingDomain: boolean;
   /** `host:port` for SMTP, and the URL for provider events; null for a listener that is off. */
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
-  /** The folder of the Maildir if the transport is `capture:`, or null. */
   readonly inboxPath: string | null;
 }
 
@@ -94,10 +86,7 @@ function readServiceSettings(context: Context): ReturnType<typeof readSettings> 
   }
 }
 
-/**
- * Resolves to the first signal; a later one ends the process at once. The handlers are never removed, because Ctrl-C
- * under `npm start` sends two signals within milliseconds, and the second would kill the process.
- */
+/** A later signal ends the process. Handlers stay: Ctrl-C under `npm start` sends two signals within milliseconds. */
 export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM' | 'SIGINT'> {
   const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();
   let firstSignalAt: number | null = null;

@@ -166,7 +166,6 @@ function toImportSummary({
   return { read, added, known, skipped: skippedCount, format, excluded, reasons, dryRun };
 }
 
-/** Singular and plural. */
 const EXCLUSION_NOUNS: Readonly<Record<Exclusion, readonly [string, string]>> = {
   block: ['block', 'blocks'],
   'soft-bounce': ['soft bounce', 'soft bounces'],

@@ -1,4 +1,3 @@
-/** Text for the terminal: aligned tables, times, styles, and the progress of a long command. */
 import { styleText } from 'node:util';
 import type { State } from '../model/message.ts';
 import { toPrintable } from '../printing/escape.ts';
@@ -22,14 +21,12 @@ const MIN_COLUMN_WIDTH = 8;
 export interface TableOptions {
   /** The columns of free text, which are truncated if the table is wider than the terminal. */
   readonly truncatedHeadings?: readonly string[];
-  /** In characters. The default is that of the terminal, or unlimited for a pipe or a file. */
   readonly width?: number;
 }
 
 /**
- * Aligns the columns. If the table is wider than the terminal, the widest columns of free text are truncated with `…`;
- * if it is still too wide, the last of these columns are omitted, then the last of the others, and a line names them.
- * The first column is never omitted, and columns without free text, such as ids, are never truncated.
+ * If the table is too wide, the widest columns of free text are truncated, then the last of them omitted, then the last
+ * of the others, and a line names them. Never the first column; ids are never truncated.
  */
 export function formatTable(
   headings: readonly string[],
@@ -61,7 +58,6 @@ export function formatTable(
   return lines.join('') + (omitted.length === 0 ? '' : `${applyStyle('dimmed', shortenText(note, width))}\n`);
 }
 
-/** Formats a table with a row for each item, or `emptyText` without items. `columns` are the cells by heading. */
 export function formatList<T>(
   items: readonly T[],
   emptyText: string,
@@ -77,7 +73,6 @@ interface Column {
   readonly heading: string;
   readonly index: number;
   readonly width: number;
-  /** Infinity for a column that is not truncated. */
   readonly minWidth: number;
 }
 
@@ -110,7 +105,6 @@ function getTerminalWidth(): number {
   return isTTY && columns > 0 ? columns : Infinity;
 }
 
-/** One line with name and value for each entry. */
 export function formatPairs(entries: readonly (readonly [string, Cell])[]): string {
   const width = entries.reduce((width, [name]) => Math.max(width, name.length), 0);
   return entries
@@ -121,7 +115,6 @@ export function formatPairs(entries: readonly (readonly [string, Cell])[]): stri
     .join('');
 }
 
-/** Converts an ISO 8601 time to the form of `formatTime`. */
 export function formatIsoTime(isoTime: string | null, defaultText = ''): string {
   return isoTime === null ? defaultText : formatTime(Date.parse(isoTime));
 }
@@ -168,7 +161,6 @@ export class StatusLine {
     this.#shown = text;
   }
 
-  /** Writes a permanent line above the progress line. */
   writeLine(line: string): void {
     const shownText = this.#shown;
     this.clear();

@@ -218,10 +218,6 @@ export const createAccount = defineOperation({
   },
 });
 
-/**
- * Changes limits, thresholds and the configuration set of Amazon SES. A new volume resets the count of used messages to
- * zero.
- */
 export const setAccount = defineOperation({
   name: 'account.set',
   id: 'setAccount',
@@ -292,10 +288,6 @@ export const showAccount = defineOperation({
   },
 });
 
-/**
- * Locks an account. Every node refuses the keys of the account within one second, and the queued messages of the
- * account wait.
- */
 export const lockAccount = defineOperation({
   name: 'account.lock',
   id: 'lockAccount',
@@ -393,7 +385,6 @@ function toAccountEntry(account: Account, now: number): AccountEntry {
   };
 }
 
-/** `counts` are the counts of the last 7 days. */
 export function toAccountDetails(account: Account, now: number, counts: WindowCounts): AccountDetails {
   const { locked, warning, thresholds, onReputation } = account;
   const status = determineReputationStatus(counts, thresholds, onReputation);
@@ -411,7 +402,6 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
   };
 }
 
-/** For the error of a conflicting change, in one line. */
 function describeAccount({ limits, locked, thresholds, onReputation, sesConfigurationSet }: Account): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   return [

@@ -1,4 +1,3 @@
-/** The operation that lists the audit log. */
 import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
 import type { AuditEntry } from '../model/audit.ts';
@@ -53,7 +52,6 @@ export const listAudit = defineOperation({
   },
 });
 
-/** `account` is the noun of `account.lock`. */
 function isActionOf(action: string, name: string): boolean {
   return action === name || action.startsWith(`${name}.`);
 }

@@ -1,4 +1,3 @@
-/** The operation on the settings of the installation. */
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';

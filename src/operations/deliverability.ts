@@ -1,7 +1,3 @@
-/**
- * The operation that shows the deliverability figures: messages by mailbox provider, recipient domain, account or
- * sending domain, compared with the previous period.
- */
 import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
@@ -24,7 +20,6 @@ import { createAccountNotFound, createInvalid, ok } from './errors.ts';
 import { defineOperation } from './operation.ts';
 import { createNullable, createStringEnum, Time } from './schemas.ts';
 
-/** The properties by which the figures are grouped. */
 const GROUPINGS = ['provider', 'recipient-domain', 'account', 'sending-domain'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
@@ -132,10 +127,6 @@ export type Deliverability = Static<typeof Deliverability>;
 
 const MAX_ROWS = 200;
 
-/**
- * Shows the figures. The duration of the operation depends on the number of stored rows, and not on the number of
- * messages.
- */
 export const showDeliverability = defineOperation({
   name: 'deliverability.show',
   id: 'showDeliverability',
@@ -236,20 +227,15 @@ export const showDeliverability = defineOperation({
   },
 });
 
-/** A series, and the selection of those stored keys of the series that a result includes. */
 interface Selection {
   readonly series: Series;
-  /**
-   * Converts a stored key to a key of the result. Returns null if the result does not include the stored key. Converts
-   * `REMAINDER_KEY` to `REMAINDER_KEY` or null.
-   */
+  /** Null if the result does not include the stored key. `REMAINDER_KEY` becomes `REMAINDER_KEY` or null. */
   toKey(storedKey: string): string | null;
 }
 
 /**
- * Returns the series of the rows, and the series of the total if the total is stored in another series. A series of
- * pairs, such as account and mailbox provider, has one remainder for all accounts. The total of one account is
- * therefore read from the series of accounts.
+ * A series of pairs has one remainder for all accounts, so the total of one account is read from the series of
+ * accounts.
  */
 function selectSeries(
   by: Grouping,
@@ -292,10 +278,7 @@ function selectAllKeys(series: Series): Selection {
   return { series, toKey: (storedKey) => storedKey };
 }
 
-/**
- * Selects the pairs whose first part is `accountId`, or all pairs if `accountId` is null. The key of the result is the
- * second part of the pair.
- */
+/** The key of the result is the second part of the pair. Null selects all pairs. */
 function selectPairs(series: Series, accountId: string | null): Selection {
   return {
     series,
@@ -307,7 +290,6 @@ function selectPairs(series: Series, accountId: string | null): Selection {
   };
 }
 
-/** Returns `keySum` plus the counts of `total` that `keySum` does not contain. */
 function addCountsWithoutKey(keySum: ComparedCounts, total: ComparedCounts): ComparedCounts {
   const remainder = subtractParts(total, [keySum]);
   addKeyCounts(remainder.current, keySum.current);
@@ -333,10 +315,6 @@ function describeKey(
   }
 }
 
-/**
- * Compares by accepted messages, then by `ended`, then by accepted messages of the previous period. Returns a positive
- * number if the counts of the first argument are greater.
- */
 function compareTraffic({ current: a, previous: before }: ComparedCounts, other: ComparedCounts): number {
   const { current: b, previous: otherBefore } = other;
   return a.accepted - b.accepted || a.ended - b.ended || before.accepted - otherBefore.accepted;

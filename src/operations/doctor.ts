@@ -1,7 +1,4 @@
-/**
- * `doctor` probes the installation from this machine with the settings of the service, and tests that feedback arrives.
- * The probes send no message, change no data, and create neither a database nor a secret. A failure is a finding.
- */
+/** The probes send no message, change no data, and create neither a database nor a secret. A failure is a finding. */
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -62,9 +59,7 @@ import type { DoctorContext, Operation } from './operation.ts';
 import { createNullable, createStringEnum } from './schemas.ts';
 
 const LIMITS = {
-  /** The time limit of each probe. */
   timeoutMs: 25_000,
-  /** The time after which no further probe begins. */
   totalTimeoutMs: 60_000,
   concurrency: 8,
 } as const;
@@ -73,7 +68,6 @@ const RELAY_TIMEOUT_MS = 20_000;
 const MAX_READ_NOTIFICATIONS = 50;
 const SUPPRESSION_PAGE_SIZE = 10_000;
 
-/** The result of each probe of `doctor`. */
 const Findings = Type.Array(
   Type.Object({
     check: Type.String({ description: 'The name of the check, such as `transport` or `domain example.com`.' }),
@@ -129,7 +123,6 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
   },
 };
 
-/** The data of the store that the probes need. */
 interface DoctorFacts {
   readonly openResult: OpenResult;
   readonly durationMs: number;
@@ -167,7 +160,6 @@ async function readFacts({ machineClock: clock, installation }: DoctorContext): 
   }
 }
 
-/** Lists all probes except that of the database. */
 function listProbes(context: DoctorContext, resolver: Resolver, facts: DoctorFacts): readonly Probe[] {
   const { settings, machineClock: clock, installation, status } = context;
   const { transport, listen, tls } = settings;
@@ -295,7 +287,6 @@ async function compareSuppressionLists({
   }
 }
 
-/** Reads the suppression list of the whole service, then the suppression list of each account. */
 async function* readSuppressionPages(store: DoctorStore): AsyncGenerator<readonly ListedSuppression[]> {
   for (const list of ['*', ...(await store.listAccounts()).map(({ name }) => name)]) {
     for (let after: string | null = null; ; ) {
@@ -308,10 +299,7 @@ async function* readSuppressionPages(store: DoctorStore): AsyncGenerator<readonl
   }
 }
 
-/**
- * Decrypts a key and erases it from memory. Returns the fault, or null. A missing secret is not created, because a new
- * secret could not decrypt the stored keys.
- */
+/** Returns the fault, or null. A missing secret is not created, because it could not decrypt the stored keys. */
 function findKeyFault(settings: Settings, domain: string, selector: string, sealedKey: string): string | null {
   const path = getSecretPath(settings);
   if (settings.secret === null && !existsSync(path))
@@ -337,12 +325,10 @@ const LoopInput = Type.Object({
   within: Type.String({ default: '2m', description: 'The maximum wait for reports, at most `1h`.' }),
 });
 
-/** Submits the test messages and waits for their reports. */
 export const testFeedbackLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext> = {
   name: 'doctor.loop',
   id: 'tryLoop',
   summary: 'Send messages that bounce, and wait for their feedback reports',
-  // The test writes only its messages and their histories.
   makesChange: false,
   role: 'operator',
   readsContent: false,
@@ -387,10 +373,7 @@ interface Sender {
   readonly from: string;
 }
 
-/**
- * Selects the account and the address that send the test message; a locked account only if no other account has a
- * sender address. Returns a finding if there is no such account.
- */
+/** Selects a locked account only if no other account has a sender address. */
 async function findSender(
   store: Pick<DoctorStore, 'listAccounts' | 'listDomains'>,
   { senders, returnPathDomain }: Settings,
@@ -416,7 +399,6 @@ async function findSender(
   );
 }
 
-/** Submits a test message and resolves to its id. Rejects if the store does not accept the message. */
 async function submitTestMessage(
   store: Pick<DoctorStore, 'accept'>,
   id: string,

@@ -1,5 +1,3 @@
-/** Finds sending domains, and builds their details and the errors of the operations on them. */
-
 import { domainToUnicode } from 'node:url';
 import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
@@ -52,7 +50,6 @@ export const DomainRecord = Type.Object({
 });
 export type DomainRecord = Static<typeof DomainRecord>;
 
-/** The DMARC alignment of messages of the domain by one method. */
 export const DomainAlignment = Type.Object({
   method: createStringEnum(['dkim', 'spf', 'dmarc']),
   state: createStringEnum(['pass', 'warning', 'fail', 'unknown', 'not-needed'], {
@@ -111,7 +108,6 @@ const DETAIL_MEMBERS = {
 export const DomainDetails = Type.Object(DETAIL_MEMBERS);
 export type DomainDetails = Static<typeof DomainDetails>;
 
-/** A domain after a check. */
 export const VerifiedDomain = Type.Object({
   ...DETAIL_MEMBERS,
   change: createNullable(
@@ -303,7 +299,6 @@ export function findAccountName(accounts: readonly Account[], accountId: number)
   return accounts.find(({ id }) => id === accountId)?.name ?? `number ${accountId}`;
 }
 
-/** Fails with `not-found`, or with `invalid` if the text is not a domain name. */
 export async function findDomain(store: OperatorStore, domainText: string): Promise<Result<SendingDomain>> {
   const name = parseLookupName(domainText);
   if (!name.ok) return name;
@@ -355,8 +350,7 @@ export function requireChanged(
 }
 
 /**
- * Makes a commit, which confirms all earlier commits, and then reads the domain again: a domain read before the commit
- * may be lost in a failover, and must not be reported as existing.
+ * Confirms all earlier commits: a domain read before may be lost in a failover, and must not be reported as existing.
  */
 export async function findConfirmedDomain(store: OperatorStore, name: string): Promise<SendingDomain | null> {
   if ((await store.findDomain(name)) === null) return null;

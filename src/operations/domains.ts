@@ -69,7 +69,6 @@ export interface ImportedKeyInput {
   readonly warning: string | null;
 }
 
-/** Returns a list with the imported key, or an empty list. No error contains a part of the key. */
 export function parseImportedKey(
   dkimKey: string | undefined,
   selector: string | undefined,
@@ -100,7 +99,6 @@ export function parseImportedKey(
   return ok([{ keyPair, selector: parsedSelector.selector, warning }]);
 }
 
-/** Creates one key of each algorithm. An imported key replaces the new key of its algorithm. */
 export async function createDomainKeys(
   domain: string,
   importedInputs: readonly ImportedKeyInput[],
@@ -137,7 +135,6 @@ export function warnAboutImportedKeys(
   }
 }
 
-/** Stages new keys, which sign after their records are found. With `cancel`, removes the staged keys. */
 export const rotateDomain = defineOperation({
   name: 'domain.rotate',
   id: 'rotateDomain',
@@ -177,7 +174,6 @@ interface RotationResult {
 
 async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<RotationResult>> {
   const { store, settings, clock } = context;
-  // The domain is checked before the new keys are created, and its latest version is checked again afterwards.
   if (beginRotation(domain, []).kind !== 'staged') {
     const rotationCheck = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
     if (!rotationCheck.ok) return rotationCheck;
@@ -185,7 +181,6 @@ async function stageKeys(domain: SendingDomain, context: OperationContext): Prom
   await checkSecret(settings, store);
   const stagedKeys = await createKeys({
     domain: domain.name,
-    // A domain without an Ed25519 key receives no new Ed25519 key.
     algorithms: ALGORITHMS.filter((candidate) => domain.keys.some(({ algorithm }) => algorithm === candidate)),
     state: 'staged',
     usedSelectors: domain.keys.map((key) => key.selector),
@@ -231,7 +226,6 @@ function createRandomFraction({ random }: OperationContext): () => number {
   return () => random(4).readUInt32BE() / 2 ** 32;
 }
 
-/** Adds a domain with new keys, or with a key that is already published and a new key of the other algorithm. */
 export const addDomain = defineOperation({
   name: 'domain.add',
   id: 'addDomain',
@@ -315,7 +309,6 @@ export const listDomains = defineOperation({
   },
 });
 
-/** With `ses:`, the result also contains the records that the provider requires. */
 export const showDomain = defineOperation({
   name: 'domain.show',
   id: 'showDomain',
@@ -379,7 +372,6 @@ export const setDomain = defineOperation({
   },
 });
 
-/** New messages from the domain are refused. An identity at the provider remains. */
 export const removeDomain = defineOperation({
   name: 'domain.remove',
   id: 'removeDomain',
@@ -398,7 +390,6 @@ export const removeDomain = defineOperation({
   },
 });
 
-/** The domain is added even if the provider did not perform a requested action. */
 function warnAboutProvider(
   { identityCheck, usesEasyDkim }: ProviderStatus,
   name: string,

@@ -1,16 +1,10 @@
-/**
- * Errors of operations: a stable code that adapters map to exit codes and HTTP statuses, and one sentence for the
- * operator. No program parses the sentence.
- */
+/** Errors of operations: a stable code, and one sentence for the operator that no program parses. */
 import { type ParseResult, quote } from '../config/units.ts';
 
-/** Each error code with its meaning and its HTTP status in the operator API. */
 export const ERROR_CODES = {
-  /** `field` names the invalid member. */
   invalid: { status: 400, meaning: 'A parameter is missing, unknown or invalid.' },
   forbidden: { status: 403, meaning: 'The caller does not have permission for the operation.' },
   'not-found': { status: 404, meaning: 'The named object does not exist.' },
-  /** The request is valid, but the current state does not allow it. */
   conflict: { status: 409, meaning: 'The request conflicts with the current state.' },
   /** The store, DNS or the provider does not answer. The same request may succeed later. */
   unavailable: { status: 503, meaning: 'The store, DNS or the provider does not answer.' },
@@ -28,10 +22,8 @@ export interface OperationError {
   readonly field: string | null;
 }
 
-/** Builds an error message that contains the names that an adapter gives to the members of the input. */
 type MessageTemplate = (getMemberName: (member: string) => string) => string;
 
-/** The result of an operation: a value or an error. */
 export type Result<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly error: OperationError };
@@ -40,24 +32,20 @@ export function ok<T>(value: T): { readonly ok: true; readonly value: T } {
   return { ok: true, value };
 }
 
-/** An error, assignable to the result of every operation. */
 export type ErrorResult = Extract<Result<never>, { readonly ok: false }>;
 
 function createErrorResult(code: ErrorCode, field: string | null, message: string): ErrorResult {
   return { ok: false, error: { code, message, field } };
 }
 
-/** Returns the error of the invalid member `field`. The message contains the name of the member and `fault`. */
 export function createInvalid(field: string | null, fault: string): ErrorResult {
   return createInvalidTemplate(field, (getMemberName) => (field === null ? '' : `${getMemberName(field)}: `) + fault);
 }
 
-/** Returns the error of an invalid input. Its message can contain names of input members at any position. */
 export function createInvalidTemplate(field: string | null, template: MessageTemplate): ErrorResult {
   return { ok: false, error: { code: 'invalid', field, message: template((member) => member), template } };
 }
 
-/** Converts the result of a parser of config/units.ts. A fault becomes an error of the member `field`. */
 export function toMemberResult<T>(field: string, parsed: ParseResult<T>): Result<T> {
   return parsed.ok ? ok(parsed.value) : createInvalid(field, parsed.fault);
 }

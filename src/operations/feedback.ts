@@ -1,4 +1,3 @@
-/** The operations on stored feedback reports: those that were not understood and those that name no known message. */
 import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';

@@ -1,16 +1,10 @@
-/**
- * Checks the HTML, the links and the text of a captured message. Pure, in linear time, without exceptions for any
- * content. The sources of the reasons are in docs/decisions/inbox.md.
- */
+/** Pure, in linear time, without exceptions for any content. Sources of the reasons: docs/decisions/inbox.md. */
 
 import { findOrganizationalDomain } from '../domains/name.ts';
 import { convertHtmlToText } from '../message/html-text.ts';
 import { type Attributes, decodeEntities, MarkupReader } from '../message/markup-reader.ts';
 
-/**
- * `error`: a recipient sees a broken message. `warning`: the message has a disadvantage for some recipients, mail
- * clients or filters.
- */
+/** `error`: a recipient sees a broken message. `warning`: a disadvantage for some recipients, clients or filters. */
 export const CHECK_LEVELS = ['error', 'warning'] as const;
 export type CheckLevel = (typeof CHECK_LEVELS)[number];
 
@@ -147,7 +141,6 @@ const CHECK_TEXT_BY_CODE = {
 
 export type CheckCode = keyof typeof CHECK_TEXT_BY_CODE;
 
-/** The codes in the order in which findings are listed: errors first. */
 export const CHECK_CODES = Object.keys(CHECK_TEXT_BY_CODE) as readonly CheckCode[];
 
 export function getCheckText(code: CheckCode): CheckText {
@@ -162,7 +155,6 @@ export interface CheckedMessage {
   readonly html: string | null;
 }
 
-/** Returns the findings in the order of `CHECK_CODES`: errors first. */
 export function checkMessage({ subject, text, html }: CheckedMessage): readonly CheckFinding[] {
   const collector = createFindingCollector();
   for (const { text: excerpt } of findPlaceholders(subject))
@@ -220,12 +212,10 @@ export interface CheckPlace {
 export interface CheckFinding {
   readonly code: CheckCode;
   readonly count: number;
-  /** The first places. Empty if the finding concerns the whole message. */
   readonly places: readonly CheckPlace[];
 }
 
 export interface FindingCollector {
-  /** `place` is null if the finding concerns the whole message. */
   add(code: CheckCode, place: CheckPlace | null): void;
   list(): readonly CheckFinding[];
 }
@@ -262,7 +252,6 @@ export interface LineCounter {
   getLineNumber(position: number): number;
 }
 
-/** Counts line feeds, in linear time for all calls. */
 export function createLineCounter(text: string): LineCounter {
   let line = 1;
   let lineFeedIndex = text.indexOf('\n');
@@ -325,7 +314,6 @@ export function checkMarkup(html: string, collector: FindingCollector): void {
 const ACTIVE_ELEMENTS: ReadonlySet<string> = new Set(
   'script iframe frame object embed applet form audio video canvas'.split(' '),
 );
-/** Elements whose content is not displayed. */
 const HIDDEN_ELEMENTS: ReadonlySet<string> = new Set(['script', 'style', 'iframe', 'noembed', 'noframes']);
 const SCRIPT_SCHEMES: ReadonlySet<string> = new Set(['javascript:', 'vbscript:', 'data:']);
 
@@ -398,7 +386,6 @@ class MarkupChecker extends MarkupReader {
   }
 
   protected openTag(element: string, attributes: Attributes): void {
-    // A browser ignores a tag without its `>`.
     if (!this.isTagClosed) return;
     switch (element) {
       case 'a':
@@ -513,10 +500,7 @@ function hasPlaceholder(url: string): boolean {
   return findPlaceholders(url).next().done !== true;
 }
 
-/**
- * Returns the scheme in lower case with a colon, or null. As in browsers, control characters before the URL, and line
- * breaks and tabs within it, are ignored, so that `java\nscript:` is found.
- */
+/** As in browsers, control characters before the URL and line breaks within it are ignored (`java\nscript:`). */
 function findScheme(url: string): string | null {
   let scheme = '';
   for (const character of url.slice(0, MAX_LINK_TEXT_LENGTH)) {

@@ -186,7 +186,6 @@ export const removeInboxRule = defineOperation({
   },
 });
 
-/** Returns the suppression lists that contain the recipient of the last use of each rule, by recipient. */
 async function findSuppressionLists(
   store: Pick<OperatorStore, 'findSuppressed' | 'findSuppression'>,
   rules: readonly InboxRule[],

@@ -1,4 +1,3 @@
-/** The operations on captured messages, which `capture:` stored instead of sending them. */
 import type { Static } from 'typebox';
 import { createFault, createParseResult, formatIsoTime } from '../config/units.ts';
 import type { Entity } from '../feedback/read/entity.ts';
@@ -123,7 +122,6 @@ function parseHeaderFields(source: Uint8Array): readonly HeaderField[] {
     }
     if (fields.length >= MAX_FIELDS) break;
     const colonIndex = line.indexOf(':');
-    // A line without a colon is invalid; as a field, its fault is visible.
     fields.push({ name: line.slice(0, Math.max(0, colonIndex)), valueLines: [line.slice(colonIndex + 1)] });
   }
   return fields.map(({ name, valueLines }) => ({
@@ -169,7 +167,6 @@ export const listInbox = defineOperation({
       const lastEntry = page.length === pageSize ? page.at(-1) : entries[MAX_SEARCHED_MESSAGES - 1];
       return ok({ messages: page.map(toCapturedEntry), next: lastEntry?.id ?? null });
     }
-    // One more entry tells whether there is a next page.
     const entries = await inbox.list(pageSize + 1, before ?? null);
     const page = entries.slice(0, pageSize);
     return ok({

@@ -1,13 +1,9 @@
-/**
- * Reads the input of an operation by its schema. Adapters provide members as strings (command line, path, query) or as
- * JSON values (body); both are converted to the types of the schema. Also reads the values and matches of filters.
- */
+/** Reads the input of an operation by its schema, and the values and matches of filters. */
 import type { Static, TObject, TSchema } from 'typebox';
 import { formatSuggestion, parseTimestamp, quote } from '../config/units.ts';
 import { createInvalid, createInvalidTemplate, type ErrorResult, ok, type Result, toMemberResult } from './errors.ts';
 import { PARSE, type ParseText } from './schemas.ts';
 
-/** The keywords of JSON Schema that members of inputs use. */
 interface MemberSchema {
   readonly type?: string;
   readonly enum?: readonly string[];
@@ -21,28 +17,20 @@ interface MemberSchema {
   readonly items?: MemberSchema;
   /** The allowed values of a comma-separated list. The operation checks the list. */
   readonly 'x-values'?: readonly string[];
-  /** True for a text of several lines: it may contain line feeds, carriage returns and tabs. */
   readonly 'x-multiline'?: boolean;
-  /** The error text of an invalid number (schemas.ts). */
   readonly errorMessage?: string;
   readonly [PARSE]?: ParseText;
 }
 
-/** Returns the members of an input schema by name. */
 export function getInputMembers(schema: TObject): Readonly<Record<string, TSchema & MemberSchema>> {
   return schema.properties as Readonly<Record<string, TSchema & MemberSchema>>;
 }
 
-/** Returns true if the input must contain the member. */
 export function isRequired(schema: TObject, name: string): boolean {
   const { required } = schema as { readonly required?: readonly string[] };
   return required?.includes(name) === true && getInputMembers(schema)[name]?.default === undefined;
 }
 
-/**
- * Returns the input, completed with default values, or the error of an unknown, invalid or missing member. `now` is the
- * time for members that are relative to it.
- */
 export function readInput<I extends TObject>(
   schema: I,
   rawInput: Readonly<Record<string, unknown>>,
@@ -72,7 +60,6 @@ export function readInput<I extends TObject>(
       (getMemberName) => `Missing: ${missingNames.map(getMemberName).join(', ')}`,
     );
   }
-  // Each value was checked against the schema of its member.
   return ok(input as Static<I>);
 }
 
@@ -129,7 +116,6 @@ function readEnumValue<Value extends string>(name: string, text: string, allowed
   return createInvalid(name, `${quote(text)} is not one of ${allowedValues.join(', ')}${suggestion}`);
 }
 
-/** Returns all values, or the first error. */
 export function combineResults<T extends Readonly<Record<string, Result<unknown>>>>(
   results: T,
 ): Result<{ readonly [name in keyof T]: T[name] extends Result<infer Value> ? Value : never }> {
@@ -138,13 +124,11 @@ export function combineResults<T extends Readonly<Record<string, Result<unknown>
   return fault ?? ok(Object.fromEntries(entries));
 }
 
-/** Returns the distinct values of a comma-separated list. */
 export function splitList(text: string | undefined): readonly string[] {
   const values = (text ?? '').split(',').map((value) => value.trim());
   return [...new Set(values.filter((value) => value !== ''))];
 }
 
-/** Parses a list of allowed values. Returns an error for any other value. */
 export function parseList<const Value extends string>(
   member: string,
   text: string | undefined,
@@ -159,7 +143,6 @@ export function parseList<const Value extends string>(
   return ok(values);
 }
 
-/** Parses a date, or a duration that is subtracted from `now`. Returns null for an absent or empty text. */
 export function parseTime(member: string, text: string | undefined, now: number): Result<number | null> {
   return text === undefined || text === '' ? ok(null) : toMemberResult(member, parseTimestamp(text, now, 'back'));
 }
@@ -169,16 +152,12 @@ export const MAX_EXAMINED_ROWS = 20_000;
 const ROWS_PER_READ = 5_000;
 
 interface Matches<Row> {
-  /** The matching rows, at most one more than the page size. */
   readonly rows: readonly Row[];
   /** The last examined row if unexamined rows may follow it; null if all rows were examined. */
   readonly examinedUntil: Row | null;
 }
 
-/**
- * Reads rows in the order of the list until one row more than the page size matches, the list ends, or
- * MAX_EXAMINED_ROWS were examined. `read` returns the rows after the row `after`, or the first rows if `after` is null.
- */
+/** `read` returns the rows after the row `after`, or the first rows if `after` is null. */
 export async function readMatches<Row>(
   read: (after: Row | null, limit: number) => Promise<readonly Row[]>,
   matches: (row: Row) => boolean,

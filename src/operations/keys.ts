@@ -1,4 +1,3 @@
-/** The operations on API keys. Only the operation that creates a key returns the key. */
 import type { Static } from 'typebox';
 import {
   createFault,
@@ -55,7 +54,6 @@ const KeyName = createParsed(
   { default: 'default', description: 'A label of the key; the default is `default`.' },
   (text) => parseVisibleText(text),
 );
-/** The number of a key, from `key_12` or `12`. */
 const KeyNumber = createParsed(KEY_ID, (text) => {
   const digits = text.startsWith('key_') ? text.slice(4) : text;
   return /^[1-9]\d{0,14}$/.test(digits)
@@ -63,7 +61,6 @@ const KeyNumber = createParsed(KEY_ID, (text) => {
     : createFault(`${quote(text)} is not a key id such as key_12; \`postrider key list ACCOUNT\` lists keys`);
 });
 
-/** Creates a key. Every node accepts the key when the operation returns. */
 export const createKey = defineOperation({
   name: 'key.create',
   id: 'createKey',
@@ -86,7 +83,6 @@ export const createKey = defineOperation({
   },
 });
 
-/** Stores a key that the operator supplies, so that automation can choose the first key. */
 export const importKey = defineOperation({
   name: 'key.import',
   id: 'importKey',
@@ -142,7 +138,6 @@ export const listKeys = defineOperation({
   },
 });
 
-/** Revokes a key permanently. Every node refuses it within one second. */
 export const revokeKey = defineOperation({
   name: 'key.revoke',
   id: 'revokeKey',
@@ -160,7 +155,6 @@ export const revokeKey = defineOperation({
   },
 });
 
-/** Creates a key with the name and expiry of an old key. The old key remains valid for the grace period. */
 export const rotateKey = defineOperation({
   name: 'key.rotate',
   id: 'rotateKey',

@@ -1,4 +1,3 @@
-/** The results of the operations on messages: their schemas, and the functions that build them. Pure. */
 import type { Static } from 'typebox';
 import { classifyEntry } from '../classify/classify.ts';
 import { formatIsoTime } from '../config/units.ts';
@@ -224,7 +223,6 @@ function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMe
   return { id, state, to, from, subject, at: formatIsoTime(acceptedAt) };
 }
 
-/** `account` is the name of the account, or null. */
 export function toFoundMessage(message: StoredMatch, account: string | null): FoundMessage {
   const { attempts, updatedAt, deferred, lastOutcome } = message;
   const text = getOutcomeText(lastOutcome);
@@ -247,7 +245,6 @@ export function toFoundMessage(message: StoredMatch, account: string | null): Fo
   };
 }
 
-/** Returns the time of the last change of state of an ended message, or null. */
 function findEnd({ endedAt, state, events }: StoredMessage): number | null {
   if (endedAt === null) return null;
   const change = events.findLast(({ verb }) => verb === state);

@@ -1,7 +1,4 @@
-/**
- * Explains the state of a message: what it waits for, or how it reached its terminal state. Each sentence states one
- * recorded fact; facts that are not recorded are omitted. Pure.
- */
+/** Explains the state of a message from recorded facts only. Pure. */
 import { classifyEntry } from '../classify/classify.ts';
 import type { Account } from '../model/account.ts';
 import type { Failure } from '../model/failure.ts';
@@ -71,7 +68,6 @@ function explainResends({ events }: StoredMessage): readonly string[] {
   });
 }
 
-/** Falls back on the general description of the state. */
 function describeState({ message, account }: ExplainInput): string {
   if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
   if (message.state === 'uncertain') return describeUncertainState(message);
@@ -85,7 +81,6 @@ function describeState({ message, account }: ExplainInput): string {
     : 'the next hop permanently refused it';
 }
 
-/** Only the event of a lost connection refers to an attempt. */
 function describeUncertainState(message: StoredMessage): string {
   const event = message.events.findLast(({ verb }) => verb === 'uncertain');
   if (event === undefined) return STATE_DESCRIPTIONS.uncertain;
@@ -206,7 +201,6 @@ function explainQueued({ message, account, status, now }: ExplainInput): readonl
   ];
 }
 
-/** Names an operator's retry or the recovery of an expired lease, if it was the last event. */
 function explainChangesAfterLastAttempt(message: StoredMessage): readonly string[] {
   const lastEvent = message.events.at(-1);
   if (lastEvent?.verb === 'retried') return [`An operator made it due immediately at ${formatTime(lastEvent.at)}.`];
@@ -269,13 +263,11 @@ function describeReportEffect(verb: string, failure: Failure | null): string {
   }
 }
 
-/** Returns null for a report over SMTP. */
 function findProviderTitle(source: string): string | null {
   const name = source === 'sns' || source === 'sqs' ? 'ses' : source;
   return PROVIDERS.find((provider) => provider.name === name)?.title ?? null;
 }
 
-/** The times from acceptance to delivery to the next hop, and to confirmation by the provider. */
 function explainTimes(message: StoredMessage): readonly string[] {
   const deliveryMs = measureTimeSinceAcceptance(message, findDelivery(message));
   const confirmationMs = measureTimeSinceAcceptance(message, findConfirmation(message));
@@ -294,7 +286,6 @@ function explainMissingConfirmation(message: StoredMessage): readonly string[] {
   ];
 }
 
-/** The last attempt, or without one the event that ended the message. `explainFeedbackReports` describes reports. */
 function explainCause(message: StoredMessage, verb: string, attemptSentences: readonly string[]): readonly string[] {
   if (attemptSentences.length > 0) return attemptSentences;
   const event = message.events.findLast((candidate) => candidate.verb === verb);
@@ -322,8 +313,8 @@ function findLastAttemptEntry({ events }: MessageHistory): HistoryEntry | null {
 }
 
 /**
- * Returns why an attempt reached no next hop, as the end of a sentence, or null. The queue records such an attempt as a
- * deferral with the reason `unknown`, without a next hop and without a reply code.
+ * Returns the end of a sentence, or null. The queue records such an attempt as a deferral `unknown` without hop and
+ * reply.
  */
 export function describeLocalFault({
   outcome,
@@ -378,7 +369,6 @@ function formatReply({ reply }: Outcome): string {
   return [reply.code, reply.enhanced, reply.text].filter((part) => part !== null && part !== '').join(' ');
 }
 
-/** Why the message was not sent, and what allows later messages to the recipient. */
 function explainSuppressed(input: ExplainInput): readonly string[] {
   const notSentText = 'It was not sent and will not be sent';
   // The store records the suppression if the recipient is on a list. Any other source always suppresses the address.
@@ -442,10 +432,7 @@ function formatAttemptCount(count: number): string {
 
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
 
-/**
- * Returns the end of the sentence "… has been due since …: ", and the sentences after it. The only source is the
- * circuit breaker of this process, if this process delivers.
- */
+/** The only source is the circuit breaker of this process, if this process delivers. */
 export function explainDueMessage(status: DeliveryStatus, now: number): readonly string[] {
   if (status === null) {
     return [
@@ -463,7 +450,6 @@ export function explainDueMessage(status: DeliveryStatus, now: number): readonly
   return [`it waits because ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
 }
 
-/** Why a message may wait beyond its due time. Empty if the circuit breaker is closed. */
 export function explainOpenBreaker(status: DeliveryStatus, now: number): readonly string[] {
   const delivery = status?.delivery ?? null;
   if (delivery === null || delivery.breaker.state === 'closed') return [];

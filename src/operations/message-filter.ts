@@ -30,7 +30,6 @@ const MAX_PROVIDER_DOMAINS = 2_000;
 /** `unknown` is never stored. */
 const SEARCHABLE_PROVIDERS = MAILBOX_PROVIDER_CODES.filter((code) => code !== 'unknown');
 
-/** The members of the filter that do not search the recipient, the sender and the subject. */
 export const attributeMembers = {
   account: createOptionalText('Messages of this account, or of several accounts separated by commas.'),
   state: createOptionalList(
@@ -69,7 +68,6 @@ export const filterMembers = {
 };
 
 type FilterInput = Static<TObject<typeof filterMembers>>;
-/** The members of a filter that are not empty, in the fixed order that cursors and audit log entries use. */
 export type FilterMembers = readonly (readonly [string, string])[];
 
 export type ParsedFilter = Omit<MessageSearch, 'before' | 'limit'>;
@@ -81,7 +79,6 @@ export function listFilterMembers(input: FilterInput): FilterMembers {
   });
 }
 
-/** `accounts` are all accounts. */
 export async function readFilter(
   input: FilterInput,
   accounts: readonly Account[],
@@ -203,15 +200,13 @@ const ID_BYTES = 16;
 const UUID_PART_ENDS = [8, 12, 16, 20] as const;
 
 /**
- * `filters` are the filters of the search as in the request. The cursor is opaque to clients: a message id, which is
- * greater than all ids of the next page, and a digest that detects a damaged cursor and one of another search.
+ * A message id, which is greater than all ids of the next page, and a digest that detects a cursor of another search.
  */
 export function encodeCursor(filters: readonly (string | undefined)[], beforeId: string): string {
   const id = Buffer.from(beforeId.replaceAll('-', ''), 'hex');
   return Buffer.concat([computeDigest(filters, id), id]).toString('base64url');
 }
 
-/** Returns the id, or null if the cursor is damaged or belongs to a search with different filters. */
 export function decodeCursor(filters: readonly (string | undefined)[], cursor: string): string | null {
   const bytes = Buffer.from(cursor, 'base64url');
   if (bytes.length !== DIGEST_BYTES + ID_BYTES || bytes.toString('base64url') !== cursor) return null;

@@ -1,4 +1,3 @@
-/** Lists, searches, counts and exports messages. */
 import { formatIsoTime, parseDuration } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { type StoredMessageSummary, TERMINAL_STATES } from '../model/message.ts';
@@ -59,7 +58,6 @@ export const listMessages = defineOperation({
   },
 });
 
-/** Returns one page. Without `within`, the search continues until the page is full or all messages are searched. */
 export const searchMessages = defineOperation({
   name: 'message.search',
   id: 'listMessages',
@@ -111,7 +109,6 @@ export const searchMessages = defineOperation({
   },
 });
 
-/** Returns the wait reasons of the messages that are not in a terminal state, by message id. */
 async function listWaitReasons(
   store: OperatorStore,
   messages: readonly StoredMessageSummary[],
@@ -134,7 +131,6 @@ const MAX_COUNTED_MESSAGES = 10_000;
 const MAX_COUNT_MS = 2_000;
 const PAGE_SIZE = 1_000;
 
-/** Counts at most 10,000 messages. After two seconds, it reads no further page. */
 export const countMessages = defineOperation({
   name: 'message.count',
   id: 'countMessages',
@@ -172,7 +168,6 @@ const ExportNotice = Type.Object({
   notice: Type.String({ description: 'The last row of an incomplete export, which states where the export ended.' }),
 });
 
-/** The columns of an export. */
 const CELLS: Readonly<Record<string, (message: FoundMessage) => string | null | undefined>> = {
   id: ({ id }) => id,
   state: ({ state }) => state,
@@ -190,10 +185,7 @@ const CELLS: Readonly<Record<string, (message: FoundMessage) => string | null | 
   reply: ({ reason }) => reason?.text,
 };
 
-/**
- * Exports the matching messages, newest first. Rows are read and written page by page. An export ends after `limit`
- * messages or after ten minutes; its last row then states where it ended and how to continue.
- */
+/** An export ends after `limit` messages or ten minutes; its last row then states how to continue. */
 export const exportMessages = defineDownload({
   name: 'message.export',
   id: 'exportMessages',

@@ -1,7 +1,4 @@
-/**
- * Sends a test message through the public listener of this node and returns request and response as a client sees them.
- * Every check of the public interface applies; a refused request is a result, not an error.
- */
+/** Sends a test message through the public listener of this node. A refused request is a result, not an error. */
 import type { Static } from 'typebox';
 import { generateApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';

@@ -1,4 +1,3 @@
-/** The operations on single messages: show, explain, source, retry, cancel and resend; and changes of many messages. */
 import type { Static } from 'typebox';
 import { checkSecret, createSourceParts, listReplacedFields } from '../domains/setup.ts';
 import { createPrepare, DomainCache } from '../domains/signing.ts';
@@ -71,9 +70,7 @@ export const explainMessage = defineOperation({
 
 interface MessageContext {
   readonly message: StoredMessage;
-  /** The account of the message. Null if the account does not exist. */
   readonly account: Account | null;
-  /** Every entry of the recipient on suppression lists, including the lists of other accounts. */
   readonly lists: readonly ListedSuppression[];
 }
 
@@ -143,10 +140,7 @@ function toRejection(id: string, result: OperatorChangeResult, participle: strin
   }
 }
 
-/**
- * Submits an ended message again as a new message with a new id, whose age starts at zero. It is accepted like every
- * message: the lock and the limits of the account, the domain of the sender and the suppression lists apply.
- */
+/** The new message is accepted like every message: lock, limits, sender domain and suppression lists apply. */
 export const resendMessage = defineOperation({
   name: 'message.resend',
   id: 'resendMessage',
@@ -226,10 +220,7 @@ function publishResent(
   if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
 }
 
-/**
- * Reads the sending domains, and returns the function that checks whether the account may send from the domain of a
- * sender. The rule is the same as in the public interface.
- */
+/** The rule is the same as in the public interface. */
 async function createSenderCheck({
   store,
   settings,
@@ -270,9 +261,7 @@ const MessageSource = Type.Object({
 export type MessageSource = Static<typeof MessageSource>;
 
 /**
- * Composes the raw source of a message again, because the service does not store it. Composition and signatures depend
- * only on the stored message, the settings and the keys: the Date field is the time of acceptance, and every attempt has
- * the same Message-ID. The source therefore equals the bytes of a past attempt if none of them has changed since.
+ * The service stores no source. The Date field is the time of acceptance, and every attempt has the same Message-ID.
  */
 export const showMessageSource = defineOperation({
   name: 'message.source',
@@ -326,15 +315,12 @@ function describeSignature(message: StoredMessage, domains: readonly SendingDoma
   return hasNewerKey ? 'other-keys' : 'same-keys';
 }
 
-/** The maximum number of messages in one transaction. */
 const MAX_BATCH_MESSAGES = 50;
-/** The maximum length of a filter in the audit log. */
 const MAX_FILTER_LENGTH = 500;
 
 /**
- * Performs one batch of an action on the messages that match a filter. The caller passes the returned cursor to the next
- * call, and can stop after any batch; completed batches are not undone. A run proceeds from the newest message to the
- * oldest, so messages that arrive meanwhile are not changed. It has one audit log entry with the counts of all batches.
+ * Performs one batch; the caller passes the returned cursor to the next. A run proceeds from the newest message, so
+ * messages that arrive meanwhile are not changed. One audit log entry has the counts of all batches.
  */
 export const changeMessages = defineOperation({
   name: 'message.change',
@@ -429,10 +415,7 @@ function publishOutcome(
   }
 }
 
-/**
- * Returns the cursor of the next batch: the number of the audit log entry and a search cursor whose digest includes the
- * action and this number.
- */
+/** The number of the audit log entry, and a search cursor whose digest includes the action and this number. */
 function formatPosition(action: string, members: FilterMembers, entry: number | null, searchedTo: string): string {
   const entryNumber = String(entry ?? 0);
   return `${entryNumber}.${encodeCursor([action, entryNumber, ...members.flat()], searchedTo)}`;

@@ -1,7 +1,4 @@
-/**
- * Defines operations. An operation is one action of an operator with a typed input, a typed result, error codes, and an
- * audit log entry in the transaction of the change. The command line and the operator API are adapters of operations.
- */
+/** An operation is one action of an operator: typed input and result, error codes, audit. CLI and API are adapters. */
 import type { Static, TArray, TObject, TSchema } from 'typebox';
 import type { Installation } from '../checks/probes.ts';
 import type { Clock, MonotonicClock } from '../clock.ts';
@@ -18,23 +15,19 @@ import type { OperatorStore } from '../store/contract.ts';
 import { createConflict, createUnavailable, type ErrorCode, type Result } from './errors.ts';
 import { readInput } from './input.ts';
 
-/** The context of most operations. Adapters open the resources in it; an operation opens none. */
 export interface OperationContext {
   /** The actor in the audit log: `cli:NAME`, `page` or `token:NAME`. */
   readonly actor: string;
   /** The scope of the actor. It determines which members of a result are left out. */
   readonly scope: Scope;
   readonly clock: Clock;
-  /** The store, which writes an audit log entry with each change. */
   readonly store: OperatorStore;
   readonly settings: Settings;
-  /** Returns cryptographically secure random bytes, for keys and tokens. */
   readonly random: (bytes: number) => Buffer;
   /** The runtime status of this process. Null for a command. */
   readonly status: (() => RuntimeStatus) | null;
   /** Publishes an event after the commit. In a command, no subscriber receives the event. */
   readonly publish: PublishOf<'message.accepted' | 'message.suppressed' | 'message.cancelled' | 'message.retried'>;
-  /** Adds a warning to the result. `code` is stable and in kebab-case; `message` is one sentence. */
   warn(code: string, message: string): void;
 }
 
@@ -42,11 +35,9 @@ export interface OperationContext {
 export interface ImportScheduler {
   /** Returns the maximum number of rows of the next batch. */
   getMaxBatchRows(): number;
-  /** Runs one batch. While messages are accepted, a pause follows the batch. `stop` ends the pause. */
   runBatch<T>(add: () => Promise<T>): Promise<T>;
   /** Returns true after `stop` was called. No import and no batch may begin after that call. */
   isStopping(): boolean;
-  /** Runs an import. `stop` waits for its end. */
   runImport<T>(work: () => Promise<T>): Promise<T>;
   /** Ends each import after its current batch. Resolves when all imports have ended. */
   stop(): Promise<void>;
@@ -62,14 +53,12 @@ export interface DoctorContext {
   readonly machineClock: MonotonicClock;
   readonly settings: Settings;
   readonly installation: Installation;
-  /** The runtime status of this process. Null for a command. */
   readonly status: (() => RuntimeStatus) | null;
   /** Shows the progress of a long operation in one line, which replaces the previous line. */
   showProgress(line: string): void;
 }
 
 export interface ConfigContext {
-  /** Returns the effective settings with secrets masked. @throws SettingsError */
   describeSettings(): readonly DescribedSetting[];
 }
 
@@ -81,20 +70,16 @@ export interface InboxContext {
 }
 
 export interface PublicListenerContext {
-  /** Sends requests to the public listener of this process. */
   readonly publicListener: ListenerClient;
 }
 
-/** The context of every operation of the operator API. */
 export type ServiceContext = Omit<ImportContext, 'warn'> &
   DoctorContext &
   ConfigContext &
   InboxContext &
   PublicListenerContext;
 
-/** What an operation requires of its actor. */
 interface OperationAccess extends AccessRule {
-  /** True if the operation makes a change and writes an audit log entry. */
   readonly makesChange: boolean;
 }
 
@@ -102,7 +87,6 @@ export const reads = (role: Role): OperationAccess => ({ role, makesChange: fals
 export const readsContent = (role: Role): OperationAccess => ({ role, makesChange: false, readsContent: true });
 export const changes = (role: Role): OperationAccess => ({ role, makesChange: true, readsContent: false });
 
-/** The members that all operations have. */
 interface OperationBase<I extends TObject = TObject> extends OperationAccess {
   /** `noun.verb`, the action in the audit log: `suppression.remove`. */
   readonly name: string;
@@ -115,7 +99,6 @@ interface OperationBase<I extends TObject = TObject> extends OperationAccess {
   readonly errors: readonly ErrorCode[];
 }
 
-/** An operation. `C` is the type of the context with which the operation runs. */
 export interface Operation<
   I extends TObject = TObject,
   R extends TSchema = TSchema,
@@ -128,7 +111,6 @@ export interface Operation<
 /** An operation on an uploaded file of any size. It reads the whole file before the first change. */
 export interface UploadOperation<I extends TObject = TObject, P extends TSchema = TSchema, R extends TSchema = TSchema>
   extends OperationBase<I> {
-  /** The media type of the file. */
   readonly uploadType: string;
   readonly progress: P;
   readonly result: R;
@@ -142,20 +124,14 @@ export interface UploadOperation<I extends TObject = TObject, P extends TSchema 
 
 /** An operation whose result is an array of any length, returned page by page. */
 export interface DownloadOperation<I extends TObject = TObject, R extends TArray = TArray> extends OperationBase<I> {
-  /** The media type of the result as a file. */
   readonly downloadType: string;
   readonly result: R;
-  /** The file is `header` followed by `formatPage` of each page. */
   readonly header: string;
   formatPage(page: Static<R>): string;
-  /**
-   * Resolves after the first page has been read, so an error precedes all output. A later page may reject with a
-   * StoreError.
-   */
+  /** Resolves after the first page was read, so an error precedes all output. A later page may reject. */
   run(input: Static<I>, context: OperationContext): Promise<Result<AsyncIterable<Static<R>>>>;
 }
 
-/** The file of an upload. */
 export interface FileContent {
   /** The name in error messages: `the upload`, `"list.csv"`. */
   readonly name: string;
@@ -172,7 +148,6 @@ export interface OpenedFile {
 }
 
 export interface UploadObserver<P> {
-  /** Receives the number of rows read while the file is validated, before any change. */
   readonly onRowsRead: (rowCount: number) => void;
   /** Receives the progress of the changes. At the first call, the file has been read to its end and is valid. */
   readonly onProgress: (progress: P) => void;
@@ -206,11 +181,7 @@ export type OperationResult<T> = Result<T> & {
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
 };
 
-/**
- * Reads the input by the schema of the operation and runs the operation. `rawInput` contains the members as the adapter
- * received them: strings of a command line, a path or a query, or JSON values of a body. Returns an error if the input
- * or a setting is invalid, the store does not answer, or the secret of the installation is missing or wrong.
- */
+/** `rawInput` contains strings (command line, path, query) or JSON values (body). */
 export function perform<I extends TObject, R extends TSchema, C extends object>(
   { input, run }: Operation<I, R, C>,
   rawInput: Readonly<Record<string, unknown>>,

@@ -1,4 +1,3 @@
-/** The overview: traffic over time, the queue, the health of the components, and problems that need attention. */
 import type { Static } from 'typebox';
 import { listDeliveries, readFacts } from '../checks/facts.ts';
 import { listAttention, listHealth } from '../checks/list.ts';
@@ -115,7 +114,6 @@ const Overview = Type.Object({
 });
 export type Overview = Static<typeof Overview>;
 
-/** Shows the overview. The duration of the operation does not depend on the number of stored messages. */
 export const showOverview = defineOperation({
   name: 'overview.show',
   id: 'showOverview',

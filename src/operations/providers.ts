@@ -1,4 +1,3 @@
-/** The operation on the providers: the relay in use, and the state of the events of each provider in use. */
 import type { Static } from 'typebox';
 import {
   checkEvents,

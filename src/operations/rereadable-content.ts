@@ -1,7 +1,4 @@
-/**
- * Content of a file that an operation reads twice. A copy of content that can be read only once is unlinked when it is
- * opened, so it does not outlive the process.
- */
+/** A copy of content that can be read only once is unlinked when opened, so it does not outlive the process. */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,7 +8,6 @@ import type { FileContent } from './operation.ts';
 
 const CHUNK_BYTES = 262_144;
 
-/** The content cannot be read to its end, or is invalid. */
 export class ContentError extends Error {
   override readonly name = 'ContentError';
 }
@@ -21,13 +17,11 @@ export class SpoolError extends Error {
 }
 
 export interface RereadableContent {
-  /** Can be read only once. */
   readonly bytes: AsyncIterable<Buffer>;
   reread(size: number): AsyncIterable<Buffer>;
   close(): Promise<void>;
 }
 
-/** @throws SpoolError, and what `open` throws */
 export async function openRereadableContent({ name, open: openContent }: FileContent): Promise<RereadableContent> {
   const { bytes, reread, close } = await openContent();
   const firstPass = withContentErrors(bytes, name);
@@ -49,7 +43,6 @@ export async function openRereadableContent({ name, open: openContent }: FileCon
   };
 }
 
-/** The file remains open. */
 export function readFileBytes(handle: FileHandle, size = Number.POSITIVE_INFINITY): AsyncIterable<Buffer> {
   return handle.createReadStream({ autoClose: false, highWaterMark: CHUNK_BYTES, start: 0, end: size - 1 });
 }

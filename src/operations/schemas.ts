@@ -1,5 +1,3 @@
-/** Schemas of names, times and pages that several operations share. The API reference shows their descriptions. */
-
 import type { TSchema, TUnsafe } from 'typebox';
 import { createFault, createParseResult, MAX_INT32, type ParseResult, parseTimestamp, quote } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
@@ -8,18 +6,14 @@ import { SUPPRESSION_REASONS } from '../model/suppression.ts';
 
 /** The key of the function that `readInput` applies to the text of a member. No JSON contains the function. */
 export const PARSE = Symbol('parse');
-/** Parses the text of a member. `now` is the time in milliseconds since the epoch. */
 export type ParseText<T = unknown> = (text: string, now: number) => ParseResult<T>;
 
-/** Creates the schema of an input member whose text has a value of type `T`. */
 export function createParsed<T>(options: Readonly<Record<string, unknown>>, parse: ParseText<T>): TUnsafe<T> {
   return Type.Unsafe<T>({ type: 'string', ...options, [PARSE]: parse } as object);
 }
 
-/** The maximum length of the name of an account, a key or a token. */
 const MAX_NAME_LENGTH = 64;
 
-/** Parses text of 1 to `maxLength` visible characters without leading or trailing spaces. */
 export function parseVisibleText(text: string, maxLength = MAX_NAME_LENGTH): ParseResult<string> {
   const isValid = text.length >= 1 && text.length <= maxLength && text.trim() === text && !/\p{C}/u.test(text);
   return isValid ? createParseResult(text) : createFault(`${quote(text)} is not 1 to ${maxLength} visible characters`);
@@ -31,14 +25,12 @@ export function parseName(text: string): ParseResult<string> {
   return parsed.ok && text.startsWith('-') ? createFault(`${quote(text)} begins with a hyphen`) : parsed;
 }
 
-/** Parses a message id in upper or lower case. */
 export function parseMessageId(text: string): ParseResult<string> {
   const id = text.toLowerCase();
   if (isMessageId(id)) return createParseResult(id);
   return createFault(`${quote(text)} is not a message id; \`postrider message list\` shows ids`);
 }
 
-/** Creates the schema of a value from a fixed set of strings. */
 export function createStringEnum<const T extends string>(
   values: readonly T[],
   options: { readonly description?: string; readonly default?: T } = {},
@@ -46,7 +38,6 @@ export function createStringEnum<const T extends string>(
   return Type.Unsafe<T>({ type: 'string', enum: [...values], ...options });
 }
 
-/** Creates the schema of a value that may be null. */
 export function createNullable<S extends TSchema>(schema: S) {
   return Type.Union([schema, Type.Null()]);
 }
@@ -64,7 +55,6 @@ export const ListName = Type.String({
 /** A time in ISO 8601 format, UTC. */
 export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
 export const MessageId = createParsed({ format: 'uuid', description: 'The id of the message.' }, parseMessageId);
-/** The expiry of a key or a token. */
 export const createExpiry = (object: string) =>
   Type.Optional(
     createParsed(
@@ -73,7 +63,6 @@ export const createExpiry = (object: string) =>
     ),
   );
 
-/** The reason, source and time of an entry of a suppression list. */
 export const suppressionMembers = {
   reason: createStringEnum(SUPPRESSION_REASONS, { description: 'The reason why the address is suppressed.' }),
   source: createNullable(
@@ -84,16 +73,12 @@ export const suppressionMembers = {
   ),
   at: Time,
 };
-/** An entry of an address in a suppression list. */
 export const SuppressionListEntry = Type.Object({
   list: Type.String({ description: 'The name of an account, or `*` for the whole service.' }),
   ...suppressionMembers,
 });
 
-/**
- * Creates the schema of the number of a row, such as a token. The default of `maximum` is that of a column of type
- * `integer` in PostgreSQL. `fault` follows an invalid value in the error text: `is not the number of a token; …`.
- */
+/** The default of `maximum` is that of a column of type `integer` in PostgreSQL. */
 export function createRowNumber(description: string, fault: string, maximum = MAX_INT32) {
   return Type.Integer({ minimum: 1, maximum, description, errorMessage: fault });
 }

@@ -1,7 +1,6 @@
 /**
- * Exports suppression lists as CSV, and imports CSV and JSON files of any size. An import validates the whole file
- * before it adds an address, then adds batches at a limited rate, in one transaction each. It has one audit log entry,
- * which each batch updates: `unfinished` if the process is killed, `stopped` if the store or a shutdown ended it.
+ * An import validates the whole file first, then adds batches at a limited rate, in one transaction each. Each batch
+ * updates its audit log entry: `unfinished` if the process is killed, `stopped` by the store or a shutdown.
  */
 
 import type { Clock } from '../clock.ts';
@@ -190,7 +189,6 @@ async function addRows(
   const counts = new RowCounts();
   let batch: Suppression[] = [];
   let [bytesRead, addedCount] = [0, 0];
-  /** The id of the audit log entry, and the counts that it contains. */
   let auditEntryId: number | null = null;
   let [recordedRows, recordedSkipped] = [0, 0];
 
@@ -241,7 +239,6 @@ async function addRows(
     return ok({ read: counts.read, added: addedCount, known: knownCount, ...counts.result(), format, dryRun: false });
   }
   if (auditEntryId === null) return failure;
-  // The counts exclude the rows of a batch that was not added.
   batch = [];
   const lastStep = { entry: auditEntryId, fileBytes: total, rowCount: 0, skippedCount: 0, end: 'stopped' } as const;
   // If this write fails, the audit log entry remains `unfinished`, with the counts of the added batches.
@@ -249,14 +246,12 @@ async function addRows(
   return { ok: false, error: { ...failure.error, message: `${failure.error.message}${formatAddedCount(addedCount)}` } };
 }
 
-/** Counts the rows and keeps the first invalid ones. */
 class RowCounts {
   readonly #rows: SkippedRow[] = [];
   readonly #reasons = new Map<string, number>();
   readonly #exclusions = new Map<string, number>();
   read = 0;
   invalid = 0;
-  /** Invalid and excluded rows. */
   skipped = 0;
 
   add(row: ListRow): void {

@@ -1,14 +1,7 @@
-/**
- * The formats of suppression lists that `suppression import` reads, as data. A format is recognized by the names of its
- * columns: the header row of a CSV file, or the members of a JSON record. Names and values are compared in normalized
- * form.
- */
+/** Formats that `suppression import` reads, recognized by the normalized names of columns or of members. */
 import type { SuppressionReason } from '../model/suppression.ts';
 
-/**
- * Why a valid row adds no address. `block`: a refusal because of content, policy or reputation. `reactivated`: removed
- * from the provider's list. `one-category`: unsubscribed from one category of messages. `not-suppressed`: no failure.
- */
+/** `block`: refused for content, policy or reputation. `one-category`: unsubscribed from one category of messages. */
 export const EXCLUSIONS = ['block', 'soft-bounce', 'reactivated', 'one-category', 'not-suppressed'] as const;
 export type Exclusion = (typeof EXCLUSIONS)[number];
 
@@ -32,17 +25,11 @@ export interface ExportFormat {
   readonly address: string;
   /** In order of preference. */
   readonly times: readonly string[];
-  /**
-   * A column with free text. A reason of a plain list in it, such as `unsubscribed`, takes precedence over the rules,
-   * because a plain list can have the same column names.
-   */
+  /** A reason of a plain list in this column takes precedence over the rules. */
   readonly plainReason?: string;
   /** The column that an error message quotes if no rule applies; absent if the last rule always applies. */
   readonly reason?: string;
-  /**
-   * The first rule that applies determines the meaning. If each row of a format is a suppressed address, the last rule
-   * has no condition and the meaning `provider`, for reasons that the documentation does not contain.
-   */
+  /** The first rule that applies determines the meaning. A last rule without condition covers undocumented reasons. */
   readonly rules: readonly RowRule[];
 }
 

@@ -1,7 +1,4 @@
-/**
- * Reads suppression lists of every supported format (suppression-formats.ts) from a file of any size, as CSV or JSON,
- * with limited memory and a limited cost per byte. Each row is yielded once and in order, an invalid row with its line.
- */
+/** Limits memory and the cost per byte for files of any size. Each row is yielded once and in order. */
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type Parser, parse } from 'csv-parse';
@@ -12,7 +9,6 @@ import { FORMAT_NAMES, normalizeName } from './suppression-formats.ts';
 import { type Columns, findColumns, interpretRow, type ListRow, type RowOptions } from './suppression-rows.ts';
 
 export interface ListHooks {
-  /** Receives the size of each chunk read. */
   readonly onBytes?: (count: number) => void;
   /** Receives the columns of a header row, or of the first JSON record with an address member. */
   readonly onColumns?: (columns: Columns) => void;
@@ -23,10 +19,7 @@ class ListFault extends Error {}
 
 const [LINE_FEED, CARRIAGE_RETURN] = [0x0a, 0x0d];
 
-/**
- * Yields the rows of `source`; `name` is its name in error messages. Reads at most one chunk after the chunk with a
- * fault. @throws ContentError, and what `source` throws
- */
+/** `name` is the name of the source in errors. @throws ContentError, and what `source` throws */
 export async function* readSuppressionList(
   source: AsyncIterable<Buffer>,
   name: string,
@@ -127,8 +120,6 @@ function countLines(bytes: Buffer): number {
   return lineCount;
 }
 
-// CSV (RFC 4180)
-
 /** Without this limit, the reader would read the whole file into memory after an unclosed quote. */
 const MAX_ROW_BYTES = 65_536;
 /** Without this limit, a line of commas would become a row of millions of cells. */
@@ -228,10 +219,7 @@ function createUnreadableFault(line: number, reason: string): ListFault {
   return new ListFault(`cannot be read from line ${line} on: ${reason}`);
 }
 
-/**
- * Yields the chunks. Not each line is visited: a window of MAX_LINE_BYTES either contains a line end or belongs to a
- * line that is too long. @throws ListFault for a line that is too long
- */
+/** Not each line is visited: a window contains a line end or belongs to a line that is too long. @throws ListFault */
 async function* checkLines(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let line = 1;
   /** The length of the line that continues in the next window. */
@@ -267,7 +255,6 @@ function detectDelimiter(chunk: Buffer): string {
   );
 }
 
-/** The columns of a file, and the normalized name of each cell of a row. */
 interface Header {
   readonly columns: Columns;
   readonly names: readonly string[];
@@ -278,7 +265,6 @@ const DEFAULT_HEADER: Header = {
   names: ['address', 'reason', 'at', 'source'],
 };
 
-/** The maximum number of characters of an unknown header that an error message quotes. */
 const MAX_QUOTED_HEADER = 100;
 
 /** Returns null if the row is not a header, which has several cells without an `@`. @throws ListFault if it is unknown */
@@ -293,18 +279,12 @@ function parseHeader(cells: readonly string[]): Header | null {
   );
 }
 
-// JSON, such as the responses of provider APIs. A record is an object in an array, which is a whole document or a member
-// of one. A document without such an array is itself the record (JSON Lines). A string in an array that is a whole
-// document is an address. The file may contain several documents, such as the pages of a list. No library reads past an
-// invalid record and names its line.
+// A record is an object in an array, or a document without one (JSON Lines). A string in a top array is an address. The
+// file may contain several documents. No library reads past an invalid record and names its line.
 
-/** The maximum size of one record, and of the part of a document that precedes its list of records. */
 const MAX_RECORD_BYTES = 65_536;
-/** The maximum nesting depth of objects and arrays. */
 const MAX_DEPTH = 32;
-/** The number of bytes that are scanned before the event loop runs other work. */
 const MAX_SCANNED_BYTES = 16_384;
-/** The maximum number of members of a record that are read. */
 const MAX_MEMBERS = 200;
 
 const [QUOTE, BACKSLASH, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
@@ -337,13 +317,11 @@ interface RawRecord {
   /** `document`: a whole document without a list of records. */
   readonly kind: 'element' | 'document';
   readonly text: string;
-  /** The number of the record in the file, from 1. */
   readonly record: number;
   readonly line: number;
   readonly lastLine: number;
 }
 
-/** Finds the records without parsing the whole text. @throws ListFault */
 async function* scanRecords(text: AsyncIterable<Buffer>): AsyncGenerator<RawRecord> {
   /** The bytes of the brackets that are not yet closed. */
   const openBrackets: number[] = [];

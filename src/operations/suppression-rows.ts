@@ -17,7 +17,6 @@ import {
 /** Lines count from 1. `record` is the number in a JSON list, from 1. */
 export type ListRow =
   | { readonly kind: 'entry'; readonly entry: Suppression }
-  /** A valid row that adds no address. */
   | { readonly kind: 'excluded'; readonly exclusion: Exclusion }
   | {
       readonly kind: 'invalid';
@@ -35,7 +34,6 @@ export interface RowOptions {
   readonly now: number;
 }
 
-/** A plain list is a file that is not the export of a known provider. */
 export type Columns =
   | { readonly kind: 'export'; readonly format: ExportFormat }
   | { readonly kind: 'plain'; readonly columns: PlainColumns };
@@ -43,7 +41,6 @@ export type Columns =
 /** Clocks differ. */
 const MAX_CLOCK_DIFFERENCE_MS = 86_400_000;
 
-/** Takes normalized names. Returns null if no column contains addresses. */
 export function findColumns(names: readonly string[]): Columns | null {
   const format = findExportFormat(names);
   if (format !== null) return { kind: 'export', format };
@@ -94,7 +91,6 @@ function interpretExport(cell: (name: string) => string, format: ExportFormat, {
     case 'by-reply':
       return toMeaning(classifyReply(cell('status') || cell('code'), cell('reason') || cell('error')));
     default:
-      // A format with one rule has no column with reasons.
       return toMeaning(format.rules.length === 1 && reason !== null ? reason : meaning);
   }
 }
@@ -125,10 +121,7 @@ function findTime(cell: (name: string) => string, columns: Columns): string {
   return columns.format.times.map(cell).find((text) => text !== '') ?? '';
 }
 
-/**
- * `status` is an enhanced status code such as `5.1.1`, a reply code, or empty. A reply with an unknown cause counts as
- * a hard bounce.
- */
+/** `status` is an enhanced status code, a reply code, or empty. An unknown cause counts as a hard bounce. */
 function classifyReply(status: string, text: string): 'bounce' | 'block' | 'soft-bounce' {
   if (status.startsWith('4')) return 'soft-bounce';
   const code = /^[45]\d\d\b/.exec(text)?.[0] ?? /^5\d\d$/.exec(status)?.[0] ?? '550';
@@ -156,11 +149,7 @@ const MAIL_PATTERN =
 const US_PATTERN = /^([A-Za-z]{3,9}) (\d{1,2}),? (\d{4})(?:,? (\d\d:\d\d(?::\d\d)?) ?(Z|UTC|GMT|[+-]\d\d:?\d\d)?)?$/;
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
-/**
- * Accepts ISO 8601, also with a space instead of the T; seconds since 1970, also with a fraction; milliseconds since
- * 1970; `Mon, 2 Jan 2006 15:04:05 GMT` (RFC 5322); `Jan 2, 2006`. Without a zone, UTC. A numeric date such as
- * `2/1/2006` is refused, because the order of day and month is unknown.
- */
+/** Without a zone, UTC. `2/1/2006` is refused, because the order of day and month is unknown. */
 export function parseRowTime(text: string): number | null {
   if (text.length > MAX_TIME_CHARACTERS) return null;
   if (/^\d{9,10}(?:\.\d{1,9})?$/.test(text)) return Math.floor(Number(text) * 1000);

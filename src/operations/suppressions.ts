@@ -1,4 +1,3 @@
-/** The operations on suppression lists, of an account or of the whole service (`*`). */
 import type { Static } from 'typebox';
 import type { Settings } from '../config/settings.ts';
 import { createFault, createParseResult, formatIsoTime, type ParseResult, quote } from '../config/units.ts';
@@ -134,7 +133,6 @@ export const ImportResult = Type.Object({
 export type ImportResult = Static<typeof ImportResult>;
 
 const SOURCE_FILTERS = ['message', 'none'] as const;
-/** The maximum length of an address (RFC 5321 section 4.5.3.1.3). */
 const MAX_SEARCH_LENGTH = 254;
 
 const ADDRESS = { description: 'The email address.' };
@@ -150,7 +148,6 @@ function parseEmailAddress(text: string): ParseResult<EmailAddress> {
     : createParseResult(address);
 }
 
-/** An existing entry keeps its reason and time. */
 export const addSuppression = defineOperation({
   name: 'suppression.add',
   id: 'addSuppression',
@@ -173,10 +170,6 @@ export const addSuppression = defineOperation({
   },
 });
 
-/**
- * With `provider`, the address is first removed from the account-level list of Amazon SES. If the operation fails after
- * that, the address is still on the list of Postrider, and a repetition removes it.
- */
 export const removeSuppression = defineOperation({
   name: 'suppression.remove',
   id: 'removeSuppression',
@@ -302,7 +295,6 @@ export const listSuppressions = defineOperation({
         ? store.listSuppressions(account, position, limit)
         : store.searchSuppressions(account, search, position, limit);
     if (filter.value !== null) return listMatches(readEntries, account, filter.value, after.value, pageSize);
-    // One more entry tells whether there is a next page.
     const result = await readEntries(after.value, pageSize + 1);
     if (result.kind !== 'done') return createAccountNotFound(account);
     const entries = result.value.slice(0, pageSize);

@@ -28,7 +28,6 @@ const createDeliveryIdMember = (description: string) =>
     ),
   );
 
-/** Sends a test event regardless of the types to which the endpoint subscribes. */
 export const testWebhook = defineOperation({
   name: 'webhook.test',
   id: 'testWebhook',
@@ -86,7 +85,6 @@ export const listDeliveries = defineOperation({
   },
 });
 
-/** Makes deliveries due at once. Their ids and bodies do not change. */
 export const replayWebhook = defineOperation({
   name: 'webhook.replay',
   id: 'replayWebhook',

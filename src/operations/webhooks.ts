@@ -48,7 +48,6 @@ import { createNullable, createParsed, createStringEnum, parseName, Time } from 
 
 const WEBHOOK_ID = { description: 'The id of the endpoint, such as `wh_1`.' };
 export const WebhookId = Type.String(WEBHOOK_ID);
-/** The number of an endpoint, from `wh_12` or `12`. */
 export const WebhookNumber = createParsed(WEBHOOK_ID, (text) => {
   const id = parseWebhookId(text) ?? parseWebhookId(formatWebhookId(Number(text)));
   return id === null
@@ -140,7 +139,6 @@ export const DeliveryEntry = Type.Object({
 export type DeliveryEntry = Static<typeof DeliveryEntry>;
 
 const MAX_ROWS_PER_STEP = 500;
-/** The interval at which `changeWebhook` looks for the ends of earlier attempts. */
 const LEASE_POLL_MS = 50;
 const MAX_GRACE_MS = 30 * 24 * 3_600_000;
 
@@ -148,7 +146,6 @@ type ChangeContext = Pick<OperationContext, 'store' | 'clock'>;
 
 const Url = Type.String({ description: 'The URL of the endpoint, such as `https://app.example.com/webhooks`.' });
 
-/** A list of types of events, or `all`. */
 const createEventList = (supplement = '') =>
   Type.Optional(
     createParsed({ description: `The types of events, separated by commas, or \`all\`${supplement}.` }, parseEvents),
@@ -165,7 +162,6 @@ function parseEvents(text: string): ParseResult<readonly WebhookEventType[]> {
       );
 }
 
-/** An empty text is no name. */
 const createEndpointName = (options: { readonly description: string; readonly minLength?: 0 }) =>
   Type.Optional(
     createParsed<string | null>(options, (text) => (text === '' ? createParseResult(null) : parseName(text))),
@@ -375,10 +371,7 @@ async function checkUrl(
   return addresses.code === 'dns-failed' ? createUnavailable(message) : createConflict('url', message);
 }
 
-/**
- * Resolves when each earlier claim has ended or can no longer begin an attempt, so the change applies to every attempt
- * that begins later.
- */
+/** Resolves when each earlier claim has ended or can no longer begin, so the change applies to every later attempt. */
 async function changeWebhook(
   id: number,
   context: ChangeContext,

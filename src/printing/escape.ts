@@ -1,21 +1,16 @@
 /**
- * Makes text safe to print: replaces control characters and masks secrets, in linear time. The control characters are
- * C0 and C1 controls, DEL, line and paragraph separators, controls of the bidirectional algorithm (UAX 9) and lone
- * surrogates.
+ * Makes text safe to print, in linear time. Control characters are C0, C1, DEL, line and paragraph separators, controls
+ * of the bidirectional algorithm (UAX 9) and lone surrogates.
  */
 
 const UNPRINTABLE = /[\p{Cc}\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/gu;
 const UNPRINTABLE_IN_JSON = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
-/**
- * The parsed value does not change: outside of strings JSON is ASCII, and JSON.stringify has escaped C0 controls and
- * lone surrogates in strings (RFC 8259 section 7).
- */
+/** The value is unchanged: outside of strings JSON is ASCII, and strings are escaped (RFC 8259 section 7). */
 export function escapeJson(json: string): string {
   return json.replace(UNPRINTABLE_IN_JSON, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
-/** Replaces each control character, including line breaks, with U+FFFD. */
 export function toPrintable(text: string): string {
   return text.toWellFormed().replace(UNPRINTABLE, '\uFFFD');
 }
@@ -38,10 +33,7 @@ const KEY_PREFIX = /p(?:r|o|or|oc|om)_/;
 const MIN_KEY_CHARS = 24;
 const SHOWN_KEY_CHARS = 10;
 
-/**
- * Masks the login of a setting that is a URL, except its user. A value that may be mistyped or may contain another
- * secret is masked after its scheme, because a password may be anywhere in it.
- */
+/** A value that may be mistyped is masked after its scheme, because a password may be anywhere in it. */
 export function maskUrl(text: string): string {
   const [scheme = ''] = /^[a-z][a-z0-9+.-]*:/i.exec(text) ?? [];
   const rest = text.slice(scheme.length);
@@ -83,10 +75,7 @@ function maskWord(word: string): string {
   return word.slice(0, maskStart) + MASK + maskParameters(word.slice(atIndex));
 }
 
-/**
- * An `http` or `https` link without a login. A later `@` is part of its path or query. Other URLs are settings, in
- * which an apparent port may be the beginning of a password.
- */
+/** A later `@` is part of path or query. In other URLs an apparent port may be the beginning of a password. */
 function isPlainLink(word: string, slashesIndex: number): boolean {
   const scheme = /https?:$/i.exec(word.slice(Math.max(0, slashesIndex - 6), slashesIndex))?.[0];
   const url = scheme === undefined ? null : URL.parse(scheme + word.slice(slashesIndex));
@@ -136,7 +125,6 @@ function maskKeys(word: string): string {
   });
 }
 
-/** As Latin 1, which is sufficient to recognize a URL. */
 function decodePercent(text: string): string {
   return text.replace(/%[0-9a-f]{2}/gi, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)));
 }
@@ -181,7 +169,6 @@ function describeListenerError(code: string, listener: string): string {
 
 // Masks what may be secret in the URL of a webhook or of a notification.
 
-/** The maximum length of a URL in an error message. */
 const MAX_SHOWN_LENGTH = 200;
 
 /** Path and query may contain a secret of the receiver. */

@@ -1,11 +1,8 @@
-/** Formats times, durations, counts and sentences for the terminal and for explanations in the operator API. Pure. */
-
 export function shortenText(text: string, maxLength: number): string {
   const characters = [...text];
   return characters.length <= maxLength ? text : `${characters.slice(0, maxLength - 1).join('')}…`;
 }
 
-/** Formats a time as `2030-12-31 18:00:00Z`, in UTC and whole seconds. */
 export function formatTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')}Z`;
 }
@@ -14,12 +11,10 @@ export function formatTimeOr(ms: number | null, defaultText: string): string {
   return ms === null ? defaultText : formatTime(ms);
 }
 
-/** Below one second in milliseconds. */
 export function formatDuration(ms: number): string {
   return ms < 1_000 ? `${ms} ms` : formatSpan(ms);
 }
 
-/** Formats a duration in its two largest units, for example `2 d 3 h`, `4 min 10 s` or `0 s`. */
 export function formatSpan(ms: number): string {
   const seconds = Math.round(Math.abs(ms) / 1000);
   const parts = [
