@@ -1,14 +1,10 @@
-/**
- * Turns the reply of a next hop into the outcome of an attempt, and an outcome into a failure. A reply with a 4yz,
- * malformed or missing code never bounces a message.
- */
+/** A reply with a 4yz, malformed or missing code never bounces a message. */
 
 import type { Failure, FailureCategory, FailureRule, Verdict } from '../model/failure.ts';
 import type { HistoryEntry } from '../model/message.ts';
 import { type Attempt, type Outcome, type Reason, type Reply, SIMULATOR } from '../model/outcome.ts';
 import { judge } from './judge.ts';
 
-/** `relayRules` are those of the relay that replied. */
 export function classify(reply: Reply, relayRules: readonly FailureRule[] = []): Outcome {
   const { code, stage } = reply;
   if (code === null) return { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
@@ -52,7 +48,6 @@ function getReason({ category, scope }: Verdict): Reason {
   }
 }
 
-/** An operator must correct the cause. */
 export const ALARMING_REASONS = ['configuration', 'reputation'] as const satisfies readonly Reason[];
 
 type AlarmOutcome = Extract<Outcome, { reason: Reason }> & { readonly reason: (typeof ALARMING_REASONS)[number] };
@@ -61,7 +56,6 @@ export function raisesAlarm(outcome: Outcome): outcome is AlarmOutcome {
   return 'reason' in outcome && ALARMING_REASONS.some((reason) => reason === outcome.reason);
 }
 
-/** If no rule has a more specific one. */
 const CATEGORIES_BY_REASON: Readonly<Record<Reason, FailureCategory>> = {
   'recipient-unknown': 'mailbox-unknown',
   'recipient-disabled': 'mailbox-disabled',
@@ -80,10 +74,7 @@ const CATEGORIES_BY_REASON: Readonly<Record<Reason, FailureCategory>> = {
   unknown: 'unknown',
 };
 
-/**
- * The recipient or the server cannot receive the message now. Other reasons refuse it, unless the reply is temporary
- * and the reason is `unknown`.
- */
+/** The recipient or the server cannot receive now. Other reasons refuse, unless a temporary reply is `unknown`. */
 const SOFT_REASONS: readonly Reason[] = [
   'recipient-disabled',
   'mailbox-full',
@@ -93,13 +84,9 @@ const SOFT_REASONS: readonly Reason[] = [
   'connection',
 ];
 
-/** That more than one verdict has. */
 const AMBIGUOUS_REASONS: readonly Reason[] = ['recipient-unknown', 'recipient-disabled', 'unavailable'];
 
-/**
- * Returns null if the attempt did not fail or its result is not known. For an ambiguous reason, the rules decide,
- * unless the relay’s own rules gave it. Only a failure that suppresses is `hard`.
- */
+/** Null without a failure or a known result. Rules decide ambiguous reasons, unless they are the relay’s own. */
 export function classifyOutcome(outcome: Outcome): Failure | null {
   if (outcome.kind === 'delivered' || outcome.kind === 'unanswered') return null;
   const { reply, reason } = outcome;

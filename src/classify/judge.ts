@@ -1,8 +1,4 @@
-/**
- * Judges a failed delivery by the table of rules: replies, reports, bounces of Amazon SES and events of providers
- * alike. A temporary code never gives the class `hard`, and neither does X.7.Y, which means security or policy (RFC
- * 3463 section 3.8).
- */
+/** A temporary code never gives the class `hard`, and neither does X.7.Y: security or policy (RFC 3463 section 3.8). */
 import { CONFIGURATION_FAULT, type FailureRule, type Verdict } from '../model/failure.ts';
 import type { Stage } from '../model/outcome.ts';
 import { RECIPIENT_UNAVAILABLE, RULES, SENDER_REFUSAL, SERVER_UNAVAILABLE, UNKNOWN_REFUSAL } from './rules.ts';
@@ -18,12 +14,8 @@ export interface ServerFailure {
 
 export interface Judgement {
   readonly verdict: Verdict;
-  /** Null if none matched. */
   readonly rule: FailureRule | null;
-  /**
-   * 5: the reply code is permanent, and the enhanced code permanent or absent. 4: one of them is temporary. Null: there
-   * is none, or one is invalid.
-   */
+  /** 5: permanent, with a permanent or no enhanced code. 4: either is temporary. Null: none, or one is invalid. */
   readonly replyClass: 4 | 5 | null;
 }
 
@@ -36,7 +28,6 @@ export function isGenericCode(enhanced: string): boolean {
   return GENERIC_DETAILS.includes(enhanced.slice(2));
 }
 
-/** The rules of the relay that replied precede the table. */
 export function judge(failure: ServerFailure, relayRules: readonly FailureRule[] = []): Judgement {
   const { stage, enhanced } = failure;
   const isProse = failure.code === null && (enhanced === null || isGenericCode(enhanced));
@@ -101,9 +92,7 @@ function matchesEnhancedCode(pattern: string, enhanced: string | null): boolean 
   return pattern.endsWith('.') ? detail.startsWith(pattern.slice(1)) : detail === pattern.slice(1);
 }
 
-/** Prose without a known cause. */
 const UNKNOWN_PROSE: Verdict = { class: 'soft', category: 'unknown', scope: 'message' };
-/** A reply with an invalid code. */
 const INVALID_REPLY: Verdict = { class: 'soft', category: 'unknown', scope: 'route' };
 
 function getDefaultVerdict(stage: Stage | null, replyClass: 4 | 5 | null): Verdict {

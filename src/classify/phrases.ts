@@ -1,7 +1,4 @@
-/**
- * Phrases about the causes of failures, in many languages, for rules.ts. A phrase matches at the beginning of a word,
- * so the lists do not contain every ending.
- */
+/** A phrase matches at the beginning of a word, so the lists do not contain every ending. */
 import { parsePhrases } from './text.ts';
 
 export const MAILBOX_FULL_PHRASES: readonly string[] = parsePhrases(`
@@ -215,7 +212,6 @@ export const POLICY_PHRASES: readonly string[] = parsePhrases(`
   account is blocked
 `);
 
-/** The failure ends by itself. */
 export const TEMPORARY_PHRASES: readonly string[] = parsePhrases(`
   temporarily disabled, temporarily suspended, temporarily inactive, temporarily unavailable, temporarily locked
   temporarily closed, temporarily deferred, temporarily rejected, temporarily over, temporarily unable

@@ -1,8 +1,4 @@
-/**
- * The rules about failed deliveries. The first matching one decides (judge.ts); those for texts without a code stand
- * last. A final verdict applies only to a permanent failure. RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC
- * 7505 define the enhanced codes.
- */
+/** The first matching rule decides. RFC 3463, 4954, 5248, 6710, 7372 and 7505 define the enhanced codes. */
 
 import {
   CONFIGURATION_FAULT,
@@ -68,7 +64,6 @@ const PROTOCOL_FAULT: Verdict = { class: 'soft', category: 'unknown', scope: 'ro
 
 const IN_ANY_TEXT = { form: 'any', stages: MESSAGE_STAGES } as const;
 
-/** The codes of a reply about the domain of a recipient. */
 const DOMAIN_CODES: readonly number[] = [550, 551, 552, 553, 554, 556];
 const DOMAIN_ENHANCED_CODES: readonly string[] = [
   ...['', '5.0.0', '5.1.0', '5.1.1', '5.1.2', '5.1.3', '5.1.10'],

@@ -1,7 +1,3 @@
-/**
- * Phrase lists, and the search for phrases in untrusted text. The cost per phrase is linear in the length of the text.
- */
-
 /** Entries are separated by commas and line ends. */
 export function parsePhrases(text: string): readonly string[] {
   return text

@@ -1,7 +1,4 @@
-/**
- * The HTTP listener for provider events (POSTRIDER_FEEDBACK_HTTP_LISTEN): `/ses` for the messages of SNS, and
- * `/events/PROVIDER` for the events of every other provider.
- */
+/** POSTRIDER_FEEDBACK_HTTP_LISTEN: `/ses` for SNS, `/events/PROVIDER` for every other provider. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MonotonicClock } from '../clock.ts';
 import { type Answer, createHttpServer, type Fault, type HttpServer, type ServerLimits } from '../http/server.ts';
@@ -20,15 +17,12 @@ export const EVENT_LIMITS: Partial<ServerLimits> = { bodyTimeoutMs: 18_000, unre
 
 export interface HttpResponse {
   readonly status: number;
-  /** One line. */
   readonly message: string;
-  /** Of a 405 response. Default: `POST`. */
   readonly allow?: string;
 }
 
 export type EventRequests = Pick<HttpServer, 'readBody' | 'markAuthenticated'>;
 
-/** Resolves to null if the client has disconnected. */
 export type EventRoute = (request: IncomingMessage, requests: EventRequests) => Promise<HttpResponse | null>;
 
 export interface EventListenerParts {
@@ -37,7 +31,6 @@ export interface EventListenerParts {
   /** Null means plain HTTP behind a proxy. */
   readonly tls: CertificatePaths | null;
   readonly trustedProxies: readonly string[];
-  /** By path, for example `/events/postmark`. */
   readonly routes: ReadonlyMap<string, EventRoute>;
   readonly publish: Publish;
   readonly onError: (operation: string, error: unknown) => void;
@@ -46,7 +39,6 @@ export interface EventListenerParts {
 
 export interface EventListener {
   start(): Promise<ListenAddress>;
-  /** Waits for requests in progress, for at most `MAX_CLOSE_MS`. */
   close(): Promise<void>;
 }
 

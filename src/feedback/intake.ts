@@ -1,29 +1,23 @@
-/**
- * Records feedback reports from every source in the store, and publishes their events after the commit. When a call has
- * rejected or resolved to `not-yet`, the report is not stored, and its sender must send it again.
- */
+/** A call that rejects or resolves to `not-yet` has not stored the report: its sender must send it again. */
 import type { Clock } from '../clock.ts';
 import type { Publish, ServiceEvent } from '../model/events.ts';
 import { type FeedbackReport, type FeedbackResult, type PackedReports, unpackReports } from '../model/feedback.ts';
 import { getIdTimestamp } from '../model/submission.ts';
 import type { FeedbackStore } from '../store/contract.ts';
 
-/** The maximum time for which the intake waits for the outcome of the message. */
+/** For the outcome of the message. */
 const MAX_WAIT_MS = 5_000;
 const RETRY_INTERVAL_MS = 250;
 
 /**
- * `recorded`: the report was recorded by this call or an earlier call, or is pending until its message is settled.
- * `unmatched`: the report matches no message of this installation, and at most its digest was recorded. `not-yet`: the
- * message is not settled, and nothing was recorded.
+ * `recorded`: now or earlier, or pending until its message is settled. `unmatched`: of no message here; at most its
+ * digest is stored. `not-yet`: the message is not settled, nothing is recorded.
  */
 export type RecordResult = 'recorded' | 'unmatched' | 'not-yet';
 
-/** The numbers of reports by result. */
 export interface RecordCounts {
   readonly recordedCount: number;
   readonly unmatchedCount: number;
-  /** The errors of the reports that were not recorded. */
   readonly failures: readonly unknown[];
 }
 
@@ -32,21 +26,18 @@ export interface FeedbackIntakeParts {
   readonly store: Pick<FeedbackStore, 'recordPackedFeedback'>;
   readonly record: (report: FeedbackReport) => Promise<FeedbackResult>;
   readonly publish: Publish;
-  /** Called when a report was stored as pending. */
   readonly onPending: () => void;
-  /** The maximum number of parts that are recorded at the same time, so that messages never wait for a whole request. */
+  /** So that messages never wait for a whole request. */
   readonly maxConcurrentParts: number;
 }
 
 export interface FeedbackIntake {
   recordReport(report: FeedbackReport): Promise<RecordResult>;
   /**
-   * Records the parts of one request, each in one transaction. If one fails, its reports are recorded separately, so
-   * that a report that cannot be stored does not affect the others. `source` and `at` apply to every report. Never
-   * rejects.
+   * Each part in one transaction. The reports of a failed part are recorded separately, so that one that cannot be
+   * stored affects no other. Never rejects.
    */
   recordParts(parts: readonly PackedReports[], origin: Pick<FeedbackReport, 'source' | 'at'>): Promise<RecordCounts>;
-  /** Ends all waits. */
   close(): void;
 }
 
@@ -138,7 +129,7 @@ export function createFeedbackIntake(parts: FeedbackIntakeParts): FeedbackIntake
   };
 }
 
-/** Returns the event of a report. A pending report has none, because it is applied later. */
+/** None for a pending report, which is applied later. */
 function createReportEvent(
   result: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
   { source: reportedBy, summary, at }: ReportOrigin,
@@ -175,7 +166,7 @@ function createReportEvent(
 
 const MAX_REPORTS_PER_RUN = 256;
 const MIN_INTERVAL_MS = 100;
-/** A report that another node has stored is applied at most this time after it is due. */
+/** For a report that another node has stored. */
 const MAX_INTERVAL_MS = 5_000;
 
 export interface PendingReportsParts {
@@ -186,15 +177,13 @@ export interface PendingReportsParts {
 }
 
 export interface PendingReports {
-  /** Schedules a run. Called when this node has stored a pending report. */
   wake(): void;
-  /** Stops the loop and waits for the current run. */
   close(): Promise<void>;
 }
 
 /**
- * Starts the loop that applies pending reports: provider events that arrived before the outcome of their message. Every
- * node with the role `feedback` runs it; the store applies no report twice.
+ * Applies provider events that arrived before the outcome of their message. Every node with the role `feedback` runs
+ * it; the store applies no report twice.
  */
 export function startPendingReports({ clock, store, publish, onError }: PendingReportsParts): PendingReports {
   let cancel: () => void = () => undefined;
@@ -217,7 +206,7 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
     });
   }
 
-  /** Applies the reports that are due. Resolves to the time until the next run, in milliseconds. */
+  /** The time until the next run, in milliseconds. */
   async function run(): Promise<number> {
     const now = clock.now();
     try {

@@ -1,7 +1,4 @@
-/**
- * Parses the header of the PROXY protocol, versions 1 and 2 (haproxy.org, "The PROXY protocol", sections 2.1 and 2.2),
- * with which a TCP proxy reports the address of its client.
- */
+/** Versions 1 and 2 (haproxy.org, "The PROXY protocol", sections 2.1 and 2.2). */
 import { isIPv4, isIPv6 } from 'node:net';
 
 /** Version 1 allows 107 bytes, and version 2 allows extensions of any length. */
@@ -9,26 +6,23 @@ export const MAX_PROXY_HEADER_BYTES = 2_048;
 const MAX_V1_BYTES = 107;
 const V1_PREFIX = Buffer.from('PROXY ', 'latin1');
 const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
-/** Signature, version and command, address family, and length of the remaining header. */
 const V2_FIXED_BYTES = 16;
 
 export type ProxyHeader =
   | { readonly kind: 'incomplete' }
   | { readonly kind: 'malformed' }
-  /** `address` is null if the proxy itself is the client, for example for a health check. `length` is in bytes. */
+  /** Null `address`: from the proxy itself, for example a health check. `length` is in bytes. */
   | { readonly kind: 'complete'; readonly address: string | null; readonly length: number };
 
 const INCOMPLETE_HEADER: ProxyHeader = { kind: 'incomplete' };
 const MALFORMED_HEADER: ProxyHeader = { kind: 'malformed' };
 
-/** `bytes` are all bytes received so far. */
 export function parseProxyHeader(bytes: Buffer): ProxyHeader {
   if (matchesBeginning(bytes, V2_SIGNATURE)) return parseV2(bytes);
   if (matchesBeginning(bytes, V1_PREFIX)) return parseV1(bytes);
   return MALFORMED_HEADER;
 }
 
-/** Returns true if one begins with the other. */
 function matchesBeginning(bytes: Buffer, prefix: Buffer): boolean {
   const length = Math.min(bytes.length, prefix.length);
   return bytes.subarray(0, length).equals(prefix.subarray(0, length));
@@ -75,7 +69,6 @@ const TCP_OVER_IPV6 = 0x21;
 function formatAddress(bytes: Buffer, family: number): string {
   if (family === TCP_OVER_IPV4) return bytes.subarray(0, 4).join('.');
   const groups = Array.from({ length: 8 }, (_, index) => bytes.readUInt16BE(2 * index));
-  // An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is converted to its IPv4 address.
   if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff) return bytes.subarray(12, 16).join('.');
   return groups.map((group) => group.toString(16)).join(':');
 }

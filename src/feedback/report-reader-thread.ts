@@ -1,4 +1,3 @@
-/** The entry point of the thread that reads reports. report-reader.ts starts it. */
 import { parentPort } from 'node:worker_threads';
 import { readFeedbackEvents } from './read/read-feedback-events.ts';
 import { serveJobs } from './thread-reader.ts';

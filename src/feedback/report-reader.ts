@@ -1,4 +1,4 @@
-/** Reads feedback reports on a separate thread. Reading a report of 1 MiB takes less than 100 ms on one core. */
+/** Reading a report of 1 MiB takes less than 100 ms on one core. */
 import type { FeedbackEvent } from '../model/feedback.ts';
 import { createThreadReader, type ThreadReaderParts, type ThreadResult } from './thread-reader.ts';
 
@@ -8,17 +8,14 @@ const MAX_OLD_GENERATION_SIZE_MB = 128;
 
 export interface ReportReader {
   read(raw: Uint8Array): Promise<ThreadResult<readonly FeedbackEvent[]>>;
-  /** Ends the thread and rejects all waiting reads. */
   close(): Promise<void>;
 }
 
 export interface ReportReaderParts
   extends Pick<ThreadReaderParts<readonly FeedbackEvent[]>, 'clock' | 'prepareThread' | 'onError'> {
-  /** The module that the thread runs. The default is report-reader-thread.ts. */
   readonly threadModule?: URL;
 }
 
-/** Creates the reader of reports. Its thread starts with the first report. */
 export function createReportReader({ threadModule = THREAD_MODULE, ...parts }: ReportReaderParts): ReportReader {
   const reader = createThreadReader<Uint8Array, readonly FeedbackEvent[]>({
     ...parts,

@@ -1,7 +1,6 @@
 /**
- * Limits of messages per second of the feedback listener per peer and per return path, counted at DATA, and of what it
- * stores for the operator. A peer is an IPv4 address or an IPv6 /64 network, because the owner of one address of a /64
- * owns the whole network. The limits are high, because a large provider sends all its reports from few addresses.
+ * Counted at DATA. A peer is an IPv4 address or an IPv6 /64 network, whose addresses have one owner. The limits are
+ * high, because a large provider sends all its reports from few addresses.
  */
 import { toPeerNetwork } from '../model/address.ts';
 import type { FeedbackRecipient } from './smtp-report.ts';
@@ -15,9 +14,8 @@ export const PEER_MESSAGE_RATE: Rate = { burst: 500, perSecond: 50 };
 /** Any client can send to `postmaster` and `abuse`. */
 export const PEER_ROLE_MESSAGE_RATE: Rate = { burst: 60, perSecond: 1 };
 /**
- * Rate limits for messages to `postmaster` and `abuse` that name no message of this installation, so that they are
- * stored for the operator: of all peers together, and beyond that of each network, so that nobody is refused for what
- * other networks send.
+ * Of messages to role mailboxes stored for the operator: of all peers, and beyond that of each network, so that nobody
+ * is refused for what others send.
  */
 export const STORED_MESSAGE_RATE: Rate = { burst: 300, perSecond: 5 };
 export const NETWORK_STORED_MESSAGE_RATE: Rate = { burst: 10, perSecond: 1 / 60 };
@@ -29,14 +27,10 @@ const MAX_BUCKETS = 10_000;
 export type AcceptedRecipient = Exclude<FeedbackRecipient, { readonly kind: 'refused' }>;
 
 export interface PeerLimits {
-  /** Returns true if this address may send one more message at `now`. `recipient` is null while it is unknown. */
+  /** Null `recipient`: still unknown. */
   allowsMessage(address: string, recipient: AcceptedRecipient | null, now: number): boolean;
-  /** As `allowsMessage`, and consumes the tokens of the message. */
   consumeMessageTokens(address: string, recipient: AcceptedRecipient, now: number): boolean;
-  /**
-   * Consumes the token of a received message to a role mailbox: that of the message that it names by `id`, or that of
-   * storing it. Returns false if there is none.
-   */
+  /** For a role mailbox: of the message that it names by `id`, or of storing it. False without a token. */
   consumeReportToken(address: string, id: string | null, now: number): boolean;
 }
 
@@ -113,7 +107,6 @@ function createBuckets({ burst, perSecond }: Rate): Buckets {
     return Math.min(burst, bucket.tokens + (Math.max(0, now - bucket.at) * perSecond) / 1000);
   };
 
-  /** Removes the full buckets, or the tenth that was used least recently if few are full. */
   function evictBuckets(now: number): void {
     for (const key of buckets.keys()) if (countTokens(key, now) >= burst) buckets.delete(key);
     for (const key of buckets.keys()) {

@@ -1,7 +1,6 @@
 /**
- * The SMTP listener for bounces and complaints (POSTRIDER_FEEDBACK_LISTEN). It accepts messages for valid return paths
- * and for `postmaster` and `abuse`, one recipient per message, and never sends one. The reply after the final dot is
- * 250 only after the store has committed; 451 makes the peer send the message again.
+ * Accepts messages for valid return paths, `postmaster` and `abuse`, one recipient each, and never sends one. 250 only
+ * after the commit; 451 makes the peer send the message again.
  */
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
@@ -33,9 +32,9 @@ import {
 } from './smtp-report.ts';
 
 export const MAX_MESSAGE_BYTES = 10 * 1_048_576;
-/** Maximum number of bytes that are read from the beginning of a message. Content after these bytes is ignored. */
+/** From the beginning of a message; the rest is ignored. */
 const MAX_READ_BYTES = 1_048_576;
-/** The session of a peer that sends more bytes of a message that is too large ends. */
+/** Of a message that is too large; then the session ends. */
 const MAX_RECEIVED_BYTES = 4 * MAX_MESSAGE_BYTES;
 const IDLE_TIMEOUT_MS = 5 * 60_000;
 /** Before the first valid recipient, and between this recipient and DATA. */
@@ -51,7 +50,6 @@ const MAX_REFUSED_RECIPIENTS = 10;
 export const MAX_ENVELOPE_COMMANDS = 20;
 export const MAX_COMMAND_BYTES = 16_384;
 
-/** The capacity of the listener. `DATA_TIMEOUT_MS` limits the time of a message. */
 const SMTP_CAPACITY: CapacityLimits = {
   maxConnections: 200,
   peerConnectionShare: 1 / 10,
@@ -61,7 +59,6 @@ const SMTP_CAPACITY: CapacityLimits = {
   maxInFlight: Number.POSITIVE_INFINITY,
 };
 
-/** The reason for a refusal, which is also the label of a metric. */
 type FeedbackRefusal =
   | 'unknown-recipient'
   | 'expired-return-path'
@@ -102,24 +99,21 @@ interface SmtpListener {
   close(): Promise<void>;
 }
 
-/** The state of a session that the SMTP library does not store. */
+/** What the SMTP library does not store. */
 interface Session extends CapacityConnection {
-  /** The IP address of the client. Behind a trusted proxy, this is the address that the proxy reports. */
+  /** Behind a trusted proxy, as the proxy reports it. */
   address: string;
   admission: Promise<boolean>;
-  /** The socket for replies. After STARTTLS, this is the TLS socket. */
+  /** After STARTTLS, the TLS socket. */
   socket: Socket;
   recipient: AcceptedRecipient;
   hasRecipient: boolean;
   refusedRecipientCount: number;
-  /** Since the last message. */
   envelopeCommandCount: number;
   commandBytes: number;
-  /** True from DATA until the reply to the message. */
   isReceivingMessage: boolean;
   messageBytes: number;
   cancelPhaseTimeout: () => void;
-  /** May be called several times. */
   dispose: () => void;
 }
 
@@ -240,8 +234,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   server.on('error', () => undefined);
 
   /**
-   * Resolves to the error reply, or to null if the report is recorded, if the peer has disconnected, or if the SMTP
-   * library refuses the message because of its size. Rejects if the store or the reader fails.
+   * The error reply. Null: recorded, disconnected, or refused by the library because of its size. Rejects if the store
+   * or the reader fails.
    */
   async function receiveReport(
     stream: Readable & { sizeExceeded: boolean },
@@ -301,10 +295,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     }
   }
 
-  /**
-   * Returns true for a complaint whose signed body identifies the message: a report about another one could be sent to
-   * any return path.
-   */
+  /** The signed body must identify the message: a report about another could be sent to any return path. */
   function isComplaintAboutMessage({ messageRef, events, raw }: FeedbackReport): boolean {
     if (messageRef === null || !('id' in messageRef) || !events.some(({ kind }) => kind === 'complaint')) return false;
     const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);
@@ -328,7 +319,6 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     closeWithReply(peerSession, BUSY_REPLY);
   }
 
-  /** Called at the beginning of the session and after each message. */
   function startCommandPhase(peerSession: Session): void {
     capacity.setStanding(peerSession, 'unknown');
     peerSession.hasRecipient = false;
@@ -437,7 +427,6 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     socket.once('close', () => resolve(false));
   });
 
-  /** Returns false if the session is refused. */
   function admitSession(socket: Socket, peerSession: Session): boolean {
     if (capacity.connect(peerSession, toPeerNetwork(peerSession.address)) !== null) {
       publishRefusal('too-many-connections');
@@ -456,10 +445,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     return true;
   }
 
-  /**
-   * Calls `onClient` with the address in the header of the PROXY protocol, or with null if it contains none. The parser
-   * receives only the bytes after the header.
-   */
+  /** Null: no address in the header. The parser receives only the bytes after it. */
   function readProxyHeader(socket: Socket, onClient: (address: string | null) => void): void {
     const push = socket.push.bind(socket);
     let headerBytes = Buffer.alloc(0);
@@ -525,10 +511,7 @@ function readSize(args: object | false): number | null {
   return Number.isNaN(size) ? null : size;
 }
 
-/**
- * Returns the first `MAX_READ_BYTES` bytes of a message, or null if the peer disconnects before its end. After `take`
- * has returned false, discards all bytes.
- */
+/** Null if the peer disconnects. After `take` has returned false, discards all bytes. */
 async function readBeginning(
   stream: Readable,
   take: (bytes: number) => boolean,
@@ -550,10 +533,7 @@ async function readBeginning(
   return Buffer.concat(chunks);
 }
 
-/**
- * Detects bare CR and bare LF in a stream of bytes, which RFC 5321 section 2.3.8 forbids: servers that interpret them
- * differently can parse one message as two (SMTP smuggling, CVE-2023-51764).
- */
+/** RFC 5321 section 2.3.8 forbids bare CR and LF: SMTP smuggling (CVE-2023-51764). */
 
 const CR = 13;
 const LF = 10;
@@ -562,7 +542,6 @@ interface LineEndCheck {
   accepts(chunk: Uint8Array): boolean;
 }
 
-/** For one direction of one connection. */
 export function createLineEndCheck(): LineEndCheck {
   let isAfterCr = false;
   return {

@@ -1,4 +1,3 @@
-/** Creates the report for the store from a message that the feedback listener received. */
 import { createHash } from 'node:crypto';
 import { decodeReturnPath, RETURN_PATH_TOKEN_LENGTH, RETURN_PATH_TOKEN_PREFIX } from '../message/return-path.ts';
 import { parseAddress } from '../model/address.ts';
@@ -12,13 +11,13 @@ const MAX_STORED_ROLE_BYTES = 16_384;
 const MAX_SUMMARY_LENGTH = 300;
 const MAX_HEADER_BYTES = 65_536;
 
-/** Recorded for a report that exceeds the limits of the reader, so that its sender does not repeat it. */
+/** So that the sender of a report beyond the limits of the reader does not repeat it. */
 export const TOO_EXPENSIVE_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'too-expensive' };
 
 interface ReceivedReport {
   readonly raw: Uint8Array;
   readonly events: readonly FeedbackEvent[];
-  /** The message to which the return path belongs. Null for a role mailbox. */
+  /** Null for a role mailbox. */
   readonly messageRef: { readonly id: string } | null;
   readonly from: string;
 }
@@ -46,10 +45,7 @@ export function createSmtpReport(
   };
 }
 
-/**
- * The header is not included, because its trace fields change when the report is sent again. Without the id of the
- * message, Subject and Message-ID of the report identify it.
- */
+/** Without the header, whose trace fields change. Without an id, Subject and Message-ID identify the report. */
 function computeDigest(body: Buffer, fields: readonly Field[], id: string | null, events: readonly FeedbackEvent[]) {
   const headerEnd = body.indexOf('\r\n\r\n');
   const identity = id ?? `${findFieldValue(fields, 'message-id') ?? ''}\n${findFieldValue(fields, 'subject') ?? ''}`;
@@ -67,7 +63,6 @@ const DAY_MODULUS = 65_536;
 
 export type FeedbackRecipient =
   | { readonly kind: 'return-path'; readonly id: string }
-  /** The recipient is `postmaster` or `abuse`, whose messages are for the operator. */
   | { readonly kind: 'role' }
   | { readonly kind: 'refused'; readonly reason: 'expired' | 'unknown' | 'relay' };
 
@@ -82,7 +77,6 @@ export interface AcceptedReturnPaths {
   readonly isReturnPathDomain: (name: string) => boolean;
 }
 
-/** `now` is in milliseconds since the epoch. */
 export function classifyRecipient(
   { key, isReturnPathDomain }: AcceptedReturnPaths,
   address: string,
@@ -113,10 +107,7 @@ function isValidDay(encodedDay: number, now: number): boolean {
 
 const MAX_TOKENS = 50;
 
-/**
- * Finds the message in a report to a role mailbox, to which feedback loops send the original message with its return
- * path. Returns null if there is none, or if there are several.
- */
+/** Feedback loops send the original message with its return path. Null if there is none or several. */
 export function findReportedMessageId(
   { key }: Pick<ReturnPathKey, 'key'>,
   raw: Uint8Array,

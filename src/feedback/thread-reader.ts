@@ -1,7 +1,6 @@
 /**
- * Reads untrusted content on a separate thread, one job at a time, so that expensive content never delays other work of
- * the process. A job that exceeds its timeout or the memory of the thread ends the thread; the next job starts another
- * one. The number of waiting jobs and their bytes are bounded, because the memory limits do not cover buffers.
+ * One job at a time, so that expensive content never delays the process. A job beyond the timeout or memory ends the
+ * thread; the next one starts another. Waiting jobs are bounded, because memory limits do not cover buffers.
  */
 import { type MessagePort, Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';
@@ -12,7 +11,7 @@ const START_TIMEOUT_MS = 30_000;
 const IDLE_TIMEOUT_MS = 60_000;
 const MAX_YOUNG_GENERATION_SIZE_MB = 16;
 
-/** A message from the thread: `ready` once, and then one reply for each job. */
+/** `ready` once, then one reply for each job. */
 type ThreadReply<Value> =
   | { readonly kind: 'ready' }
   | { readonly kind: 'read'; readonly value: Value }
@@ -26,28 +25,23 @@ export type ThreadResult<Value> =
   | { readonly kind: 'busy' };
 
 export interface ThreadReader<Job, Value> {
-  /**
-   * Sends the job to the thread. `bytes` is the size of its content. Rejects if the content was not read: the thread
-   * cannot be started, or the reader is closed.
-   */
+  /** Rejects if the content was not read: the thread cannot start, or the reader is closed. */
   read(job: Job, bytes: number): Promise<ThreadResult<Value>>;
   close(): Promise<void>;
 }
 
 export interface ThreadReaderParts<Value> {
   readonly clock: Clock;
-  /** Called before each start of a thread: sets the engine flags that every thread of the process needs. */
+  /** Sets the engine flags that every thread needs. */
   readonly prepareThread: () => void;
-  /** Called for a defect: the thread throws or ends unexpectedly. */
   readonly onError: (operation: string, error: unknown) => void;
   readonly module: URL;
   readonly name: string;
   readonly operation: string;
   readonly timeoutMs: number;
   readonly maxOldGenerationSizeMb: number;
-  /** Of the jobs that wait or are being read. */
   readonly maxPending: { readonly jobCount: number; readonly bytes: number };
-  /** The result of a job for which the thread threw an exception. */
+  /** If the thread throws. */
   readonly failedValue: Value;
 }
 
@@ -59,12 +53,10 @@ interface PendingJob<Job, Value> {
 
 interface ReaderThread {
   readonly worker: Worker;
-  /** Rejects if the thread ends before. */
   readonly ready: Promise<void>;
   isEnded: boolean;
 }
 
-/** Performs the jobs of a reader, in the entry point of its thread. */
 export function serveJobs<Job, Value>(port: MessagePort | null, read: (job: Job) => Value): void {
   const reply = (message: ThreadReply<Value>) => port?.postMessage(message);
   port?.on('message', (job: Job) => {
@@ -77,7 +69,6 @@ export function serveJobs<Job, Value>(port: MessagePort | null, read: (job: Job)
   reply({ kind: 'ready' });
 }
 
-/** Creates a reader. The first job starts the thread. */
 export function createThreadReader<Job, Value>({
   clock,
   prepareThread,

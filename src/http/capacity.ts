@@ -1,15 +1,13 @@
 /**
- * The capacity of one listener: its connections, the bytes of its bodies, and its requests. Nobody is refused for the
- * bodies of others while one of them can be evicted. Every operation on a connection takes constant time; the SMTP
- * listener, whose connections change their standing, has few of them.
+ * Connections, bytes of bodies and requests of one listener. Nobody is refused for the bodies of others while one of
+ * them can be evicted. Operations on connections take constant time, except in the small SMTP listener.
  */
 import type { Clock } from '../clock.ts';
 import type { DropReason } from '../model/events.ts';
 
 /**
- * `unknown` and `weak`: closed for a new connection, `unknown` first. `sending`: closed if idle for
- * `MIN_SENDING_IDLE_MS` or if its body is too slow. `busy`: never closed, because its message is being recorded.
- * `authenticated`: not counted toward the share, closed last if it has no request; the one that was idle longest first.
+ * In order of eviction: `unknown` and `weak` for a new connection, `sending` if idle or slow, then idle `authenticated`
+ * (no share). `busy` is never closed: its message is being recorded.
  */
 export type Standing = 'unknown' | 'weak' | 'sending' | 'busy' | 'authenticated';
 
@@ -37,7 +35,6 @@ interface Peer {
   readonly entries: LinkedList;
 }
 
-/** The use of bytes by one peer, or by one owner of an authenticated body. */
 interface Group {
   readonly key: string | number;
   readonly maxBytes: number;
@@ -60,7 +57,7 @@ export interface NewBody {
   readonly connection?: CapacityConnection;
 }
 
-/** A body from its first byte until the answer to it. Only `Capacity` changes the members, except `onEvicted`. */
+/** From the first byte to the answer. Only `Capacity` changes members other than `onEvicted`. */
 export interface Body {
   readonly group: Group | null;
   readonly isAuthenticated: boolean;
@@ -112,7 +109,6 @@ export class Capacity {
   readonly #limits: CapacityLimits;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #maxConnectionsPerPeer: number;
-  /** The one that was idle longest first. */
   readonly #entries = new LinkedList();
   /** The one whose last authenticated request is oldest first. */
   readonly #authenticated = new LinkedList();
@@ -140,10 +136,7 @@ export class Capacity {
     return this.#bytes;
   }
 
-  /**
-   * Adds a connection, for which others may be closed. If none can be, returns why the caller must close the new one.
-   * `peerName` is null for a peer that is exempt from the share.
-   */
+  /** May close others. Else returns why to close the new one. Null `peerName`: exempt from the share. */
   connect(connection: CapacityConnection, peerName: string | null): ConnectionRefusal | null {
     const peer =
       peerName === null ? null : (this.#peers.get(peerName) ?? { name: peerName, entries: new LinkedList() });
@@ -181,7 +174,6 @@ export class Capacity {
     this.#authenticated.append(entry.node);
   }
 
-  /** Records that a connection is not idle. Without calls, the oldest connection is closed first. */
   touch({ entry }: CapacityConnection): void {
     if (entry === null || entry.standing === 'authenticated') return;
     entry.activeAt = this.#clock.now();
@@ -192,7 +184,6 @@ export class Capacity {
     entry.peer.entries.append(entry.peerNode);
   }
 
-  /** May be called several times. */
   disconnect(connection: CapacityConnection): void {
     const { entry } = connection;
     if (entry === null) return;
@@ -292,7 +283,7 @@ export class Capacity {
     return body;
   }
 
-  /** Holds received bytes until the body is released. If they do not fit, holds none and returns the reason. */
+  /** Until the body is released. If they do not fit, holds none. */
   take(body: Body, bytes: number): BodyRefusal | null {
     // The SMTP listener can still read bytes of a body that was evicted. They would never be released.
     if (body.state === 'released') return 'full';
@@ -328,7 +319,7 @@ export class Capacity {
     if (!isPaused) body.timedFrom = this.#clock.now();
   }
 
-  /** Returns false if the body was released or the listener processes too many requests. */
+  /** False if the body was released, or too many requests are processed. */
   complete(body: Body): boolean {
     if (body.state === 'released' || this.isFull()) return false;
     this.#stopReading(body);
@@ -338,7 +329,6 @@ export class Capacity {
     return true;
   }
 
-  /** May be called several times. */
   release(body: Body): void {
     const { state, group, heldBytes } = body;
     if (state === 'released') return;
@@ -391,7 +381,7 @@ export class Capacity {
     );
   }
 
-  /** Returns the body that must give way to `body`: an unauthenticated one first, then the slowest. */
+  /** An unauthenticated body first, then the slowest. */
   #findVictim(body: Body): Body | null {
     const slowest = this.#findSlowest((other) => !other.isAuthenticated && other.heldBytes > 0);
     if (slowest !== null || !body.isAuthenticated) return slowest;
@@ -399,7 +389,6 @@ export class Capacity {
     return this.#findSlowest((other) => other.heldBytes > 0);
   }
 
-  /** Returns the slowest of the bodies that were read for `GRACE_CHECKS`, or null. */
   #findSlowest(matches: (body: Body) => boolean): Body | null {
     let slowest: Body | null = null;
     for (const body of this.#reading)
@@ -427,10 +416,7 @@ export class Capacity {
     return this.#inFlight >= this.#limits.maxInFlight;
   }
 
-  /**
-   * The mean duration of a request, after which a refused client should retry: by Little's law, as many requests
-   * complete within this time as are in flight.
-   */
+  /** When a refused client should retry: by Little’s law, as many requests complete by then as are in flight. */
   get advisedWaitMs(): number {
     return Math.max(1, this.#meanMs);
   }
@@ -445,7 +431,6 @@ export class Capacity {
     this.#notifyIfIdle();
   }
 
-  /** Calls `run` as soon as no handler is running and no body is being received or processed. */
   runWhenIdle(run: () => void): void {
     this.#onIdle = run;
     this.#notifyIfIdle();

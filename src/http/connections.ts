@@ -1,7 +1,7 @@
 /**
- * The connections of one HTTP listener. Every socket always has an error listener, so a reset never ends the process.
- * Node parses a complete chunk of up to 64 KiB (about 3,600 minimal requests) before a pause takes effect, so chunks
- * are split on connections that are unauthenticated or that pipeline requests.
+ * Every socket always has an error listener, so a reset never ends the process. Node parses a chunk of up to 64 KiB
+ * (3,600 minimal requests) before a pause takes effect, so those of unauthenticated or pipelining connections are
+ * split.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -24,10 +24,7 @@ export const CONNECTION_LIMITS = {
   maxUnanswered: 8,
   /** Above this limit, a connection is closed. */
   maxPaused: 256,
-  /**
-   * One paused unauthenticated connection is resumed per interval, so that requests without a key cannot use all
-   * processor time.
-   */
+  /** One is resumed per interval, so that requests without a key cannot use all processor time. */
   unauthenticatedReadIntervalMs: 4,
   /** The maximum time in which a client reads no part of a pending response. */
   unreadResponseTimeoutMs: 10_000,
@@ -64,7 +61,6 @@ interface Connection extends CapacityConnection {
   isAuthenticated: boolean;
   isPipelining: boolean;
   unansweredCount: number;
-  /** The body of the newest request. */
   body: Body | null;
   newestResponse: ServerResponse | null;
   /** Milliseconds since the epoch; null if the connection is not paused. */
@@ -73,7 +69,6 @@ interface Connection extends CapacityConnection {
   sentBytes: number;
   /** Consecutive checks in which a response was pending and `sentBytes` did not change. */
   checksWithoutProgress: number;
-  /** Consecutive checks since the last response of an unauthenticated connection. */
   checksWithoutRequest: number;
   /** Ends the connection as soon as at most `maxPending` responses are pending. */
   finalAction: { readonly maxPending: 0 | 1; readonly run: () => void } | null;
@@ -87,7 +82,6 @@ export class Connections {
   readonly #bySocket = new WeakMap<Duplex, Connection>();
   /** Connections with an incomplete TLS handshake, by `formatConnectionId`. */
   readonly #handshakes = new Map<string, Connection>();
-  /** In the order in which they were paused. */
   readonly #paused = new Set<Connection>();
   /** Unauthenticated ones, in the order in which they will be resumed. */
   readonly #resumable = new Set<Connection>();
@@ -151,7 +145,6 @@ export class Connections {
       announceKeepAlive(connection.newestResponse, this.#parts.limits.keepAliveTimeoutMs);
   }
 
-  /** Returns null if another request has followed on the connection. */
   findNewestResponse(request: IncomingMessage): ServerResponse | null {
     const response = this.#bySocket.get(request.socket)?.newestResponse ?? null;
     return response?.req === request ? response : null;
@@ -173,10 +166,7 @@ export class Connections {
     else connection.finalAction = { maxPending: 0, run };
   }
 
-  /**
-   * Handles the event `clientError`: the bytes are not HTTP, the headers are too large, or a timeout has elapsed. If
-   * `createResponse` returns null, the connection is closed without a response.
-   */
+  /** Closed without a response if `createResponse` returns null. */
   handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => Buffer | null): void {
     if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
       socket.destroy();
@@ -205,12 +195,10 @@ export class Connections {
     stopReading(connection.httpSocket);
   }
 
-  /** `closeAllConnections` of node:http ignores connections with an incomplete TLS handshake. */
   closeAll(): void {
     for (const { tcpSocket } of this.#connections) tcpSocket.destroy();
   }
 
-  /** Returns null if the connection is refused. */
   #addConnection(socket: Socket): Connection | null {
     socket.on('error', ignoreEvent);
     const { remoteAddress } = socket;
@@ -355,10 +343,7 @@ export class Connections {
     this.#resumable.delete(connection);
   }
 
-  /**
-   * Also closes unauthenticated connections that send only empty lines, which the parser ignores (RFC 9112 section
-   * 2.2). The timeout of the socket is not sufficient: each byte restarts it, and node:http ignores it after a CONNECT.
-   */
+  /** Also those that send only empty lines (RFC 9112 section 2.2): each byte restarts the socket’s timeout. */
   #closeStalledConnections(): void {
     const { unauthenticatedHeadersTimeoutMs, unreadResponseTimeoutMs, timeoutCheckMs } = this.#parts.limits;
     const now = this.#parts.clock.now();

@@ -1,4 +1,4 @@
-/** The error registry of the public listener. Tests check that docs/errors.md and openapi.json agree with it. */
+/** Tests check that docs/errors.md and openapi.json agree with it. */
 import type { ForbiddenReason, ValidationFault } from '../model/submission.ts';
 
 export interface ErrorEntry {
@@ -213,14 +213,12 @@ export const ERRORS = {
     example: 'draining',
   },
 } as const satisfies Readonly<Record<string, ErrorEntry>> &
-  // Every reason for a refused submission has an entry.
   Readonly<Record<ForbiddenReason | ValidationFault['code'], ErrorEntry>>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
 export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[];
 
-/** The type includes the optional members. */
 export function getErrorEntry(code: ErrorCode): ErrorEntry {
   return ERRORS[code];
 }

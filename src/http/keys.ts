@@ -1,7 +1,4 @@
-/**
- * Authenticates API keys with a cache of keys and accounts, which the change feed of the store and lookups update. It
- * contains hashes and no raw key, and the newest revision wins in whatever order revisions arrive.
- */
+/** Contains hashes and no raw key. The newest revision wins in whatever order revisions arrive. */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';
 import type { Account, ApiKey, FoundKeys } from '../model/account.ts';
@@ -53,10 +50,7 @@ export class ApiKeyCache {
     this.#parts = parts;
   }
 
-  /**
-   * Entries with a later revision stay. Publishes `account.changed`, and `account.locked` or `account.warned` if the
-   * lock or warning is new.
-   */
+  /** Later revisions stay. Publishes `account.changed`, and `account.locked` or `account.warned` if new. */
   apply({ revision, accounts, keys }: FoundKeys): void {
     for (const account of accounts) {
       const existingEntry = this.#accounts.get(account.id);
@@ -70,7 +64,6 @@ export class ApiKeyCache {
     if (accounts.length + keys.length > 0) publish({ type: 'account.changed', at: clock.now() });
   }
 
-  /** `rawKey` is the value of an Authorization header. */
   lookup(rawKey: string | undefined, now: number): KeyLookup {
     if (rawKey === undefined || rawKey === '' || rawKey.length > MAX_KEY_LENGTH) return INVALID_LOOKUP;
     // A digest as text takes 0.4 µs, one as Buffer 1.3 µs.
@@ -159,11 +152,9 @@ function isActive({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
   return (revokedAt === null || revokedAt > now) && (expiresAt === null || expiresAt > now);
 }
 
-// A new key is valid on every node as soon as the command that created it returns. Therefore the store is queried
-// before an unknown key is refused, and unknown keys are not cached. One query runs at a time, at most one starts per
-// 10 ms. It takes one lookup of each peer in turn, so that a peer that guesses keys delays only itself; its lookups use
-// at most half of the capacity that others do not use. If a query fails, its lookups reject: a valid key is never
-// refused as unknown.
+// A new key is valid on every node at once, so the store is queried before an unknown key is refused. One query at a
+// time, one start per 10 ms, one lookup of each peer in turn: who guesses delays only itself and uses at most half of
+// the capacity. If a query fails, lookups reject, so that a valid key is never refused.
 
 export const MAX_DIGESTS_PER_QUERY = 1_000;
 export const MAX_WAITING_LOOKUPS = 32_768;
@@ -182,7 +173,6 @@ interface Lookup<Found> {
   nextLookup: Lookup<Found> | null;
 }
 
-/** In order of arrival. */
 interface PeerQueue<Found> {
   firstLookup: Lookup<Found>;
   lastLookup: Lookup<Found>;
@@ -201,7 +191,7 @@ export class BatchedLookups<Found> {
     this.#options = options;
   }
 
-  /** Returns null if too many lookups wait. `peer` is the result of `toPeerNetwork`. */
+  /** Null if too many lookups wait. */
   find(hash: string, peer: string): Promise<Found> | null {
     const queue = this.#peers.get(peer);
     if ((queue?.length ?? 0) >= MAX_WAITING_LOOKUPS - this.#waitingCount) return null;

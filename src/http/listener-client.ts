@@ -1,7 +1,4 @@
-/**
- * Sends a request to the public listener of this process, as a client does. It accepts exactly the certificate of the
- * listener, whose name is not the bound address.
- */
+/** Accepts exactly the certificate of the listener, whose name is not the bound address. */
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { getHttps, request as httpRequest } from '../node-http.ts';
@@ -20,19 +17,17 @@ export interface HeaderField {
 
 export interface ListenerResponse {
   readonly status: number;
-  /** In the order of the response. */
   readonly headers: readonly HeaderField[];
   readonly body: string;
 }
 
 export interface ListenerClient {
-  /** Returns `unix:/PATH` for a unix socket, or null without a public listener. */
+  /** `unix:/PATH` for a unix socket, null without a public listener. */
   getUrl(): string | null;
   /** Rejects without a complete response within 30 s; the message may then be accepted. */
   post(headers: readonly HeaderField[], body: string): Promise<ListenerResponse>;
 }
 
-/** `getListenerUrl` returns null before the listener is bound. */
 export function createListenerClient(
   getListenerUrl: () => string | null,
   tls: CertificatePaths | null,

@@ -1,4 +1,4 @@
-/** The public listener: `POST /api/v1/send-mail`, `/healthz` and `/readyz`. No response names the software. */
+/** No response names the software. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Settings } from '../config/settings.ts';
 import type { ListenAddress } from '../model/listen-address.ts';
@@ -9,15 +9,13 @@ import { type Answer, createHttpServer, type Fault, type HttpServer, type Server
 
 export interface ListenerOptions extends SendMailParts {
   readonly settings: SendMailParts['settings'] & Pick<Settings, 'listen' | 'tls' | 'trustedProxies'>;
-  /** Returns null if the node is ready. Otherwise returns the reason, which `/readyz` returns to any client. */
+  /** Null if ready. `/readyz` returns the reason to any client. */
   readonly getNotReadyReason: () => string | null;
   readonly limits?: Partial<ServerLimits>;
 }
 
 export interface Listener {
-  /** Binds the listener and starts to accept connections. Rejects with an Error whose message is one line. */
   start(): Promise<ListenAddress>;
-  /** Waits for the answers to the requests in progress for at most `timeoutMs`, then closes all connections. */
   drain(timeoutMs: number): Promise<void>;
   close(): Promise<void>;
 }
@@ -27,7 +25,6 @@ const LISTENER_LIMITS = { maxInFlight: 2_000, maxBytes: 256 * 1_048_576 };
 
 type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
-/** Creates the listener. `start` binds it. */
 export function createListener(options: ListenerOptions): Listener {
   const { clock, settings, publish, getNotReadyReason } = options;
   let server: HttpServer | null = null;

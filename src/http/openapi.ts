@@ -1,7 +1,4 @@
-/**
- * The OpenAPI 3.1 document of the public listener, from the schemas and the error registry. A test compares it with
- * openapi.json.
- */
+/** A test compares it with openapi.json. */
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { ERROR_CODES, type ErrorCode, formatErrorMessage, getErrorEntry } from './errors.ts';
@@ -130,7 +127,6 @@ const STATUS_SUMMARIES: Readonly<Record<number, string>> = {
   503: 'Not ready',
 };
 
-/** These belong to other paths or methods. */
 const OTHER_ROUTE_CODES: ReadonlySet<ErrorCode> = new Set(['not-found', 'method-not-allowed', 'not-ready']);
 
 export function createOpenApiDocument(): JsonObject {
@@ -249,7 +245,6 @@ function createHealthOperation(operationId: string, summary: string, codes: read
   };
 }
 
-/** One response per status, with one example per code. */
 function createErrorResponses(codes: readonly ErrorCode[]): JsonObject {
   const codesByStatus = new Map<number, ErrorCode[]>();
   for (const code of codes) {

@@ -1,8 +1,6 @@
 /**
- * The client of a request behind reverse proxies (POSTRIDER_TRUSTED_PROXIES). Forwarding headers have an effect only
- * from a trusted proxy. The client is the right-most address of X-Forwarded-For that is not a trusted proxy, because an
- * untrusted peer sent everything to its left. The peers of a unix socket are trusted: the mode of its file restricts
- * who connects.
+ * Forwarding headers count only from a trusted proxy: an untrusted peer sent everything to the left of the right-most
+ * untrusted address. Peers of a unix socket are trusted: the mode of its file restricts who connects.
  */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
@@ -37,7 +35,7 @@ export function createTrustedProxies(networks: readonly string[], isUnixListener
   };
 }
 
-/** Returns an empty text if the connection is closed or has no remote address. */
+/** Empty if the connection is closed or has no remote address. */
 export function getClientAddress(request: ForwardedRequest, proxies: TrustedProxies): string {
   let address = request.socket.remoteAddress ?? '';
   if (!proxies.isTrustedPeer(request.socket.remoteAddress)) return address;
@@ -60,7 +58,7 @@ export function isForwardedHttps(request: ForwardedRequest, proxies: TrustedProx
   return protocols.at(-1)?.trim().toLowerCase() === 'https';
 }
 
-/** Parses an address that may have a port, such as `192.0.2.7:4711` or `[2001:db8::1]:4711`. */
+/** With or without a port: `192.0.2.7:4711`, `[2001:db8::1]:4711`. */
 function parseHop(text: string): string | null {
   let host = text;
   if (text.startsWith('[')) host = text.slice(1, Math.max(1, text.indexOf(']')));
@@ -83,13 +81,11 @@ interface FailureWindow {
 export class FailureCounts {
   readonly #windows = new Map<string, FailureWindow>();
 
-  /** Returns the time for which a peer is refused, or 0. */
   getWaitMs(address: string, now: number): number {
     const window = this.#findCurrentWindow(toPeerNetwork(address), now);
     return window !== undefined && window.count >= MAX_FAILURES ? window.startedAt + WINDOW_MS - now : 0;
   }
 
-  /** Returns the time as `getWaitMs` does, without this failure. */
   count(address: string, now: number): number {
     const peer = toPeerNetwork(address);
     const window = this.#findCurrentWindow(peer, now);
@@ -109,7 +105,6 @@ export class FailureCounts {
 
   #startWindow(peer: string, now: number): void {
     if (this.#windows.size >= MAX_PEERS) {
-      // A map iterates in insertion order.
       for (const oldestPeer of this.#windows.keys()) {
         this.#windows.delete(oldestPeer);
         break;

@@ -1,4 +1,4 @@
-/** The headers and bodies of requests and responses of the public listener. Each function takes linear time. */
+/** Each function takes linear time. */
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -7,7 +7,7 @@ import { REQUEST_FIELDS } from '../model/submission.ts';
 import { findTextEnd, isNestedTooDeep } from '../providers/json.ts';
 import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
-/** Counts the headers with a name in lower case. `rawHeaders` contains names and values alternately. */
+/** `rawHeaders` contains names and values alternately. */
 export function countHeader(rawHeaders: readonly string[], name: string): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -19,7 +19,7 @@ export function countHeader(rawHeaders: readonly string[], name: string): number
 
 const JSON_TYPE = 'application/json';
 
-/** Accepts any case and parameters (RFC 9110 section 8.3.1). */
+/** RFC 9110 section 8.3.1. */
 export function isJsonType(value: string | undefined): boolean {
   if (value === undefined) return false;
   if (value === JSON_TYPE) return true;
@@ -57,10 +57,7 @@ export function toWholeSeconds(durationMs: number): number {
   return Math.max(1, Math.ceil(durationMs / 1000));
 }
 
-/**
- * Returns RateLimit and RateLimit-Policy for the configured limits (draft-ietf-httpapi-ratelimit-headers-10 and -11).
- * In the policy, `w` is the time in which an empty bucket fills.
- */
+/** draft-ietf-httpapi-ratelimit-headers-10 and -11. `w` is the time in which an empty bucket fills. */
 export function createRateLimitHeaders(
   throttle: ThrottleLimit | null,
   throttleResult: ThrottleResult | null,
@@ -85,10 +82,7 @@ export function createRateLimitHeaders(
 
 const MAX_IDEMPOTENCY_KEY_LENGTH = 255;
 
-/**
- * Returns true for 1 to 255 visible ASCII characters (draft-ietf-httpapi-idempotency-key-header-07). Repeated headers
- * are joined with a comma and a space (RFC 9110 section 5.3), and the space makes the value invalid.
- */
+/** draft-ietf-httpapi-idempotency-key-header-07. The space of joined repetitions makes the value invalid. */
 export function isIdempotencyKey(value: string): boolean {
   if (value.length === 0 || value.length > MAX_IDEMPOTENCY_KEY_LENGTH) return false;
   for (let i = 0; i < value.length; i += 1) {
@@ -98,17 +92,14 @@ export function isIdempotencyKey(value: string): boolean {
   return true;
 }
 
-/** Returns a SHA-256 in hexadecimal. Each field is preceded by its length, so that different payloads differ. */
+/** Each field is preceded by its length, so that different payloads differ. */
 export function computeFingerprint(fields: Readonly<Record<(typeof REQUEST_FIELDS)[number], string>>): string {
   const { to, from, subject, message } = fields;
   const hashInput = `${to.length}:${to}${from.length}:${from}${subject.length}:${subject}${message.length}:${message}`;
   return hash('sha256', hashInput, 'hex');
 }
 
-/**
- * Returns undefined if the bytes are not UTF-8, not JSON or nested too deep: parsing 1 MiB of `[` takes 0.1 s. A byte
- * order mark is an error (RFC 8259 section 8.1).
- */
+/** Undefined if not UTF-8, not JSON, or nested too deep. A byte order mark is an error (RFC 8259 section 8.1). */
 export function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0 || !isUtf8(bytes) || isNestedTooDeep(bytes)) return undefined;
   try {
@@ -118,11 +109,9 @@ export function parseJson(bytes: Buffer): unknown {
   }
 }
 
-// A response with status 201 lists the unknown members of the body, so that a client that sends `cc` or `attachments`
-// can detect that they have no effect.
+// So that a client that sends `cc` or `attachments` can detect that they have no effect.
 
 export interface IgnoredFields {
-  /** The number of unknown members, including members that are not listed. */
   readonly count: number;
   readonly names: readonly string[];
 }
@@ -139,7 +128,7 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** Returns null if there are no unknown members. `body` is the parsed object, which has the four fields. */
+/** `body` is the parsed object. */
 export function findIgnoredFields(bytes: Buffer, body: object): IgnoredFields | null {
   const count = Object.keys(body).length - REQUEST_FIELDS.length;
   return count === 0 ? null : { count, names: readNames(bytes) };
@@ -179,7 +168,7 @@ function readNames(bytes: Buffer): readonly string[] {
   return [...names];
 }
 
-/** Returns null for a field of the request and for a name that a header must not contain. */
+/** Null for a known field and for a name that a header must not contain. */
 function parseName(bytes: Buffer, start: number, end: number): string | null {
   if (end - start > MAX_ESCAPED_LENGTH) return null;
   // Bytes outside ASCII become characters that `isAllowedInHeader` refuses.
@@ -199,10 +188,7 @@ function isAllowedInHeader(name: string): boolean {
   return true;
 }
 
-/**
- * Returns true for Transfer-Encoding in HTTP/1.0 (RFC 9112 section 6.1), which Node accepts: a proxy that does not know
- * the field takes the body for the next request.
- */
+/** RFC 9112 section 6.1. Node accepts it; an older proxy would take the body for the next request. */
 export function hasFaultyFraming({ httpVersionMinor, headers }: Pick<IncomingMessage, 'httpVersionMinor' | 'headers'>) {
   return httpVersionMinor === 0 && headers['transfer-encoding'] !== undefined;
 }

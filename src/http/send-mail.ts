@@ -1,7 +1,4 @@
-/**
- * The operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401); load and throttle (429); headers
- * and body (400); sender domain, volume and rate (403); durable commit (201).
- */
+/** Checks in order: key (401); load, throttle (429); headers, body (400); domain, volume, rate (403); commit (201). */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
@@ -32,29 +29,22 @@ import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 export interface SendMailParts {
   readonly settings: Pick<Settings, 'senders' | 'transport' | 'maxRequestBytes'>;
   readonly keyCache: ApiKeyCache;
-  /** Finds keys in the store by SHA-256 (hexadecimal). */
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
-  /** Takes one token from the bucket of the account. Returns a promise if the store must be queried. */
   readonly throttle: {
     takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult>;
   };
-  /**
-   * Sets `lease` and `suppressedBy` of the message, stores the message and resolves after the commit. If the promise
-   * rejects, it is unknown whether the message is stored.
-   */
+  /** Sets `lease` and `suppressedBy`. After a rejection, it is unknown whether the message is stored. */
   readonly submit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ids: { next(now: number): string };
   readonly clock: MonotonicClock;
-  /** Decides whether a request is shed. It is called for each request, so it must be fast. */
+  /** Called for each request, so it must be fast. */
   readonly loadSignal: () =>
     | { readonly isOverloaded: false }
     | { readonly isOverloaded: true; readonly retryAfterMs: number };
-  /** Returns true if the domain is authenticated for the account. `domain` has the form of `Address.domain`. */
   readonly domains: { isAuthenticated(accountId: number, domain: string): boolean };
   readonly publish: Publish;
 }
 
-/** One request: its client, as soon as it is known, and the body that uses capacity. */
 interface Exchange {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -74,10 +64,8 @@ const MAX_COMMIT_RETRY_MS = 60_000;
 const TOO_MANY_BODIES_RETRY_MS = 1_000;
 /** The queries of 32,768 waiting lookups start within 330 ms: every 10 ms, one query with 1,000 digests. */
 const TOO_MANY_LOOKUPS_RETRY_MS = 1_000;
-/** The length of the body `{"result":{"id":"…"}}` with an id of 36 characters. */
 const CREATED_BYTES = 56;
 
-/** Creates the handler of the operation. Its promise is never rejected. */
 export function createSendMail(
   parts: SendMailParts,
   server: HttpServer,
@@ -234,7 +222,7 @@ export function createSendMail(
     }
   }
 
-  /** Reads and validates the body. Its bytes are not kept in memory until the commit. */
+  /** The bytes are not kept in memory until the commit. */
   async function receiveSubmission(exchange: Exchange, body: Body): Promise<ReceivedSubmission | null> {
     const bytes = await server.read(exchange.req, body, maxRequestBytes);
     if (typeof bytes === 'string' || !capacity.complete(body)) {
@@ -286,7 +274,6 @@ export function createSendMail(
     if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
   }
 
-  /** Sends status 201 with the id. Modifies `headers`. */
   function sendCreated(res: ServerResponse, id: string, headers: ResponseHeaders, ignored: IgnoredFields | null): void {
     if (ignored !== null) {
       if (ignored.names.length > 0) headers['Postrider-Ignored-Fields'] = ignored.names.join(', ');

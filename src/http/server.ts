@@ -1,7 +1,4 @@
-/**
- * The HTTP server of the public, the operator and the event listener. Every connection that sends something wrong or
- * too slowly gets an answer, after those to its requests, and is closed.
- */
+/** Whoever sends something wrong or too slowly gets an answer, after those to its requests, and is closed. */
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { connect, type Server as NetServer } from 'node:net';
@@ -75,7 +72,6 @@ export type BodyFault = Eviction | 'too-large' | 'aborted';
 export interface HttpServerParts {
   readonly name: HttpListenerName;
   readonly address: HttpListen;
-  /** For error messages. */
   readonly setting: string;
   /** Not used on a unix socket, where a proxy on this machine ends TLS. */
   readonly tls: CertificatePaths | null;
@@ -97,19 +93,14 @@ export interface HttpServer {
   readonly capacity: Capacity;
   readonly proxies: TrustedProxies;
   readonly isDraining: boolean;
-  /** Rejects with an Error of one line. */
   start(): Promise<ListenAddress>;
   markAuthenticated(request: Pick<IncomingMessage, 'socket'>): void;
-  /** `owner` is null if the client is unknown. Returns null if the owner has too many. */
+  /** Null `owner`: unknown client. Null: the owner has too many. */
   openBody(request: IncomingMessage, owner: string | number | null): Body | null;
-  /** Reads an open body of at most `maxBytes`. Never rejects. The caller releases the body. */
   read(request: IncomingMessage, body: Body, maxBytes: number): Promise<BodyResult>;
-  /** Opens and reads a body, which uses capacity until its request is answered. Never rejects. */
   readBody(request: IncomingMessage, maxBytes: number, owner: string | null): Promise<BodyResult>;
-  /** Sends an answer. Closes the connection after an unread body and while the server drains. */
   send(request: IncomingMessage, response: ServerResponse, answer: Answer): void;
   abort(request: IncomingMessage, answer: Answer): void;
-  /** Accepts no connection any more, waits for the answers for at most `timeoutMs`, and closes all connections. */
   drain(timeoutMs: number): Promise<void>;
 }
 
@@ -118,7 +109,6 @@ const MIN_TLS_VERSION = 'TLSv1.2';
 /** For answers that are still being sent when no request is pending. */
 const MAX_FLUSH_MS = 250;
 
-/** Throws an Error of one line if the certificate cannot be used. */
 export function createHttpServer(parts: HttpServerParts): HttpServer {
   const { name, address, clock, handle, answerFault, publish } = parts;
   const limits: ServerLimits = { ...SERVER_LIMITS, ...parts.limits };
@@ -197,8 +187,7 @@ export function createHttpServer(parts: HttpServerParts): HttpServer {
       'Content-Length': Buffer.byteLength(body),
       ...(isUnread || isDraining ? { Connection: 'close' } : {}),
     });
-    // A client that waits for 100 Continue and receives an error sends no body (RFC 9110 section 10.1.1). Without
-    // `sendsContinue`, Node has sent it already.
+    // Such a client sends no body after an error (RFC 9110 section 10.1.1). Otherwise Node has sent 100 already.
     if (
       !isUnread ||
       (parts.sendsContinue && request.headers.expect !== undefined && request.readableFlowing === null)
@@ -386,7 +375,7 @@ export function contentLengthExceeds({ headers }: IncomingMessage, maxBytes: num
   return contentLength !== undefined && Number(contentLength) > maxBytes;
 }
 
-// Binding. A unix socket is accessible to the user and the group of the service.
+// A unix socket is accessible to the user and the group of the service.
 
 const SOCKET_MODE = 0o660;
 

@@ -1,7 +1,4 @@
-/**
- * The throttle: an exact token bucket per account. At most `burst + perSecond × t` requests pass in any t seconds. A
- * changed limit applies from the next request, and a clock that is set back does not block an account.
- */
+/** At most `burst + perSecond × t` requests pass in any t seconds. A clock that is set back blocks no account. */
 import type { TokenGrant, TokenRequest } from '../model/node.ts';
 import type { AcceptStore } from '../store/contract.ts';
 
@@ -32,12 +29,10 @@ export class Throttle {
   readonly #buckets = new Map<number, Bucket>();
   #sweepSize = MIN_SWEEP_SIZE;
 
-  /** The accounts with a bucket in memory. */
   get size(): number {
     return this.#buckets.size;
   }
 
-  /** `now` is in milliseconds since the epoch. */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult {
     const bucket = this.#getRefilledBucket(accountId, limit, now);
     if (bucket.milliTokens + ROUNDING_TOLERANCE >= MILLITOKENS_PER_TOKEN) {
@@ -58,7 +53,6 @@ export class Throttle {
     };
   }
 
-  /** A new bucket is full. */
   #getRefilledBucket(accountId: number, limit: ThrottleLimit, now: number): Bucket {
     const bucket = this.#buckets.get(accountId);
     if (bucket === undefined) {
@@ -101,10 +95,8 @@ export class Throttle {
   }
 }
 
-// The throttle of several nodes: one bucket per account in the store, of which each node takes tokens in advance. At
-// most `burst + perSecond × (t + 0.1)` requests pass on all nodes together. Below 20 requests per second no tokens are
-// taken in advance, and the limit is exact. If the query fails, the error is published and the request passes; if its
-// commit then fails too, it is refused.
+// One bucket in the store, of which nodes take tokens in advance, from 20 per second: at most `burst + perSecond × (t +
+// 0.1)` on all nodes. After a failed query the request passes, and its commit decides.
 
 /** Tokens that were taken in advance expire after this time. */
 const PREFETCH_MS = 100;
@@ -207,7 +199,6 @@ export class SharedThrottle {
   }
 }
 
-/** Low rates take no tokens in advance. */
 function getPrefetchCount({ perSecond }: ThrottleLimit): number {
   const tokens = Math.floor((perSecond * PREFETCH_MS) / 1_000);
   return tokens < 2 ? 0 : tokens;
@@ -225,7 +216,6 @@ function createRefusedResult(retryAfterMs: number, { perSecond, burst }: Throttl
   return { ok: false, retryAfterMs, resetMs: Math.ceil((burst * 1_000) / perSecond) };
 }
 
-/** Combines the token requests of one iteration of the event loop into one call of the store. */
 export function batchTokenRequests(
   takeTokens: AcceptStore['takeTokens'],
   now: () => number,

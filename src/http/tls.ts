@@ -1,7 +1,4 @@
-/**
- * Reads the certificate and its key, and reloads both when the files change. Later, an invalid pair is reported once,
- * and the previous pair remains in use.
- */
+/** Reloads the certificate and its key when the files change. An invalid pair is reported once, and not used. */
 import { readFileSync, statSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
 import { getTls } from '../node-http.ts';
@@ -16,7 +13,6 @@ export interface CertificatePaths {
   readonly keyPath: string;
 }
 
-/** Throws an Error of one line with the setting, the file and the remedy. */
 export function readCertificate(paths: CertificatePaths): CertificatePair {
   const certificatePair = {
     cert: readFile('POSTRIDER_TLS_CERT', paths.certPath),
@@ -40,9 +36,7 @@ export function readCertificate(paths: CertificatePaths): CertificatePair {
   return certificatePair;
 }
 
-/**
- * Calls `onPair` with each new valid pair, and `onFault` once for each invalid one. Returns the function that stops.
- */
+/** Reports each new valid pair, and each invalid one once. Returns the function that stops. */
 export function watchCertificate(
   paths: CertificatePaths,
   intervalMs: number,
@@ -75,10 +69,7 @@ function getErrorMessage(error: unknown): string {
 
 // Polls, because secrets and certificates are often replaced by a renamed file or symbolic link.
 
-/**
- * Calls `onChange` as soon as the check after a change finds no further one, so that a file that is still being written
- * is not read. Returns the function that stops.
- */
+/** Calls `onChange` once no further change follows, so that no half-written file is read. Returns the stop. */
 export function watchFiles(
   paths: readonly string[],
   intervalMs: number,
@@ -109,7 +100,6 @@ function readFileVersion(path: string): string {
     const fileStatus = statSync(path, { bigint: true });
     return `${fileStatus.ino}:${fileStatus.size}:${fileStatus.mtimeNs}`;
   } catch (error) {
-    // The code that reads the file reports the error.
     return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
   }
 }

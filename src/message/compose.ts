@@ -1,7 +1,6 @@
 /**
- * Composes the bytes of an RFC 5322 message and its envelope. Pure, so that every attempt sends the same bytes: 7-bit
- * unless a local part needs SMTPUTF8, lines of at most 998 octets that end in CRLF. Throws only for a message that was
- * not validated or a malformed extra header.
+ * Pure, so that every attempt sends the same bytes: 7-bit unless a local part needs SMTPUTF8, lines of at most 998
+ * octets with CRLF. Throws only for a message that was not validated or a malformed extra header.
  */
 
 import { type Address, formatAddrSpec, parseAddress } from '../model/address.ts';
@@ -12,10 +11,9 @@ import { convertHtmlToText } from './html-text.ts';
 interface ComposedMessage {
   /** Without dot-stuffing. Header fields, such as DKIM-Signature, can be prepended. */
   readonly data: Buffer;
-  /** The offset of the body, after the empty line. */
+  /** After the empty line. */
   readonly bodyAt: number;
   readonly smtputf8: boolean;
-  /** Addr-specs without angle brackets. */
   readonly envelopeFrom: string;
   readonly envelopeTo: string;
 }
@@ -30,7 +28,6 @@ const SUBJECT_COLUMN = 'Subject: '.length;
 const PLAIN_CONTENT_TYPE = 'text/plain; charset=utf-8';
 const HTML_CONTENT_TYPE = 'text/html; charset=utf-8';
 
-/** The `extra` fields follow the Message-ID field. */
 export function compose(message: MessageSource, extra: readonly ExtraHeader[] = []): ComposedMessage {
   const from = parseRequiredAddress(message.from, 'from');
   const to = parseRequiredAddress(message.to, 'to');
@@ -66,8 +63,8 @@ function parseRequiredAddress(text: string, field: string): Address {
 }
 
 /**
- * Angle brackets (RFC 5322 section 3.4) make parsers preserve the quotes and white space of a quoted local part. But
- * some parsers end the address at the first `>`, even inside quotes, and would read one that differs from the envelope.
+ * Brackets preserve a quoted local part (RFC 5322 section 3.4). But some parsers end the address at the first `>`, even
+ * inside quotes, and would read one that differs from the envelope.
  */
 function formatMailbox(address: Address, envelopeAddress: string): string {
   const { localPart } = address;
@@ -90,9 +87,8 @@ function composeText(headers: HeaderWriter, body: EncodedText, text: string): (s
 }
 
 /**
- * Multipart/alternative (RFC 2046 section 5.1.4). The boundary contains `=_`, which occurs in no part: in
- * quoted-printable, a `=` is followed by two hexadecimal digits or a line end, in base64 by another `=` or the end. The
- * CRLF before a boundary belongs to it (section 5.1.1), so a part need not end in a line break.
+ * RFC 2046 section 5.1.4. `=_` occurs in no part: hexadecimal digits, a line end or `=` follow a `=`. The CRLF before a
+ * boundary belongs to it (section 5.1.1), so a part need not end in a line break.
  */
 function composeAlternative(
   headers: HeaderWriter,
@@ -119,7 +115,6 @@ function formatPartHeader(contentType: string, part: EncodedText): string {
   return `${headers.text}\r\n`;
 }
 
-/** All strings in `chunks` are ASCII. */
 function joinChunks(
   header: string,
   chunks: readonly (string | Buffer)[],
@@ -140,7 +135,6 @@ function joinChunks(
 }
 
 export interface MessageSource {
-  /** A lower-case UUIDv7, which the Message-ID field contains before the `@`. */
   readonly id: string;
   /** As submitted; `parseAddress` accepts both. */
   readonly to: string;
@@ -151,9 +145,8 @@ export interface MessageSource {
   readonly acceptedAt: number;
 }
 
-// A text is quoted-printable or base64, usually the shorter, and never 7bit or 8bit: without long lines, white space at
-// a line end, bare CR or LF and octets above 127, no relay has to change it. Decoding returns the original text in
-// UTF-8, with CRLF line ends.
+// Never 7bit or 8bit: without long lines, white space at line ends, bare CR or LF and octets above 127, no relay has to
+// change it. Decodes to the original in UTF-8 with CRLF.
 
 interface EncodedText {
   readonly encoding: 'quoted-printable' | 'base64';
@@ -161,16 +154,13 @@ interface EncodedText {
   readonly bytes: Buffer;
 }
 
-/**
- * Base64 is used only if it is shorter by more than this, because quoted-printable is readable: a short text with one
- * accented character stays readable.
- */
+/** A shorter base64 must gain this much, because quoted-printable is readable. */
 const QUOTED_PRINTABLE_PREFERENCE_OCTETS = 48;
 
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** The shared buffer for the UTF-8 octets of a text. A larger text has a buffer of its own. */
+/** A larger text has a buffer of its own. */
 const ENCODE_BUFFER_BYTES = 48 * 1024;
 const encodeBuffer = Buffer.allocUnsafeSlow(ENCODE_BUFFER_BYTES);
 
@@ -191,9 +181,8 @@ export function encodeText(text: string): EncodedText {
 }
 
 /**
- * Returns false if quoted-printable is certainly longer than base64. A non-ASCII character has 1 or 2 more octets in
- * UTF-8 than UTF-16 units, and quoted-printable adds 4, 6 or 8 octets for its 2, 3 or 4: at least 3 for each octet by
- * which `octets` exceeds `utf16Units`. Base64 adds less than 0.4 octets for each octet.
+ * False if quoted-printable is certainly longer. Per non-ASCII character it adds 4, 6 or 8 octets, at least 3 for each
+ * octet by which `octets` exceeds `utf16Units`; base64 adds less than 0.4 for each octet.
  */
 function isMostlyAscii(utf16Units: number, octets: number): boolean {
   return 3 * (octets - utf16Units) <= 0.4 * octets + QUOTED_PRINTABLE_PREFERENCE_OCTETS;
@@ -227,7 +216,6 @@ function convertLineEndsToCrlf(source: Uint8Array, length: number): Uint8Array {
 }
 
 const BASE64_COLUMNS = 76;
-/** The number of input octets that one line encodes. */
 const OCTETS_PER_LINE = 57;
 
 /** Including the line breaks between the lines. */
@@ -253,8 +241,7 @@ export function encodeBase64(source: Uint8Array): Buffer {
   return out;
 }
 
-// Quoted-printable (RFC 2045 section 6.7) from UTF-8 octets: 2 KB of ASCII take 4 µs, and 6 µs from the characters of
-// the string.
+// RFC 2045 section 6.7, from octets: 2 KB of ASCII take 4 µs, and 6 µs from the characters of the string.
 
 const TAB = 0x09;
 const SPACE = 0x20;
@@ -280,10 +267,7 @@ OCTET_KIND[LF] = LINE_END_OCTET;
 
 const HEX = new Uint8Array(Buffer.from('0123456789ABCDEF', 'latin1'));
 
-/**
- * Returns the number of octets written, or -1 if fewer than QUOTED_PRINTABLE_SLACK_BYTES of `out` remained free. The
- * last line has at most 75 columns, so that a `=` can follow.
- */
+/** -1 if fewer than QUOTED_PRINTABLE_SLACK_BYTES remained. The last line has room for a `=`. */
 export function encodeQuotedPrintable(source: Uint8Array, length: number, out: Uint8Array): number {
   const maxOffset = out.length - QUOTED_PRINTABLE_SLACK_BYTES;
   let offset = 0;

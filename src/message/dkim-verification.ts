@@ -1,7 +1,6 @@
 /**
- * Verifies the DKIM signatures of a received message (RFC 6376, RFC 8463) by given domains. Stricter than the RFCs:
- * refuses `l=`, SHA-1 and RSA keys below 1024 bits (RFC 8301); the fields that determine how the message is read must
- * be signed and not repeated.
+ * RFC 6376 and 8463, but refuses `l=`, SHA-1 and RSA below 1024 bits (RFC 8301); fields that determine how the message
+ * is read must be signed and not repeated.
  */
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 import { splitFields, toRelaxedBody, toRelaxedField, trimEmptyLines } from './dkim.ts';
@@ -25,7 +24,6 @@ export interface SignerSearch {
   readonly lookUpTxt: (
     name: string,
   ) => Promise<{ readonly kind: 'found'; readonly values: readonly string[] } | { readonly kind: 'none' | 'failed' }>;
-  /** Milliseconds since the epoch. */
   readonly now: number;
 }
 
@@ -35,7 +33,7 @@ export type SignerResult =
   | { readonly kind: 'unsigned' }
   | { readonly kind: 'lookup-failed' };
 
-/** Finds the first valid signature. At most three signatures are tried. */
+/** At most three are tried. */
 export async function findSigner(data: Buffer, { domains, lookUpTxt, now }: SignerSearch): Promise<SignerResult> {
   let result: SignerResult = { kind: 'unsigned' };
   const headerEnd = data.indexOf('\r\n\r\n');
@@ -106,7 +104,7 @@ function isCanonicalization(text: string | undefined): text is Canonicalization 
   return text === 'simple' || text === 'relaxed';
 }
 
-/** Section 3.2. Returns null if it is malformed or repeats a tag. */
+/** Section 3.2. Null if malformed or with a repeated tag. */
 function readTags(text: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>();
   for (const part of text.split(';')) {
@@ -130,7 +128,7 @@ function coversRequiredFields(fields: HeaderFields, { names }: Signature): boole
   });
 }
 
-/** Section 3.6.1. Returns null if the record does not allow the signature. */
+/** Section 3.6.1. Null if it does not allow the signature. */
 function readKey(record: string, { algorithm, domain, identityDomain }: Signature): KeyObject | null {
   const tags = readTags(record);
   const includes = (name: string, value: string) =>

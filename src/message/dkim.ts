@@ -1,12 +1,12 @@
 /**
- * The bytes that a DKIM key signs, and the field with the signature (RFC 6376, RFC 8463); domains/signing.ts signs.
- * Relaxed/relaxed. Without `l=`, a signature does not survive appended text; `t=` is the time of acceptance, so that
- * every attempt has the same signature. docs/decisions/dkim.md explains the list of signed fields.
+ * RFC 6376, RFC 8463, relaxed/relaxed; domains/signing.ts signs. Without `l=`, a signature does not survive appended
+ * text; `t=` is the time of acceptance, so that every attempt has the same. docs/decisions/dkim.md explains the signed
+ * fields.
  */
 import { hash } from 'node:crypto';
 import type { DkimAlgorithm } from '../model/domain.ts';
 
-/** `domain` is in A-labels; both names are in lower case and were checked. */
+/** A-labels in lower case, checked. */
 export interface SignatureIdentity {
   readonly domain: string;
   readonly selector: string;
@@ -16,7 +16,7 @@ export interface SignatureIdentity {
 interface SignedHeader {
   /** A name occurs once for each of its fields, and once more if it is oversigned. */
   readonly names: readonly string[];
-  /** In the order of `names`, each ended by CRLF. One character is one octet. */
+  /** In the order of `names`, each with CRLF. One character is one octet. */
   readonly text: string;
 }
 
@@ -25,7 +25,7 @@ export interface SignableMessage {
   readonly bodyHash: string;
 }
 
-/** The part of a field that is equal for all messages with the same key and signed fields, up to and including `s=`. */
+/** Equal for all messages with the same key and signed fields: up to `s=`. */
 interface SignaturePrefix {
   readonly names: readonly string[];
   readonly canonicalText: string;
@@ -35,7 +35,6 @@ interface SignaturePrefix {
 }
 
 interface SignatureInput {
-  /** The folded field before `b=`, and the column at its end. */
   readonly text: string;
   readonly column: number;
   /** For RSA the canonical header; for Ed25519 its SHA-256 (RFC 8463 section 3). */
@@ -43,8 +42,8 @@ interface SignatureInput {
 }
 
 /**
- * Listed once more than they occur, so that a copy with an additional field does not verify (RFC 6376 sections 5.4.2
- * and 8.15): mail programs display these fields, or interpret the body by them.
+ * So that an additional copy does not verify (RFC 6376 sections 5.4.2 and 8.15): mail programs display these, or
+ * interpret the body by them.
  */
 const OVERSIGNED_FIELDS = [
   'From',
@@ -93,10 +92,7 @@ const RULE_INDEX: ReadonlyMap<string, number> = new Map(
 
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
-/**
- * Equal for many messages and most of the text of a signature: the `h=` list for each set of excluded and of present
- * fields (one bit for each entry of `RULES`), and the prefix of each key.
- */
+/** `h=` for each set of excluded and present fields (a bit per entry of `RULES`), and the prefix of each key. */
 const CACHED_NAMES = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
 const MAX_CACHED_NAMES = 64;
 const CACHED_PREFIXES = new WeakMap<SignatureIdentity, SignaturePrefix>();
@@ -104,10 +100,7 @@ const CACHED_PREFIXES = new WeakMap<SignatureIdentity, SignaturePrefix>();
 /** The 76th column is reserved for a space. */
 const MAX_COLUMNS = 75;
 
-/**
- * `excludedNames` are fields that the next hop replaces, in lower case: signing them would invalidate the signature.
- * From is always signed (RFC 6376 section 5.4).
- */
+/** `excludedNames`: what the next hop replaces, in lower case. From is always signed (RFC 6376 section 5.4). */
 export function prepareSignableMessage(
   data: Buffer,
   bodyAt: number,
@@ -163,8 +156,8 @@ export function createSignatureInput(
   }
   const timeTag = `t=${Math.floor(at / 1000)};`;
   const bodyHashTag = `bh=${bodyHash};`;
-  // RFC 6376 section 3.7: the field itself is signed last, with an empty b= and without CRLF. It is folded only at
-  // spaces, so that its relaxed form does not depend on the folds.
+  // RFC 6376 section 3.7: signed last, with an empty b=, without CRLF. Folded only at spaces, so that folds change
+  // nothing.
   const bytes = Buffer.from(`${header.text}${prefix.canonicalText} ${timeTag} ${bodyHashTag} b=`, 'latin1');
   return {
     ...appendFoldedTokens(prefix.text, prefix.column, [timeTag, bodyHashTag]),
@@ -219,9 +212,8 @@ export function prependSignatures(fields: readonly string[], data: Buffer): Buff
   return signedMessage;
 }
 
-// The relaxed forms (RFC 6376 sections 3.4.2 and 3.4.4) survive a relay that changes folds or white space. The
-// functions make one pass and do not copy what is canonical. They expect CRLF line ends; a bare CR or LF is an ordinary
-// octet. One character of the header is one octet (latin1), which preserves SMTPUTF8.
+// RFC 6376 sections 3.4.2 and 3.4.4: survives changed folds or white space. One pass, no copy of what is canonical.
+// Expects CRLF; a bare CR or LF is ordinary. One character is one octet (latin1), for SMTPUTF8.
 
 interface HeaderField {
   /** In lower case. */
@@ -235,10 +227,7 @@ const LF = 0x0a;
 const CR = 0x0d;
 const SPACE = 0x20;
 
-/**
- * `header` may include the empty line after the fields. A line without a colon becomes a field with an empty name,
- * which is never signed.
- */
+/** May include the empty line. A line without a colon gets an empty name, which is never signed. */
 export function splitFields(header: string): HeaderField[] {
   const fields: HeaderField[] = [];
   let start = 0;
@@ -316,7 +305,6 @@ function findExcessWhiteSpace(data: Buffer, start: number): number {
   return -1;
 }
 
-/** The octets before `firstExcess` are copied unchanged. */
 function collapseWhiteSpace(data: Buffer, start: number, firstExcess: number): Buffer {
   const end = data.length;
   const collapsedData = Buffer.allocUnsafe(end - start);
@@ -334,7 +322,6 @@ function collapseWhiteSpace(data: Buffer, start: number, firstExcess: number): B
   return trimEmptyLines(collapsedData, 0, length);
 }
 
-/** The result is empty or ends in exactly one CRLF. */
 export function trimEmptyLines(data: Buffer, start: number, bodyEnd: number): Buffer {
   let end = bodyEnd;
   while (end - start >= 2 && data[end - 1] === LF && data[end - 2] === CR) end -= 2;

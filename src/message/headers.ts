@@ -1,6 +1,6 @@
 /**
- * Writes header fields. Only the writer adds line ends and the white space of folds, and it throws for a control
- * character other than the tab, so that a value cannot add another field or end the header.
+ * Only the writer adds line ends and folds, and it throws for control characters, so that no value adds a field or ends
+ * the header.
  */
 
 const COLON = 0x3a;
@@ -17,10 +17,7 @@ export class HeaderWriter {
     this.#utf8 = utf8;
   }
 
-  /**
-   * Each piece after the first begins a new line with one space, which is part of the unfolded value (RFC 5322 section
-   * 2.2.3).
-   */
+  /** Each further piece begins a new line with one space, part of the value (RFC 5322 section 2.2.3). */
   add(name: string, value: string | readonly string[]): void {
     checkName(name);
     if (typeof value === 'string') {
@@ -72,8 +69,7 @@ function checkName(name: string): void {
   if (name.length === 0) throw new TypeError('A header has an empty name');
 }
 
-// A subject that servers transport unchanged is plain text, any other is encoded words. Unfolded and decoded, it equals
-// the submitted subject, including its white space.
+// Plain if servers transport it unchanged, else encoded words. Decoded, it equals the submitted one exactly.
 
 /** RFC 5322 section 2.1.1. */
 const MAX_COLUMNS = 78;
@@ -98,9 +94,7 @@ function isPlain(subject: string): boolean {
   );
 }
 
-/**
- * A run of spaces is not folded, because some parsers preserve only one of them. Returns null if a word is too long.
- */
+/** Runs of spaces are not folded: some parsers keep one only. Null if a word is too long. */
 function foldAtSpaces(subject: string, column: number): readonly string[] | null {
   const lines: string[] = [];
   let start = 0;
@@ -125,8 +119,7 @@ function isLoneSpace(subject: string, index: number): boolean {
   );
 }
 
-// Encoded words (RFC 2047) in UTF-8 for an unstructured field, each of complete characters. Decoders ignore the white
-// space between adjacent words (section 6.2).
+// RFC 2047, each of complete characters. White space between adjacent words is ignored (section 6.2).
 
 /** Of a word, and of a line with a word (RFC 2047 section 2). */
 const MAX_WORD_COLUMNS = 75;
@@ -144,10 +137,7 @@ for (const codeUnit of '=?_') Q_LITERAL[codeUnit.charCodeAt(0)] = 0;
 
 const HEX = '0123456789ABCDEF';
 
-/**
- * One word per line. All words use the encoding, B or Q, that is shorter for the whole value. A lone surrogate becomes
- * U+FFFD.
- */
+/** One word per line, all B or all Q, whichever is shorter. A lone surrogate becomes U+FFFD. */
 function formatEncodedWords(value: string, column: number): readonly string[] {
   const text = value.toWellFormed();
   const bytes = Buffer.byteLength(text, 'utf8');

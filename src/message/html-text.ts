@@ -1,6 +1,5 @@
 /**
- * The plain-text part of an HTML message: the visible text, and the targets of links. The time is linear for any page,
- * and nothing throws. docs/decisions/html-to-text.md compares it with the library `html-to-text`.
+ * Visible text and targets of links, in linear time. docs/decisions/html-to-text.md compares it with `html-to-text`.
  */
 import { type Attributes, decodeEntities, MarkupReader } from './markup-reader.ts';
 
@@ -118,7 +117,6 @@ class PageReader extends MarkupReader {
     this.#text.beginSpan(href.length + 1);
   }
 
-  /** Omits a target that is equal to the link text. */
   #endLink(): void {
     const href = this.#href;
     if (href === null) return;

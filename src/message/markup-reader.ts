@@ -1,7 +1,6 @@
 /**
- * Reads HTML in one pass and reports its text and tags to a subclass, for text parts and for the checks of captured
- * messages. Without recursion and tree, the time is linear for any page, and nothing throws. As in browsers, a tag or
- * comment that is not closed extends to the end.
+ * For text parts and checks of captured messages. One pass without recursion and tree: linear time, never throws. As in
+ * browsers, an unclosed tag or comment extends to the end.
  */
 
 /** By name in lower case. The first of repeated attributes applies. */
@@ -12,7 +11,6 @@ const NO_ATTRIBUTES: Attributes = new Map();
 export abstract class MarkupReader {
   protected readonly html: string;
   protected at = 0;
-  /** Of the `<` of the current tag. */
   protected tagStart = 0;
   /** False if the tag extends to the end of the page without a `>`. */
   protected isTagClosed = true;
@@ -23,7 +21,7 @@ export abstract class MarkupReader {
 
   /** `at` is the position of the piece, or, for a `<` that begins no tag, the position after it. */
   protected abstract addText(encodedText: string): void;
-  /** Returns the names of the attributes that `openTag` needs. */
+  /** That `openTag` needs. */
   protected abstract selectAttributes(element: string): readonly string[];
   /** `at` is the position after the tag. */
   protected abstract openTag(element: string, attributes: Attributes): void;
@@ -76,7 +74,6 @@ export abstract class MarkupReader {
     return this.html.slice(start, this.at).toLowerCase();
   }
 
-  /** Returns the attributes in `names`, or none if the tag has no `>`. */
   #readAttributes(names: readonly string[]): Attributes {
     const html = this.html;
     let attributes: Map<string, string> | undefined;

@@ -1,11 +1,9 @@
-/** Authenticates requests of providers. Secrets are compared in constant time. No request makes it throw. */
+/** Secrets are compared in constant time. No request makes it throw. */
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
 import type { AuthenticationResult, ProviderRequest } from './event-reader.ts';
 
-/** A secret of POSTRIDER_EVENTS_<PROVIDER>, or why the text is none. */
 export type ParsedSecret<Secret> =
   | { readonly ok: true; readonly secret: Secret }
-  /** One line without the secret. */
   | { readonly ok: false; readonly fault: string };
 
 /** Before its events are interpreted. `now` is milliseconds since the epoch. */
@@ -27,7 +25,6 @@ export function matchesAny<Secret>(secrets: readonly Secret[], matches: (secret:
   return hasMatch;
 }
 
-/** Creates the authenticator for all secrets, or returns the fault of one of them. */
 export function createAuthenticatorFactory<Secret>(
   parse: (text: string) => ParsedSecret<Secret>,
   authenticate: (request: ProviderRequest, secrets: readonly Secret[], now: number) => AuthenticationResult,
@@ -47,14 +44,13 @@ export function createRefusal(reason: string): AuthenticationResult {
   return { kind: 'refused', reason };
 }
 
-/** The characters are the key. */
 export function parseTextSecret(text: string): ParsedSecret<string> {
   return text.length < MIN_SECRET_LENGTH
     ? { ok: false, fault: `the secret has fewer than ${MIN_SECRET_LENGTH} characters; copy it from the provider` }
     : { ok: true, secret: text };
 }
 
-/** `USER:PASSWORD` (RFC 7617). Returns the expected value of `Authorization` with the scheme in lower case. */
+/** `USER:PASSWORD` (RFC 7617), to the expected `Authorization` with the scheme in lower case. */
 function parseBasicSecret(text: string): ParsedSecret<string> {
   const colonIndex = text.indexOf(':');
   if (colonIndex < 1) return { ok: false, fault: 'the value has no user name before a colon; give USER:PASSWORD' };
@@ -66,7 +62,7 @@ function parseBasicSecret(text: string): ParsedSecret<string> {
   return { ok: true, secret: `basic ${Buffer.from(text).toString('base64')}` };
 }
 
-/** `USER:PASSWORD` or `Bearer TOKEN` (RFC 6750). Returns the same as `parseBasicSecret`. */
+/** `USER:PASSWORD` or `Bearer TOKEN` (RFC 6750), like `parseBasicSecret`. */
 export function parseBasicOrBearerSecret(text: string): ParsedSecret<string> {
   if (!text.toLowerCase().startsWith('bearer ')) return parseBasicSecret(text);
   const token = text.slice('bearer '.length).trim();

@@ -1,7 +1,4 @@
-/**
- * Brevo, https://www.brevo.com. Reads the transactional webhooks of Brevo. The type is in `event`. The body is one
- * event, or an array of events if the webhook is batched. https://developers.brevo.com/docs/transactional-webhooks
- */
+/** https://developers.brevo.com/docs/transactional-webhooks. A batched body is an array. */
 import { CONFIGURATION_FAULT, nameRules } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { authenticateByAuthorization, createAuthenticatorFactory, parseBasicOrBearerSecret } from './authentication.ts';
@@ -30,7 +27,6 @@ const readBrevoEvent = createEventReader({
     spam: 'complaint',
     complaint: 'complaint',
     blocked: 'provider-suppressed',
-    // Brevo uses both `unsubscribe` and `unsubscribed`.
     unsubscribe: 'unsubscribed',
     unsubscribed: 'unsubscribed',
     deferred: 'deferred',
@@ -47,8 +43,7 @@ export const BREVO: Provider = {
     ...RELAY_DEFAULTS,
     hosts: ['smtp-relay.brevo.com'],
     metadata: (messageId) => [{ name: 'X-Mailin-custom', value: JSON.stringify({ [MESSAGE_ID_TAG]: messageId }) }],
-    // The replies of the relay of Brevo. The causes are documented. The texts are from public logs of the relay.
-    // https://help.brevo.com/hc/en-us/articles/115000188150
+    // The texts are from public logs of the relay. https://help.brevo.com/hc/en-us/articles/115000188150
     replies: nameRules({
       'address of this service not authorized': {
         codes: [525],

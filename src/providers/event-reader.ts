@@ -1,7 +1,4 @@
-/**
- * Reads the events of managed providers with a table of the names that a provider gives to their members. No body makes
- * it throw.
- */
+/** Reads events with a table of the names that a provider gives to their members. No body makes it throw. */
 import type { FailureClass } from '../model/failure.ts';
 import { computeDigest, findPostriderId, findRow, getMember, type Json, toId, toObject, toText } from './json.ts';
 
@@ -10,7 +7,7 @@ export interface ProviderRequest {
   /** By name in lower case. The values of a repeated field are joined with `, `. */
   readonly headers: Readonly<Record<string, string | undefined>>;
   readonly body: Buffer;
-  /** The public URL of the endpoint: POSTRIDER_FEEDBACK_URL and the path. Null if POSTRIDER_FEEDBACK_URL is not set. */
+  /** POSTRIDER_FEEDBACK_URL and the path of the endpoint. */
   readonly url: string | null;
 }
 
@@ -20,14 +17,12 @@ export interface Diagnosis {
   readonly status: string | null;
   /** The reply of the receiving server, or the provider's description. */
   readonly diagnostic: string | null;
-  /** Of the receiving server. */
   readonly host: string | null;
 }
 
 /**
- * What a documented type of event means. A failure class: the provider makes no further attempt; for `by-text`, the
- * diagnosis determines the class. `provider-suppressed`: the provider did not send the message, because the recipient is
- * on its suppression list. `reactivated`: the recipient was removed from this list. `ignored`: Postrider ignores it.
+ * A failure class: the provider gave up; `by-text`: by the diagnosis. `provider-suppressed`: not sent, the recipient is
+ * on the provider’s list. `reactivated`: removed from it.
  */
 export type EventMeaning =
   | FailureClass
@@ -44,7 +39,7 @@ export type EventMeaning =
 export const UNREADABLE_RECIPIENT = '?';
 
 export interface ProviderEvent {
-  /** As the provider writes it, for example `Bounce/HardBounce`. Untrusted. */
+  /** Untrusted, for example `Bounce/HardBounce`. */
   readonly type: string;
   /** The provider's id of the event, or a digest: equal for all copies, in whatever batch. */
   readonly key: string;
@@ -67,21 +62,16 @@ export type ReadResult =
       readonly events: readonly ProviderEvent[];
       readonly ignored: number;
       readonly broken: number;
-      /**
-       * The keys of an authenticated request without events: a later request with the same signature and a different
-       * body must have no effect.
-       */
+      /** Of requests without events: a later request with the same signature and another body must have no effect. */
       readonly recordedKeys?: readonly string[];
     }
-  /** `reason` is one line, for example `the body is not a JSON object`. */
+  /** One line. */
   | { readonly kind: 'broken'; readonly reason: string };
 
 export type AuthenticationResult =
   | { readonly kind: 'authenticated' }
-  /** `reason` is one line without secrets, for example `the signature is invalid`. */
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** An event, or the count in `ReadResult` that includes the member. */
 export type MemberResult = ProviderEvent | 'ignored' | 'broken';
 
 export const NO_EVENTS: Extract<ReadResult, { kind: 'events' }> = { kind: 'events', events: [], ignored: 0, broken: 0 };
@@ -110,21 +100,17 @@ export function readObject(value: unknown, readMember: (member: Json) => MemberR
     : readBatch([value], readMember);
 }
 
-/**
- * A path such as `a.b`, for the member `b` of the object `a`, or a function. An array of one element is read as this
- * element.
- */
+/** A path such as `a.b`, or a function. An array of one element is read as this element. */
 type Source = string | ((event: Json) => unknown);
 
 interface EventShape {
   /** The first source with a valid value applies. */
   readonly sources: {
-    /** Selects the meaning. */
     readonly type: readonly Source[];
     /** They distinguish events of the same type, to which their values are appended. */
     readonly subtypes?: readonly Source[];
     readonly key?: readonly Source[];
-    /** The id, metadata that contains it, or the Message-ID of the message. */
+    /** The id, metadata that contains it, or the Message-ID. */
     readonly messageId?: readonly Source[];
     readonly reference?: readonly Source[];
     readonly recipient: readonly Source[];
@@ -180,7 +166,6 @@ function isAbsent(value: unknown): boolean {
   return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 }
 
-/** For the first source value that `convert` accepts. */
 function createReader<Value>(
   sources: readonly Source[] = [],
   convert: (value: unknown) => Value | null,
@@ -201,7 +186,6 @@ function createGetter(source: Source): (event: Json) => unknown {
   return (event) => names.reduce<unknown>(getMember, event);
 }
 
-/** The phrases are in lower case. */
 export function containsAny(text: string | null, phrases: readonly string[]): boolean {
   const lowerCase = text?.toLowerCase() ?? '';
   return phrases.some((phrase) => lowerCase.includes(phrase));

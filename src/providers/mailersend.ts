@@ -1,8 +1,6 @@
 /**
- * MailerSend, https://www.mailersend.com. Reads versions 1.0 and 2.0 of the webhooks of MailerSend. The type is in
- * `type`. In version 1.0, `data.email` is an object that contains the message and the recipient. MailerSend
- * discontinues version 1.0 on 2026-12-01. https://developers.mailersend.com/api/v1/webhooks.html,
- * https://www.mailersend.com/help/webhooks
+ * `data.email` is an object in version 1.0, which ends on 2026-12-01.
+ * https://developers.mailersend.com/api/v1/webhooks.html, https://www.mailersend.com/help/webhooks
  */
 import { nameRules, THROTTLED } from '../model/failure.ts';
 import {
@@ -17,7 +15,7 @@ import { type AuthenticationResult, createEventReader, type ProviderRequest, rea
 import { getMember, type Json, parseJson, toId, toObject, toText } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
-/** The members of `data.meta` that contain the reason. An event has at most one of these members. */
+/** An event has at most one of these members of `data.meta`. */
 const REASON_MEMBERS: readonly string[] = [
   'bounce_reason',
   'suppression_reason',
@@ -29,7 +27,7 @@ const readMailerSendEvent = createEventReader({
   sources: {
     type: ['type'],
     key: [createKey],
-    // Both members contain the id that is also in the reply of the relay. `data.email` is an object in version 1.0.
+    // Also in the reply of the relay.
     reference: ['data.email.message.id', 'data.message_id'],
     // The API reference of version 2.0 documents the member `email`, but requests contain `recipient`.
     recipient: ['data.email.recipient.email', 'data.recipient', 'data.email'],
@@ -61,7 +59,6 @@ export const MAILERSEND: Provider = {
     spf: 'v=spf1 include:_spf.mailersend.net ~all',
     messagesPerConnection: 5,
     findReference: findMessageId,
-    // https://www.mailersend.com/help/smtp-configuration-421-error
     replies: nameRules({
       'too many messages on one connection': {
         codes: [421],
@@ -88,7 +85,7 @@ function createKey(event: Json): string | null {
   return id === null ? null : `${toText(event.type)}/${id}`;
 }
 
-/** Returns the reason in `data.meta`, or null. `data.meta` is an empty array if there is no reason. */
+/** `data.meta` is an empty array without a reason. */
 function joinReason(event: Json): string | null {
   const meta = toObject(getMember(getMember(event, 'data'), 'meta'));
   const reason = REASON_MEMBERS.map((member) => toText(meta?.[member])).find((text) => text !== null) ?? null;
@@ -97,10 +94,7 @@ function joinReason(event: Json): string | null {
 }
 
 /** https://developers.mailersend.com/api/v1/webhooks.html#security */
-/**
- * Publicly known: it signs the request `webhook.test`, to which the response must be 2xx before MailerSend saves a
- * webhook and creates its secret.
- */
+/** Publicly known: signs the request `webhook.test`, which must get 2xx before the secret exists. */
 const TEST_SECRET = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
 const MAX_TEST_BYTES = 4_096;
 

@@ -1,8 +1,6 @@
 /**
- * Sinch Mailgun, https://www.mailgun.com. Reads the webhooks of Mailgun. A request contains one event. The signature in
- * the body covers a timestamp and a token, but not the event. The token is therefore the key of the event. The token of
- * a request without an event is recorded as well.
- * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhooks
+ * The signature covers a timestamp and a token, but not the event, so the token is the key of the event. Without an
+ * event it is recorded too. https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhooks
  */
 import { createHmac } from 'node:crypto';
 import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
@@ -38,20 +36,16 @@ import {
 } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
-/** The maximum size of a JSON body. The body contains one event, and is parsed before it is authenticated. */
+/** The body is parsed before it is authenticated. */
 const MAX_JSON_BYTES = 1024 * 1024;
 
-/**
- * The digits of a Unix time in seconds. The signature covers timestamp and token joined: with a variable length, digits
- * could be moved from one to the other.
- */
+/** Unix time in seconds. With a variable length, digits could be moved from timestamp to token. */
 const TIMESTAMP_LENGTH = 10;
 
 /** Recorded tokens are kept for 90 days, so that a later request with the same token has no effect. */
 const MAX_AGE_MS = 60 * 24 * 3_600_000;
 const MAX_FUTURE_MS = 24 * 3_600_000;
 
-/** The values of `reason` and the undocumented codes for a recipient on a suppression list of Mailgun. */
 const LIST_REASONS: ReadonlySet<string | null> = new Set([
   'suppress-bounce',
   'suppress-complaint',
@@ -90,7 +84,6 @@ interface SignedBody {
   readonly token: string;
   /** With the key of the account and with that of the parent account, in lower case. */
   readonly signatures: readonly string[];
-  /** The event of a webhook, or the fields of a legacy webhook. */
   readonly content:
     | { readonly kind: 'json'; readonly event: Json }
     | { readonly kind: 'form'; readonly fields: FormFields };
@@ -170,7 +163,6 @@ function readMailgunEvent(request: ProviderRequest): ReadResult {
   if (signedBody === null)
     return { kind: 'broken', reason: 'the timestamp, the token or the signature in the body is missing or malformed' };
   const { content, token } = signedBody;
-  // Of several fields of a form with the same name, the first applies.
   const event =
     content.kind === 'form'
       ? readLegacyEvent(Object.fromEntries(content.fields.toReversed()))
@@ -179,7 +171,6 @@ function readMailgunEvent(request: ProviderRequest): ReadResult {
   return { ...NO_EVENTS, events: [{ ...event, key: token }] };
 }
 
-/** Returns null if the body contains no complete signature. */
 function parseSignedBody({ headers, body }: ProviderRequest): SignedBody | null {
   const contentType = headers['content-type'] ?? '';
   if (isForm(contentType)) {
@@ -213,10 +204,7 @@ function decideFailureMeaning(event: Json, diagnosis: Diagnosis): EventMeaning {
   return toText(event.severity) === 'permanent' ? decidePermanentMeaning(event, diagnosis) : 'deferred';
 }
 
-/**
- * Mailgun also reports a permanent failure if the server blocks the sender, or if the message is too old. It reports
- * the class of most bounces in `bounce-type`.
- */
+/** Mailgun also calls a blocked sender and a message that is too old permanent. `bounce-type` has the class. */
 function decidePermanentMeaning(event: Json, { status }: Diagnosis): EventMeaning {
   const delivery = readDelivery(event);
   const reason = toText(event.reason);
@@ -236,25 +224,19 @@ function readDelivery(event: Json): Json | null {
   return toObject(getMember(event, 'delivery-status'));
 }
 
-/** Returns the reply of the receiving server, or the description of Mailgun, or null. */
 function formatDeliveryStatus(event: Json): string | null {
   const delivery = readDelivery(event);
   return formatReply(delivery?.code, toText(delivery?.message) ?? toText(delivery?.description));
 }
 
-/**
- * The event of a rejected message has no member `recipient`. In messages of Postrider, `To` contains one address
- * without a display name.
- */
+/** A rejected message has no `recipient`; its `To` contains one address without a display name. */
 function findBareAddress(event: Json): unknown {
   const to = getMember(getMember(getMember(event, 'message'), 'headers'), 'to');
   return typeof to === 'string' && [' ', ',', '<', ';'].some((character) => to.includes(character)) ? null : to;
 }
 
 /**
- * Reads the legacy webhooks of Mailgun. A body is a form, and the variables of the message are fields of the form. If a
- * variable and a field of the event have the same name, the field of the event comes first in the body. The fields of
- * the signature follow all other fields.
+ * Legacy webhooks are forms. Variables of the message are fields too, after the event’s and before the signature’s.
  * https://help.mailgun.com/hc/en-us/articles/14048832145051-Legacy-Webhooks
  */
 const MAX_HEADERS_LENGTH = 256 * 1024;
@@ -293,7 +275,7 @@ const readLegacyEvent = createEventReader({
   hasListReason: () => true,
 });
 
-/** Some events contain the header fields as a JSON array of pairs of name and value. */
+/** Pairs of name and value, as a JSON array. */
 function findHeader(event: Json, name: string): unknown {
   const headers = toText(event['message-headers']) ?? '';
   const pairs = headers.length > MAX_HEADERS_LENGTH ? [] : toList(parseJson(Buffer.from(headers))).map(toList);
@@ -308,23 +290,18 @@ const MAX_PARTS = 1_000;
 const [LINE_END, HEADER_END] = ['\r\n', '\r\n\r\n'];
 const MAX_HEADER_BYTES = 4_096;
 
-/** Returns true if the content type is the type of a form. */
 function isForm(contentType: string): boolean {
   const type = contentType.toLowerCase();
   return type.startsWith(URL_ENCODED_TYPE) || type.startsWith(MULTIPART_TYPE);
 }
 
-/**
- * Also of multipart/form-data (RFC 7578). Files and malformed parts are skipped. Empty for a URL-encoded form with more
- * than 1,000 fields.
- */
+/** Skips files and malformed parts (RFC 7578). Empty for a URL-encoded form with more than 1,000 fields. */
 function readForm(contentType: string, body: Buffer): FormFields {
   if (!contentType.toLowerCase().startsWith(MULTIPART_TYPE)) return parseForm(body) ?? [];
   const boundary = findBoundary(contentType);
   return boundary === null ? [] : readParts(body, `--${boundary}`);
 }
 
-/** Returns the value of the last field with this name, or null. */
 function findLastField(fields: FormFields, name: string): string | null {
   return fields.findLast(([fieldName]) => fieldName === name)?.[1] ?? null;
 }
@@ -353,14 +330,13 @@ function readParts(body: Buffer, delimiter: string): FormFields {
   return fields;
 }
 
-/** Returns the field name of a part. Returns null if the part is a file or has no name. */
+/** Null if the part is a file or has no name. */
 function findFieldName(header: string): string | null {
   if (header.toLowerCase().includes('filename')) return null;
   const nameIndex = header.indexOf('name="');
   return nameIndex < 0 ? null : (header.slice(nameIndex + 'name="'.length).split('"', 1)[0] ?? null);
 }
 
-/** Returns the reply text, preceded by its SMTP reply code. A code that is not an SMTP reply code is omitted. */
 function formatReply(code: unknown, text: string | null): string | null {
   const replyCode = toNumber(code);
   const isSmtpCode = replyCode !== null && Number.isInteger(replyCode) && replyCode >= 200 && replyCode < 600;

@@ -1,16 +1,10 @@
-/**
- * Mailjet, https://www.mailjet.com. Reads the events of Mailjet. The type is in `event`. The body is one event, or an
- * array of events if events are grouped (version 2 of the callback URL). https://dev.mailjet.com/email/guides/webhooks/
- */
+/** https://dev.mailjet.com/email/guides/webhooks/. Version 2 of the callback URL groups events in an array. */
 import { BASIC_AUTHENTICATION } from './authentication.ts';
 import { createEventReader, type EventMeaning, readObjectOrArray } from './event-reader.ts';
 import { getMember, type Json, parseJson, toBoolean, toText } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
-/**
- * Other errors of a blocked message concern the message, the sender or Mailjet itself.
- * https://dev.mailjet.com/email/guides/webhooks/#possible-values-for-errors
- */
+/** https://dev.mailjet.com/email/guides/webhooks/#possible-values-for-errors */
 const LIST_ERRORS: ReadonlySet<string> = new Set([
   ...['user unknown', 'mailbox inactive', 'invalid domain', 'no mail host', 'typofix', 'preblocked'],
   ...['spam reporter', 'blacklisted'],
@@ -24,7 +18,6 @@ const REFUSAL_ERRORS: ReadonlySet<string> = new Set([
   'spam preblocked',
 ]);
 
-/** A temporary error, after which Mailjet attempts the delivery again. */
 const GREYLISTING_ERROR = 'greylisted';
 
 const readMailjetEvent = createEventReader({
@@ -81,7 +74,6 @@ function readError({ error }: Json): string {
   return toText(error)?.toLowerCase() ?? '';
 }
 
-/** `comment` and `smtp_reply` contain the reply of the receiving server. */
 function joinErrorTexts(event: Json): string | null {
   const members = [event.error_related_to, event.error, event.comment, event.smtp_reply, event.source];
   const texts = members.map(toText).filter((text) => text !== null);

@@ -1,8 +1,4 @@
-/**
- * Mailtrap Email Sending, https://mailtrap.io. Reads the webhooks of Mailtrap. The operator of the webhook selects the
- * format: an object with the array `events`, or JSON Lines with one event per line.
- * https://docs.mailtrap.io/email-api-smtp/advanced/webhooks
- */
+/** An object with `events`, or JSON Lines. https://docs.mailtrap.io/email-api-smtp/advanced/webhooks */
 import { nameRules, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
@@ -25,10 +21,7 @@ import {
 import { findRow, type Json, parseJson, toList, toNumber, toObject, toText } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
-/**
- * With these values of `bounce_category`, Mailtrap does not suppress the recipient. Any other one is a hard bounce.
- * https://docs.mailtrap.io/email-api-smtp/deliverability/bounce-categorization
- */
+/** Any other is hard. https://docs.mailtrap.io/email-api-smtp/deliverability/bounce-categorization */
 const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
   block: 'block',
   content: 'block',
@@ -38,7 +31,6 @@ const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
   dnsFail: 'soft',
 };
 
-/** Phrases in the `reason` of a `reject` event that say why the recipient is on the suppression list. */
 const LIST_REASONS = ['unsubscri', 'spam', 'complaint', 'bounce', 'manual'];
 
 const readMailtrapEvent = createEventReader({
@@ -50,8 +42,8 @@ const readMailtrapEvent = createEventReader({
     recipient: ['email'],
     diagnostic: [formatResponse, 'reason'],
   },
-  // Mailtrap sends `bounce` when it gives up. A suspension lasts until the sending limit of the account allows the
-  // message. `reject`: on the suppression list. https://help.mailtrap.io/article/87-statuses-and-events
+  // A suspension lasts until the account’s limit allows the message.
+  // https://help.mailtrap.io/article/87-statuses-and-events
   meanings: {
     delivery: 'delivered',
     bounce: ({ bounce_category: category }) => findRow(CATEGORY_MEANINGS, toText(category)) ?? 'hard',
@@ -117,7 +109,6 @@ function readMailtrapEvents(body: Buffer): ReadResult {
   return readBatch(members, readMailtrapEvent);
 }
 
-/** Returns null if the body is in neither of the two formats. */
 function listMembers(body: Buffer): readonly unknown[] | null {
   const value = parseJson(body);
   if (value === undefined) {
@@ -131,7 +122,7 @@ function listMembers(body: Buffer): readonly unknown[] | null {
   return object.event === undefined ? null : [object];
 }
 
-/** Returns null for more than `MAX_BROKEN_LINES` broken lines, because parsing them is slow. */
+/** More than `MAX_BROKEN_LINES` broken lines are refused, because parsing them is slow. */
 function parseLines(body: Buffer): readonly unknown[] | null {
   const members: unknown[] = [];
   let brokenLineCount = 0;
@@ -158,7 +149,6 @@ function isBlank(line: Buffer): boolean {
   return line.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d);
 }
 
-/** `response` contains the reply of the receiving server, with or without its code. */
 function formatResponse({ response, response_code: responseCode }: Json): string | null {
   const [text, code] = [toText(response), toNumber(responseCode)];
   return text === null || code === null || text.includes(String(code)) ? text : `${code} ${text}`;

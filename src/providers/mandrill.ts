@@ -1,8 +1,6 @@
 /**
- * Mandrill (Mailchimp Transactional), https://mailchimp.com/developer/transactional/. Reads the webhooks of Mandrill:
- * the form field `mandrill_events`, which contains a JSON array of up to 1,000 events. The type is in `event`. An event
- * about a change of the allowlist or the denylist has `type` instead of `event`, and contains no message.
- * https://mailchimp.com/developer/transactional/docs/webhooks/
+ * The form field `mandrill_events` is a JSON array of up to 1,000 events. A change of a list has `type` instead of
+ * `event`. https://mailchimp.com/developer/transactional/docs/webhooks/
  */
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
@@ -33,7 +31,6 @@ const readMandrillEvent = createEventReader({
     // `_id` is the id of the message and not the id of the event.
     reference: ['msg._id', '_id'],
     recipient: ['msg.email'],
-    // Of a bounced message in `diag`, otherwise in the last element of `smtp_events`.
     diagnostic: ['msg.diag', (event) => findLastSession(event)?.diag, 'msg.bounce_description', 'msg.reject.reason'],
     host: [(event) => findLastSession(event)?.destination_ip],
   },
@@ -96,13 +93,9 @@ function findLastSession(event: Json): Json | null {
  */
 const EVENTS_FIELD = 'mandrill_events';
 
-/**
- * Publicly known: it signs an empty list of events, with which Mandrill tests the URL before the key of a new webhook
- * exists.
- */
+/** Publicly known: signs the empty list with which Mandrill tests the URL before the key exists. */
 const TEST_KEY = 'test-webhook';
 const MAX_TEST_BYTES = 4_096;
-/** The length of an HMAC-SHA1 in base64. */
 const SIGNATURE_LENGTH = 28;
 
 function authenticateByUrlAndForm(

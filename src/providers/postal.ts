@@ -1,9 +1,4 @@
-/**
- * Postal, https://docs.postalserver.io, a mail delivery platform that an operator runs. Reads the webhooks of Postal. A
- * request contains one event with the members `event`, `timestamp`, `payload` and `uuid`. The documentation shows only
- * the payload, so a body that is a bare payload is read as well. The `status` of a bare payload determines the type of
- * the event. https://docs.postalserver.io/developer/webhooks
- */
+/** Only the payload is documented, so a bare payload is read too. https://docs.postalserver.io/developer/webhooks */
 import { CONFIGURATION_FAULT, nameRules, SENDER_FAULT, SIZE_REFUSAL } from '../model/failure.ts';
 import {
   AUTHENTICATED,
@@ -25,7 +20,6 @@ import {
 import { computeDigest, findRow, getMember, type Json, parseJson, toObject, toText } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
-/** The type of event for each `status` of a bare payload. */
 const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
   Sent: 'MessageSent',
   SoftFail: 'MessageDelayed',
@@ -33,28 +27,23 @@ const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
   Held: 'MessageHeld',
 };
 
-/**
- * In `details` of a held message, the reason why the recipient is listed follows. If it was failures, one of these
- * phrases is in it.
- */
+/** The reason follows in `details`; if it was failures, it contains one of these phrases. */
 const LIST_PHRASE = 'is on the suppression list';
 const FAILURE_PHRASES = ['hard fail', 'soft fail', 'bounce'];
 
-/** Reads the members `body`, `type`, `payload` and `message` that `readPostalEvent` creates from a body. */
 const readEvent = createEventReader({
   sources: {
     type: ['type'],
     key: ['body.uuid', ({ payload }) => computeDigest(payload)],
     messageId: ['message.message_id'],
     recipient: ['message.to'],
-    // `output` is the reply of the receiving server. `details` is the description that Postal adds.
+    // `details` is the description that Postal adds.
     diagnostic: ['payload.output', 'payload.details', 'payload.bounce.subject'],
   },
   meanings: {
     MessageSent: 'delivered',
     MessageDelayed: 'deferred',
     MessageDeliveryFailed: 'by-text',
-    // The event does not report whether the bounce is hard or soft.
     MessageBounced: 'soft',
     MessageHeld: (event) => (findListText(event) === null ? 'deferred' : 'provider-suppressed'),
   },
@@ -65,10 +54,8 @@ const readEvent = createEventReader({
 export const POSTAL: Provider = {
   name: 'postal',
   title: 'Postal',
-  // https://docs.postalserver.io/getting-started/dns-configuration
-  // https://github.com/postalserver/postal
-  // Every installation has its own host name, so only `?provider=postal` selects this profile. Postal replaces the
-  // envelope sender with an address of its return path domain, and keeps the Message-ID.
+  // https://docs.postalserver.io/getting-started/dns-configuration https://github.com/postalserver/postal Only
+  // `?provider=postal` selects it: every installation has its own host name. Postal replaces the envelope sender.
   relay: {
     ...RELAY_DEFAULTS,
     hosts: [],
@@ -123,7 +110,7 @@ function readPostalEvent(body: Json): MemberResult {
   const message = toObject(getMember(payload, 'message')) ?? toObject(getMember(payload, 'original_message')) ?? {};
   const event = readEvent({ body, type: toText(body.event) ?? findPayloadType(payload), payload, message });
   if (typeof event === 'string') return event;
-  // Postal identifies a message only by its Message-ID. Another program sent one without an id of Postrider.
+  // Without an id of Postrider, another program sent the message.
   return event.messageId === null || toText(message.direction) === 'incoming' ? 'ignored' : event;
 }
 

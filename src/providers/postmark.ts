@@ -1,14 +1,11 @@
-/**
- * Postmark, https://postmarkapp.com. Reads the webhooks of Postmark. The type is in `RecordType`. A bounce also has a
- * `Type`. https://postmarkapp.com/developer/webhooks/bounce-webhook and the pages on the other webhooks.
- */
+/** https://postmarkapp.com/developer/webhooks/bounce-webhook and the pages on the other webhooks. */
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { BASIC_AUTHENTICATION } from './authentication.ts';
 import { createEventReader, type EventMeaning, readObject } from './event-reader.ts';
 import { findRow, type Json, parseJson, toBoolean, toObject, toText } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
-/** The meaning of each `Type` of a bounce. https://postmarkapp.com/developer/api/bounce-api#bounce-types */
+/** https://postmarkapp.com/developer/api/bounce-api#bounce-types */
 const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   HardBounce: 'hard',
   BadEmailAddress: 'hard',
@@ -23,11 +20,11 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   DnsError: 'deferred',
   Unknown: 'by-text',
   VirusNotification: 'block',
-  // For the next three types, the relay accepted the message, but Postmark did not send it.
+  // The relay accepted the message, but Postmark did not send it.
   Unconfirmed: 'block',
   SMTPApiError: 'block',
   TemplateRenderingFailed: 'block',
-  // The next six types are automatic replies or concern a different message. They do not mean that the message failed.
+  // Automatic replies, or about a different message.
   AutoResponder: 'ignored',
   Subscribe: 'ignored',
   AddressChange: 'ignored',
@@ -36,7 +33,6 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   InboundError: 'ignored',
 };
 
-/** The meaning of a bounce whose `Type` is not in `BOUNCE_TYPES`. Such a bounce suppresses no recipient. */
 const OTHER_BOUNCE: EventMeaning = 'soft';
 
 const readPostmarkEvent = createEventReader({
@@ -75,8 +71,7 @@ export const POSTMARK: Provider = {
     ],
     keepsEnvelopeSender: false,
     maxMessageBytes: 10 * 1024 * 1024,
-    // No reply is documented. The relay accepts every message, and Postmark reports a failure as a bounce of the type
-    // SMTPApiError.
+    // No reply is documented: a failure is reported as a bounce of the type SMTPApiError.
     connections: 10,
   },
   events: {

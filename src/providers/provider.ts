@@ -1,5 +1,3 @@
-/** Defines a provider: the profile of its relay, and the format and authentication of its events. */
-
 import type { FailureRule } from '../model/failure.ts';
 import type { Authenticate, ParsedSecret } from './authentication.ts';
 import type { ProviderRequest, ReadResult } from './event-reader.ts';
@@ -18,10 +16,9 @@ export type ProviderName =
   | 'ses'
   | 'postal';
 
-/** A provider whose events have an endpoint `/events/PROVIDER`. The events of Amazon SES have the endpoint `/ses`. */
+/** The endpoint of Amazon SES is `/ses`. */
 export type EventProviderName = Exclude<ProviderName, 'ses'>;
 
-/** A header field of a message, in ASCII. */
 export interface HeaderField {
   readonly name: string;
   readonly value: string;
@@ -30,19 +27,13 @@ export interface HeaderField {
 /** A parameter of the transport URL that only some relays accept. */
 export type RelayParameter = 'stream' | 'configuration-set';
 
-/** The values of the parameters of a relay. */
 export type RelayParameters = Readonly<Partial<Record<RelayParameter, string>>>;
 
-/** The properties of a provider's SMTP relay. */
 export interface RelayProfile {
-  /**
-   * In lower case. `*` matches one or more characters of one label. Without hosts, only `?provider=` selects the relay.
-   */
+  /** In lower case. `*`: one or more characters of a label. Without hosts, only `?provider=` selects the relay. */
   readonly hosts: readonly string[];
   readonly parameters: readonly RelayParameter[];
-  /**
-   * Identify the message in the provider's events. Added before the message is signed, only on the way to this relay.
-   */
+  /** Identify the message in events. Added before it is signed, only on the way to this relay. */
   readonly metadata: (messageId: string, parameters: RelayParameters) => readonly HeaderField[];
   /** In lower case. The provider replaces or removes them, so they are not signed. */
   readonly rewrittenFields: readonly string[];
@@ -78,26 +69,19 @@ export const RELAY_DEFAULTS: Omit<RelayProfile, 'hosts' | 'metadata'> = {
 };
 
 export interface EventFormat {
-  /** Of one secret in POSTRIDER_EVENTS_<PROVIDER>, for example `USER:PASSWORD`. */
+  /** For example `USER:PASSWORD`. */
   readonly secretForm: string;
   readonly secretExample: string;
-  /** `texts` contains at least one secret in the form `secretForm`. */
+  /** At least one secret. */
   readonly createAuthenticator: (texts: readonly string[]) => ParsedSecret<Authenticate>;
   /** Before the body is received. */
   readonly authenticatesByHeader?: true;
-  /**
-   * True for the request with which the provider tests the URL before the secret of the webhook exists: it is answered
-   * with 200, and nothing is recorded.
-   */
+  /** The test of the URL before the secret of the webhook exists: answered with 200, never recorded. */
   readonly isEndpointTest?: (request: ProviderRequest) => boolean;
-  /**
-   * The body is parsed before it is authenticated: it contains the signature, or its parsed members are signed. A large
-   * body is then authenticated on a thread.
-   */
+  /** The body contains the signature, or parsed members are signed. A large one is authenticated on a thread. */
   readonly parsesBodyToAuthenticate?: true;
   /** The signature covers the key of an event and not the rest of it. */
   readonly signsKeyOnly?: true;
-  /** Of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
   /** After which the provider sends the events again: if the store fails or the body is late. The default is 503. */
   readonly storeFailureStatus?: 429;
@@ -107,6 +91,5 @@ export interface Provider {
   readonly name: ProviderName;
   readonly title: string;
   readonly relay: RelayProfile | null;
-  /** Null for Amazon SES, whose endpoint is `/ses`. */
   readonly events: EventFormat | null;
 }

@@ -1,8 +1,4 @@
-/**
- * Resend, https://resend.com. Reads the webhooks of Resend. The member `type` contains the type of an event.
- * `data.bounce.type` contains the class of a bounce, as in Amazon SES. https://resend.com/docs/webhooks/event-types and
- * the pages below it.
- */
+/** `data.bounce.type` is as in Amazon SES. https://resend.com/docs/webhooks/event-types and the pages below it. */
 import { createHmac } from 'node:crypto';
 import { nameRules, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure.ts';
 import {
@@ -35,14 +31,13 @@ import {
 } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
-/** The meaning of each `bounce.type`. https://resend.com/docs/dashboard/emails/email-bounces */
+/** https://resend.com/docs/dashboard/emails/email-bounces */
 const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   Permanent: 'hard',
   Transient: 'soft',
   Undetermined: 'soft',
 };
 
-/** The values of `bounce.subType` for a message that was not sent, because the recipient is on a suppression list. */
 const LIST_SUB_TYPES: readonly (string | null)[] = ['Suppressed', 'OnAccountSuppressionList'];
 
 const readEvent = createEventReader({
@@ -82,10 +77,8 @@ export const RESEND: Provider = {
     metadata: (messageId) => [{ name: ID_FIELD, value: messageId }],
     keepsEnvelopeSender: false,
     maxMessageBytes: 40 * 1024 * 1024,
-    // The SPF record of Resend is at a subdomain, `send` by default, and not at the sending domain.
-    // The replies of the relay of Resend. Public logs show that the relay replies with the error texts of the API, so the
-    // rules match these texts. The reply codes for exceeded limits are not documented, so no rule matches a reply code.
-    // https://resend.com/docs/api-reference/errors
+    // The SPF record is at a subdomain of the sending domain. The relay replies with the error texts of the API (public
+    // logs); the codes for exceeded limits are not documented. https://resend.com/docs/api-reference/errors
     replies: nameRules({
       'domain of the sender not verified': {
         phrases: ['domain is not verified'],

@@ -1,7 +1,6 @@
 /**
- * Twilio SendGrid, https://sendgrid.com. Reads the Event Webhook of SendGrid. A body is an array of events. The type is
- * in `event`. A bounce also has a `type`, and a dropped message also has a `reason`. The unique arguments of a message
- * are members of its events. https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event
+ * An array of events; unique arguments are members.
+ * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event
  */
 import { nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
@@ -31,7 +30,7 @@ const TIMESTAMP_FIELD = 'x-twilio-email-event-webhook-timestamp';
 /** SendGrid repeats an event for up to 24 hours, and does not document whether with a new timestamp. */
 const MAX_CLOCK_DIFFERENCE_MS = 25 * 3_600_000;
 
-/** The meaning of each `type` of a bounce. A message expires after 72 hours of temporary failures. */
+/** A message expires after 72 hours of temporary failures. */
 const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   bounce: 'hard',
   blocked: 'block',
@@ -46,7 +45,6 @@ const LIST_REASONS: readonly (string | null)[] = [
   'invalid',
 ];
 
-/** Its content was refused. */
 const SPAM_CONTENT_REASON = 'spam content';
 
 const readSendgridEvent = createEventReader({
@@ -96,11 +94,9 @@ export const SENDGRID: Provider = {
       { name: 'X-SMTPAPI', value: JSON.stringify({ unique_args: { [MESSAGE_ID_TAG]: messageId } }) },
     ],
     maxMessageBytes: 30 * 1024 * 1024,
-    // SendGrid documents a limit of 10,000 connections from one server and a limit of 5,000 messages per connection. Both
-    // limits exceed the limits that Postrider applies to all relays.
+    // The documented limits (10,000 connections, 5,000 messages each) exceed those for all relays.
     // https://sendgrid.com/docs/for-developers/sending-email/smtp-errors-and-troubleshooting/
     // https://github.com/sahat/hackathon-starter/issues/1083
-    // Adobe Commerce support, “Emails not sent when SendGrid credits exceeded on Adobe Commerce”
     replies: nameRules({
       'credits used up': {
         stages: ['auth'],
@@ -141,7 +137,6 @@ function parseVerificationKey(text: string): ParsedSecret<PublicKey> {
 }
 
 /**
- * The signature covers the timestamp and the body.
  * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/getting-started-event-webhook-security-features
  */
 function authenticateSendgrid(

@@ -1,5 +1,3 @@
-/** Amazon SES. The events of its API and of its SMTP interface arrive at the endpoint `/ses` or in an SQS queue. */
-
 import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
@@ -33,8 +31,7 @@ export const SES: Provider = {
     keepsEnvelopeSender: false,
     maxMessageBytes: 40 * 1024 * 1024,
     spf: 'v=spf1 include:amazonses.com ~all',
-    // The maximum number of connections is not documented. The relay refuses a connection above this number with the
-    // reply code 421.
+    // Above its undocumented maximum of connections, the relay replies 421.
     // https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html
     // https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html
     // https://docs.aws.amazon.com/ses/latest/dg/troubleshoot-error-messages.html

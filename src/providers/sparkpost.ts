@@ -1,8 +1,4 @@
-/**
- * SparkPost, https://www.sparkpost.com. Reads the webhooks of SparkPost. The body is an array of
- * `{"msys":{CLASS:EVENT}}`. The member `type` of an event contains its type.
- * https://developers.sparkpost.com/api/webhooks/
- */
+/** The body is an array of `{"msys":{CLASS:EVENT}}`. https://developers.sparkpost.com/api/webhooks/ */
 import { CONTENT_REFUSAL, nameRules, POLICY_REFUSAL, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { BASIC_AUTHENTICATION } from './authentication.ts';
@@ -18,10 +14,7 @@ import {
 import { findRow, getMember, type Json, parseJson, toList, toObject, toText, unwrapSingle } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
-/**
- * Except 25. 60 is an automatic reply, 80 a subscription, 100 a challenge.
- * https://support.sparkpost.com/docs/deliverability/bounce-classification-codes
- */
+/** Except 25. https://support.sparkpost.com/docs/deliverability/bounce-classification-codes */
 const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
   '1': 'soft',
   '10': 'hard',
@@ -54,12 +47,8 @@ const COMPLAINT_WITHDRAWAL_TYPES: ReadonlySet<string> = new Set(['not-spam', 'no
 /** Of messages that SparkPost received for the account. */
 const INBOUND_CLASS = 'relay_message';
 
-/**
- * In their events `ip_address` is that of the receiving server; in those that the recipient causes, such as `open`, it
- * is that of the recipient.
- */
+/** Elsewhere, such as in `open`, `ip_address` is that of the recipient. */
 const SERVER_ADDRESS_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band', 'delay', 'delivery']);
-/** They have a `bounce_class`. */
 const BOUNCE_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band']);
 
 const readEvent = createEventReader({
@@ -69,9 +58,8 @@ const readEvent = createEventReader({
     key: ['event_id'],
     messageId: ['rcpt_meta'],
     reference: ['message_id'],
-    // `rcpt_to` is in lower case.
     recipient: ['raw_rcpt_to', 'rcpt_to'],
-    // The reply of the receiving server. `reason` lacks variable parts, such as addresses.
+    // `reason` lacks variable parts, such as addresses.
     diagnostic: ['raw_reason', 'reason', 'fbtype'],
     host: [({ type, ip_address: address }) => (SERVER_ADDRESS_TYPES.has(toText(type)) ? address : null)],
   },

@@ -1,8 +1,4 @@
-/**
- * One attempt for a leased message: prepare, wait for a slot of the transport, check account, lease, suppression and
- * circuit breaker, transmit. Every attempt has an outcome, even if the transport throws or does not answer; an unknown
- * failure is temporary.
- */
+/** Every attempt has an outcome, even if the transport throws or does not answer; an unknown failure is temporary. */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/events.ts';
@@ -20,28 +16,23 @@ const MAX_MARK_MS = 30_000;
 export interface AttemptParts {
   readonly clock: MonotonicClock;
   readonly policy: DeliveryPolicy;
-  /**
-   * Returns true for a notification to operators: it does not count towards the reputation and is never held as
-   * `uncertain`, so that a notification causes no other notification.
-   */
+  /** Notifications to operators: not counted for the reputation and never `uncertain`, so that none causes another. */
   readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
   /**
-   * Commits a mark before the end of the transmission, if `POSTRIDER_ON_UNCERTAIN` is `hold` and the message is not a
-   * notification. A message with a marked lease may have been delivered.
+   * Before the end of the transmission, with `POSTRIDER_ON_UNCERTAIN=hold`. A marked message may have been delivered.
    */
   readonly markTransmitting: (lease: LeaseRef) => Promise<SettleResult>;
-  /** Composes and signs. If it fails, the message is deferred. */
+  /** If it fails, the message is deferred. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
-  /** Returns true if no attempt may start now (`createAttemptGuard`). */
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
-  /** Called immediately before the transmission. Returns false if the recipient was suppressed since the lease began. */
+  /** Immediately before the transmission. */
   readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** The guard returns true if the account is locked, or if another node may have recovered the lease. */
+/** If the account is locked, or another node may have recovered the lease. */
 export function createAttemptGuard(
   accounts: { isLocked(accountId: number): boolean },
   membership: Pick<Membership, 'isLeaseValid'>,
@@ -50,14 +41,9 @@ export function createAttemptGuard(
 }
 
 interface AttemptRunner {
-  /**
-   * Never rejects. `circuit-open`: the circuit breaker allows no attempt now. `not-attempted`: the message must not be
-   * sent now, and the caller releases its lease.
-   */
+  /** Never rejects. `circuit-open`: no attempt now. `not-attempted`: the caller releases the lease. */
   run(message: LeasedMessage): Promise<Attempt | 'circuit-open' | 'not-attempted'>;
-  /** Prevents further attempts. Messages that wait for a slot are `not-attempted`. */
   stop(): void;
-  /** Aborts attempts that run for longer than `MAX_ATTEMPT_MS`. */
   abortOverdue(): void;
 }
 
@@ -70,10 +56,8 @@ interface Transmission {
   readonly end: (attempt: Attempt, isFault: boolean) => void;
 }
 
-/** Creates the attempt runner of one node. */
 export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   const { clock, policy, transport, breaker } = parts;
-  /** In the order of their start. */
   const transmissions = new Set<Transmission>();
   let usedSlotCount = 0;
   const slotWaiters: ((isAcquired: boolean) => void)[] = [];
@@ -106,7 +90,6 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     }
   }
 
-  /** The result is false if the runner is stopped. */
   function acquireSlot(): boolean | Promise<boolean> {
     if (isStopped) return false;
     if (usedSlotCount >= transport.concurrency) return new Promise((resolve) => slotWaiters.push(resolve));
@@ -166,7 +149,6 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     }
   }
 
-  /** The message could not be prepared, or the transport threw an error. */
   function createFaultAttempt(error: unknown, startedAt: number, startedMonotonicMs: number): Attempt {
     parts.onError('attempt', error);
     const text = error instanceof Error ? error.message : String(error);
@@ -203,18 +185,17 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   };
 }
 
-// The last check of the suppression lists. The store has already checked them when the message was accepted or leased.
-// For a lease older than one second, the check also queries the store, in batches, to find suppressions by other nodes
-// and operators.
+// The store has checked at acceptance or lease. After one second, it is asked again, in batches, for suppressions by
+// others.
 
 const MAX_NEW_LEASE_AGE_MS = 1_000;
-/** Within this time, the store commits the suppression of this node. Then only the store decides, so that a removal works. */
+/** By then, the store has the suppression of this node. Afterwards only the store decides, so that a removal works. */
 const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;
 
 /** `queryStore` resolves to false if the recipient is suppressed, and so does `mayReceive`. */
 export function createSuppressionCheck(clock: Clock, queryStore: (message: LeasedMessage) => Promise<boolean>) {
-  /** The times when this node suppressed recipients, by account and recipient, oldest first. */
+  /** By account and recipient, oldest first. */
   const suppressedAt = new Map<string, number>();
   return {
     mayReceive(message: LeasedMessage): boolean | Promise<boolean> {
@@ -223,7 +204,7 @@ export function createSuppressionCheck(clock: Clock, queryStore: (message: Lease
       if (lastSuppressedAt !== undefined && now - lastSuppressedAt < OWN_SUPPRESSION_TTL_MS) return false;
       return now - (message.lease.until - LEASE_MS) < MAX_NEW_LEASE_AGE_MS || queryStore(message);
     },
-    /** Called before the store writes `change`. */
+    /** Before the store writes `change`. */
     recordChange(message: LeasedMessage, { suppress }: StateChange): void {
       if (suppress === null) return;
       const now = clock.now();
@@ -239,34 +220,28 @@ export function createSuppressionCheck(clock: Clock, queryStore: (message: Lease
   };
 }
 
-/** The account and the canonical form of the recipient, as in the suppression lists. */
 function getSuppressionKey({ accountId, to }: LeasedMessage): string {
   const address = parseAddress(to);
   return `${accountId} ${address === null ? to : toCanonicalAddress(address)}`;
 }
 
-// The circuit breaker of the next hop opens after three consecutive failures of the transport. After a wait, it is
-// half-open and allows one probe. Each failed probe doubles the wait, with a random reduction of up to a quarter. An
-// outcome that is not a failure of the transport closes it.
+// Opens after three failures of the transport in a row. Half-open allows one probe; each failed one doubles the wait,
+// less a random part of up to a quarter. Any other outcome closes it.
 
 const MIN_FAILURES_TO_OPEN = 3;
 const MIN_OPEN_MS = 2_000;
 const MAX_OPEN_MS = 300_000;
 
 export interface CircuitBreaker {
-  /**
-   * If the circuit breaker is not closed, a result of true reserves the probe: the caller must then record its outcome
-   * or release it.
-   */
+  /** If not closed, true reserves the probe: record its outcome or release it. */
   allowsAttempt(now: number): boolean;
   recordOutcome(outcome: Outcome, now: number): void;
   /** After an attempt whose outcome does not depend on the next hop. */
   releaseProbe(now: number): void;
-  /** The time of the next attempt (ms since the epoch), or null if the circuit breaker is closed. */
+  /** Milliseconds since the epoch; null while closed. */
   getRetryAt(now: number): number | null;
 }
 
-/** `random` returns a number in [0, 1). */
 export function createCircuitBreaker({
   random,
   publish,
@@ -277,7 +252,6 @@ export function createCircuitBreaker({
   let state: BreakerState = 'closed';
   let failureCount = 0;
   let nextOpenMs = MIN_OPEN_MS;
-  /** The start of the current state. */
   let enteredAt = 0;
   /** When a probe may start; half-open, when another one may start if the current one does not end. */
   let waitEndsAt = 0;

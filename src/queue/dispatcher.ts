@@ -1,8 +1,7 @@
 /**
- * The dispatcher of one node, without SMTP and SQL: it receives new messages, claims due ones, makes attempts and settles
- * leases. A new message passes through `submit`, `offerMessage` and `dispatch`, any other through `claimMessages` and
- * `dispatch`; then every message through `deliverMessage`, `attemptOnce` (`run` of attempt.ts), `createSettlement` and
- * `settleLease` (`record` of leases.ts). After any failure, a message is recovered when its lease expires.
+ * A new message passes through `submit`, `offerMessage` and `dispatch`, others through `claimMessages` and `dispatch`;
+ * then all through `deliverMessage`, `attemptOnce` (attempt.ts), `createSettlement` and `settleLease` (leases.ts).
+ * After any failure, a message is recovered when its lease expires.
  */
 import { classifyAttempt, raisesAlarm } from '../classify/classify.ts';
 import type { Publish } from '../model/events.ts';
@@ -29,7 +28,7 @@ import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from
 import { createLeaseBudget, createModeHolder, createReadyQueue, createRecorder, getMemoryBytes } from './leases.ts';
 import type { AgeClock } from './membership.ts';
 
-/** At the start of an attempt: covers the attempt and the recording of its outcome. */
+/** Covers the attempt and the recording of its outcome. */
 const MIN_REMAINING_LEASE_MS = MAX_ATTEMPT_MS + 2 * 60_000;
 /** This many unrecorded ends stop attempts, because they and the running attempts may be duplicates after a crash. */
 export const MAX_UNRECORDED_LEASE_ENDS = 256;
@@ -41,7 +40,6 @@ const POLL_MS = 1_000;
 export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly node: string;
   readonly ages: Pick<AgeClock, 'toCurrentClock'>;
-  /** For the jitter of retries. */
   readonly random: () => number;
   readonly claim: (limits: ClaimLimits, lease: Lease, now: number) => Promise<ClaimedMessages>;
   readonly settle: (settlement: Settlement) => Promise<SettleResult>;
@@ -54,17 +52,15 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
 }
 
 export interface Dispatcher {
-  /** Throws if the dispatcher was already started or drained. */
   start(): void;
   /**
-   * Returns a lease for a message that is about to be accepted, which `offerMessage` or `returnLease` ends, or null if
-   * this node cannot send it at once. `bytes` is the result of `getMemoryBytes`.
+   * For a message about to be accepted, ended by `offerMessage` or `returnLease`. Null: not at once here. `bytes`: of
+   * `getMemoryBytes`.
    */
   leaseForNewMessage(now: number, bytes: number): Lease | null;
   /** The message was refused or not stored. */
   returnLease(bytes: number): void;
   offerMessage(message: LeasedMessage): void;
-  /** A message in the store may be due. */
   wake(): void;
   /** Starts no attempt, releases unused leases, and waits for running attempts and their records. Always one promise. */
   drain(timeoutMs: number): Promise<void>;
@@ -76,8 +72,8 @@ export interface Dispatcher {
 type RecordedSettlement = Settlement & { readonly changes: readonly RecordedChange[] };
 
 /**
- * The due messages in the store. `empty`: the last claim left none, or failed. `due`: there may be some, so new messages
- * are stored without a lease. `claiming-woken`: a wake-up arrived during a claim.
+ * In the store. `empty`: or the last claim failed. `due`: new messages get no lease. `claiming-woken`: woken during a
+ * claim.
  */
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-woken';
 
@@ -116,7 +112,6 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     dispatch();
   }
 
-  /** Called after every change of the mode or of a count that is limited. */
   function dispatch(): void {
     switch (mode.currentMode) {
       case 'starting':
@@ -149,7 +144,6 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     return retryAt === null || (retryAt <= now && runningAttemptCount === 0);
   }
 
-  /** Also true if the circuit breaker is closed. */
   function isProbeDue(): boolean {
     const now = clock.now();
     const retryAt = breaker.getRetryAt(now);
@@ -188,7 +182,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   const wasWokenDuringClaim = () => backlog === 'claiming-woken';
 
-  /** Null if no claim may start. If the circuit breaker is not closed, one message is leased for the probe. */
+  /** Null: no claim may start. One message is leased for a probe of the circuit breaker. */
   function computeClaimLimits(now: number): ClaimLimits | null {
     const limits = budget.getClaimLimits(readyQueue.size);
     const retryAt = breaker.getRetryAt(now);
@@ -283,7 +277,6 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** No attempt was made. */
   async function releaseLeases(messages: readonly LeasedMessage[]): Promise<void> {
     const leases = messages.map(({ id, attempts }) => ({ id, owner: node, attempts }));
     await recorder.record(
@@ -344,9 +337,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   };
 }
 
-// The intake asks the dispatcher for a lease, commits the message in a batch with others, and passes it to the dispatcher
-// before `submit` resolves, so that the attempt may start before the client receives the 201. If `submit` rejects, the
-// message may be stored; it is then recovered when its lease expires.
+// The dispatcher gets the committed message before `submit` resolves, so the attempt may precede the 201. If `submit`
+// rejects, the message may be stored; it is then recovered when its lease expires.
 
 interface IntakeParts {
   /** `accept` of the store in a group commit. */
@@ -357,7 +349,6 @@ interface IntakeParts {
   readonly transport: Pick<Transport, 'answerLocally'>;
 }
 
-/** Creates the `submit` function of the listener. */
 export function createIntake({
   commit,
   ages,

@@ -1,16 +1,14 @@
-/** What the dispatcher holds: the lease budget, the queue of leased messages, the recorder of lease ends, the mode. */
 import type { Clock } from '../clock.ts';
 import type { LeasedMessage } from '../model/message.ts';
 import type { ClaimLimits } from '../store/contract.ts';
 
-// The budget is low, so that few messages wait for recovery after a node stops, and an operator can cancel those that
-// wait for a slow next hop. Its bytes bound the memory; a larger message is leased only while no other one is.
+// Low, so that few messages wait for recovery after a node stops, and those of a slow next hop can be cancelled. A
+// message above the bytes is leased only alone.
 
-/** The limit is the number of attempts in `LEASE_BUFFER_SECONDS` at the current rate, within these bounds. */
 export const MIN_LEASE_LIMIT = 1_024;
 const MAX_LEASE_LIMIT = 8_192;
 const LEASE_BUFFER_SECONDS = 4;
-/** The memory for the text of all leased messages. */
+/** For the text of all leased messages. */
 export const MAX_LEASED_BYTES = 32 * 1024 * 1024;
 /** Claimed messages are in memory twice while the thread of the store transfers them. */
 const MAX_CLAIM_BYTES = 16 * 1024 * 1024;
@@ -29,7 +27,6 @@ export function createLeaseBudget() {
     get leaseCount() {
       return leaseCount;
     },
-    /** True if one more message with `bytes` of memory may be leased. */
     hasRoomFor: (bytes: number) =>
       leaseCount < leaseLimit && (leaseCount === 0 || reservedBytes + bytes <= MAX_LEASED_BYTES),
     reserve(bytes: number): void {
@@ -40,11 +37,10 @@ export function createLeaseBudget() {
       leaseCount -= 1;
       reservedBytes -= bytes;
     },
-    /** `perSecond` attempts ended in the last second. */
     setAttemptRate(perSecond: number): void {
       leaseLimit = Math.min(MAX_LEASE_LIMIT, Math.max(MIN_LEASE_LIMIT, perSecond * LEASE_BUFFER_SECONDS));
     },
-    /** Null if the budget is too low for a claim. `waitingCount` leased messages wait for an attempt. */
+    /** Null if the budget is too low. */
     getClaimLimits(waitingCount: number): ClaimLimits | null {
       if (leaseCount >= leaseLimit || (leaseCount > 0 && reservedBytes >= MAX_LEASED_BYTES)) return null;
       // Without this rule, the end of each lease would cause a claim.
@@ -113,8 +109,7 @@ export function createReadyQueue() {
   };
 }
 
-// The recorder writes the ends of leases and repeats a failed write until it succeeds or the node stops. Then another
-// node, or the next start of this one, recovers the lease.
+// Repeats a failed write until it succeeds or the node stops. Then another node or the next start recovers the lease.
 
 const RECORD_RETRY_DELAYS_MS = [100, 500, 2_000, 5_000] as const;
 const MAX_RECORD_RETRY_DELAY_MS = 5_000;
@@ -127,18 +122,16 @@ interface RecorderParts {
 
 export function createRecorder({ clock, isStopped, onError }: RecorderParts) {
   let pendingCount = 0;
-  /** Pending leases whose write has failed at least once. */
   let failingCount = 0;
 
   return {
-    /** The leases whose end is not written yet. */
     get pendingCount() {
       return pendingCount;
     },
     get isFailing() {
       return failingCount > 0;
     },
-    /** Never rejects. Resolves to the result of `write`, or to null if the node has stopped. */
+    /** Never rejects. Null if the node has stopped. */
     async record<T>(ids: readonly string[], write: () => Promise<T>): Promise<T | null> {
       pendingCount += ids.length;
       try {

@@ -1,7 +1,6 @@
 /**
- * The heartbeats of this node, and whether its leases are still valid: no attempt starts under a lease that another
- * node may have recovered. After an outage of the store, a node treats no other node as dead until its own heartbeats
- * have succeeded for the whole liveness timeout. Also the age clock, which measures ages alike on every node.
+ * No attempt starts under a lease that another node may have recovered. After an outage of the store, a node takes no
+ * other for dead until its own heartbeats have succeeded for the whole liveness timeout.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DeliveryStatus, NodeIdentity, RefusedReports } from '../model/node.ts';
@@ -14,10 +13,8 @@ export const LIVENESS_TIMEOUT_MS = 15_000;
 const SAFETY_MARGIN_MS = 3_000;
 
 export interface Membership {
-  /** `leasedAt` is on `clock`. Reads only memory. */
   isLeaseValid(leasedAt: number): boolean;
   canDetectDeadNodes(): boolean;
-  /** Without waiting for the next heartbeat. */
   sendStatus(): void;
   leave(): Promise<void>;
 }
@@ -26,17 +23,15 @@ interface MembershipParts {
   readonly node: NodeIdentity;
   readonly store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode'>;
   readonly clock: Clock;
-  /** Milliseconds since an arbitrary origin. Continues while the process is suspended and cannot be set. */
   readonly monotonic: () => number;
-  /** The time of the store, and the monotonic times before and after the query. */
+  /** The monotonic times of the query. */
   readonly onStoreTime: (storeNow: number, sentAt: number, answeredAt: number) => void;
   readonly onError: (operation: string, error: unknown) => void;
-  /** Stored with each heartbeat. */
   readonly readRefusedReports: () => readonly RefusedReports[];
   readonly readDelivery?: () => DeliveryStatus | null;
 }
 
-/** Resolves after the first heartbeat. Rejects if the store cannot record it. */
+/** Rejects if the store cannot record the first heartbeat. */
 export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   const { node, store, clock, monotonic, onStoreTime, onError, readRefusedReports, readDelivery = () => null } = parts;
   /** When the last successful heartbeat was sent, on the monotonic clock. */
@@ -82,7 +77,6 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   };
 }
 
-/** Two calls never overlap. */
 export function repeatHeartbeats(
   clock: Pick<Clock, 'after'>,
   intervalMs: number,
@@ -133,8 +127,8 @@ export const SINGLE_NODE: Membership = {
   leave: async () => undefined,
 };
 
-// Ages are measured in running time, during which the service ran: a step of the clock changes no age. The store keeps
-// the running time, which therefore continues after a restart and is the same on every node.
+// In running time: a step of the clock changes no age. The store keeps it, so it survives a restart and is alike on all
+// nodes.
 
 const WRITE_INTERVAL_MS = 15_000;
 /** A longer restart does not count as running time. */
@@ -145,10 +139,7 @@ export interface AgeClock {
   getCutoff(ageMs: number): number;
   /** The time that the current clock setting would have recorded. */
   toCurrentClock(at: number): number;
-  /**
-   * False for the liveness timeout after a step of the clock: heartbeats of other nodes and leases may have times from
-   * before it.
-   */
+  /** False for a liveness timeout after a step: stored times may be from before it. */
   isClockStable(): boolean;
 }
 
@@ -158,7 +149,7 @@ interface AgeClockParts {
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** Resolves when the running time was read and written. `stop` writes it one last time. */
+/** `stop` writes it one last time. */
 export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
   const { clock, store, onError } = parts;
   let lastWrittenAt = clock.monotonic();

@@ -1,8 +1,4 @@
-/**
- * Periodic work on stored data: expires messages, recovers leases of this node and of dead ones, resets due times after
- * the clock was set back, purges, and disables webhook endpoints that have failed for five days. A failed round is
- * published and repeated after the interval.
- */
+/** A failed round is published and repeated after the interval. */
 import type { Clock } from '../clock.ts';
 import { SPAN_RETENTIONS } from '../model/deliverability.ts';
 import type { PublishOf } from '../model/events.ts';
@@ -16,7 +12,7 @@ import type { AgeClock } from './membership.ts';
 const EXPIRE_INTERVAL_MS = 5_000;
 const FREQUENT_INTERVAL_MS = 60_000;
 const RARE_INTERVAL_MS = 600_000;
-/** Rounds of `expire` between two searches for leases of this node that are not in its memory. */
+/** Between two searches for leases of this node that are not in its memory. */
 const ROUNDS_PER_OWN_LEASE_RECOVERY = 6;
 /** An older lease that is not in memory belongs to a claim whose answer was lost. */
 const MAX_CLAIM_RESPONSE_MS = 60_000;
@@ -25,7 +21,7 @@ const FEEDBACK_RETENTION_MS = 90 * 24 * 3_600_000;
 const MINUTE_ROWS_RETENTION_MS = 48 * 3_600_000;
 const HOUR_ROWS_RETENTION_MS = 400 * 24 * 3_600_000;
 const DELIVERED_RETENTION_MS = 7 * 24 * 3_600_000;
-/** Of those that were not understood; the oldest are purged. */
+/** Not understood; the oldest are purged. */
 const MAX_STORED_REPORTS = 10_000;
 /** Per transaction; small, so that a round does not delay the acceptance of messages. */
 const MAX_ROWS_PER_ROUND = 500;
@@ -54,14 +50,12 @@ export interface SweeperParts {
     Pick<QueueStore, 'recover'> &
     Pick<WebhookWorkerStore, 'purgeDeliveries' | 'recoverDeliveries' | 'disableFailingWebhooks'>;
   readonly canDetectDeadNodes: () => boolean;
-  /** Not recovered, even past their expiry time. */
   readonly listLeasedMessageIds: () => readonly string[];
   readonly publish: PublishOf<
     'message.expired' | 'node.leases_recovered' | 'node.operation_failed' | 'webhook.disabled'
   >;
 }
 
-/** The returned function resolves when the running rounds have ended. */
 export function startSweeper({
   node,
   clock,

@@ -1,4 +1,3 @@
-/** Opens the transport of the settings. The simulator addresses work with every transport. */
 import type { MonotonicClock } from '../clock.ts';
 import type { TransportSetting } from '../config/settings.ts';
 import type { Inbox } from '../model/inbox.ts';
@@ -11,17 +10,12 @@ import type { Transport } from './transport.ts';
 
 export interface OpenTransportParts {
   readonly clock: MonotonicClock;
-  /** The directory of the Maildir to which `capture:` writes messages. */
   readonly inboxPath: string;
   readonly consumeInboxRule: ConsumeInboxRule;
-  /** Receives a failure that does not prevent delivery but needs an operator's attention. */
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/**
- * Throws an Error of one line if the setting cannot be used. `inbox` contains the messages of `capture:`; it is null for
- * other transports.
- */
+/** Throws an Error of one line. `inbox`: the messages of `capture:`, else null. */
 export function openTransport(
   setting: TransportSetting,
   { clock, inboxPath, consumeInboxRule, onError }: OpenTransportParts,
@@ -39,11 +33,11 @@ export function openTransport(
 }
 
 export interface ReplaceableTransport extends Transport {
-  /** Later attempts use `next`. The previous transport is closed after its attempts, at the latest after `timeoutMs`. */
+  /** The previous transport is closed after its attempts, at the latest after `timeoutMs`. */
   replace(next: Transport, timeoutMs: number): void;
 }
 
-/** Creates a transport that can be replaced while the service runs, for example after a change of the password. */
+/** For example after a change of the password. */
 export function createReplaceableTransport(initialTransport: Transport): ReplaceableTransport {
   let current = initialTransport;
   const closePromises = new Set<Promise<void>>();

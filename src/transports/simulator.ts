@@ -1,7 +1,4 @@
-/**
- * Answers messages to the domain `simulator.postrider.test` instead of a transport, so that a developer can test every
- * terminal state. No simulated bounce suppresses a recipient.
- */
+/** Every terminal state for developers: `simulator.postrider.test`. No simulated bounce suppresses a recipient. */
 import type { Clock } from '../clock.ts';
 import {
   createLocalReply,
@@ -15,7 +12,6 @@ import { callBeforeCompletion, createLocalAttempt, type LocalAnswer, type Transp
 
 type SimulatorKind = 'success' | 'bounce' | 'defer' | 'complaint' | 'suppressed';
 
-/** The local parts of the addresses. */
 const SIMULATOR_KINDS: readonly SimulatorKind[] = ['success', 'bounce', 'defer', 'complaint', 'suppressed'];
 
 export function withSimulator(transport: Transport, clock: Clock): Transport {
@@ -86,7 +82,7 @@ function createReply(stage: Stage, code: number, enhanced: string, text: string)
   return { ...createLocalReply(stage, text), code, enhanced };
 }
 
-/** Returns the local part without `+label`, in lower case; null if the simulator has no such address. */
+/** Without `+label`, in lower case; null if unknown. */
 export function findSimulatorKind(address: string): SimulatorKind | null {
   if (!isSimulated(address)) return null;
   const localPart = address.slice(0, address.length - SIMULATOR_DOMAIN.length - 1).toLowerCase();

@@ -1,4 +1,3 @@
-/** The interface between the queue and the transports, and what several transports need. */
 import { type Attempt, createDeferral, type Outcome } from '../model/outcome.ts';
 
 export interface OutgoingMessage {
@@ -11,10 +10,7 @@ export interface OutgoingMessage {
   readonly configurationSet?: string;
 }
 
-/**
- * The answer of a transport itself, without a next hop; `by` is its source in the history. `outcome`: of the attempt.
- * `complaint`: recorded after the delivery. `suppression`: when the message is accepted.
- */
+/** Without a next hop; `by` is its source. `complaint`: after the delivery. `suppression`: at acceptance. */
 export type LocalAnswer =
   | { readonly kind: 'outcome' | 'suppression'; readonly by: string }
   | { readonly kind: 'complaint'; readonly by: string; readonly detail: string };
@@ -23,23 +19,20 @@ export type LocalAnswer =
 export type BeforeCompletion = (() => Promise<void>) | null;
 
 export interface Transport {
-  /** The number of attempts that may run at the same time. It may change. */
+  /** It may change. */
   readonly concurrency: number;
   /**
-   * Never rejects. Calls `beforeCompletion` at most once, immediately before the bytes that complete the message (the
-   * final dot, the provider call). If it rejects, the message is not completed and the outcome is deferred.
+   * Never rejects. Calls `beforeCompletion` at most once, right before the bytes that complete the message. If that
+   * rejects, the message is not completed and the outcome is deferred.
    */
   attempt(message: OutgoingMessage, beforeCompletion: BeforeCompletion): Promise<Attempt>;
-  /**
-   * Returns null if a next hop answers the message, as it always does without this function. A local answer changes
-   * neither a circuit breaker nor a reputation.
-   */
+  /** Null: a next hop answers. A local answer changes neither circuit breaker nor reputation. */
   readonly answerLocally?: (to: string) => LocalAnswer | null;
   /** Closes idle connections, and ends running attempts within `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
 }
 
-/** Creates an attempt without a next hop that ended at `now`. The transcript has `remark` and the reply. */
+/** The transcript has `remark` and the reply. */
 export function createLocalAttempt(outcome: Outcome, { startedAt, now, remote, remark }: LocalAttemptParts): Attempt {
   const { code, enhanced, text } = outcome.reply;
   const replyText = [enhanced, text].filter((part) => part !== null).join(' ');

@@ -1,4 +1,3 @@
-/** The entry point of the threads that read bodies of provider events. body-reader.ts starts each of them. */
 import { parentPort } from 'node:worker_threads';
 import { packReports } from '../../model/feedback.ts';
 import { findProvider } from '../../providers/providers.ts';
@@ -6,7 +5,7 @@ import { serveJobs } from '../thread-reader.ts';
 import { type PackedBody, readBody } from './body.ts';
 import type { BodyJob } from './body-reader.ts';
 
-/** The number of reports in one part. A part is recorded in one transaction. */
+/** A part is recorded in one transaction. */
 const MAX_PART_REPORTS = 64;
 
 function readJob({ request, context, secrets }: BodyJob): PackedBody {

@@ -1,12 +1,12 @@
 /**
- * Reads bodies of provider events on threads of their own: one for batches, one for larger bodies, for which smaller ones
- * must not wait, and one for requests that are not authenticated yet, for which nobody must wait.
+ * Threads for batches, for larger bodies, for which smaller ones must not wait, and for requests that are not
+ * authenticated yet, for which nobody must wait.
  */
 import type { ProviderRequest } from '../../providers/event-reader.ts';
 import { createThreadReader, type ThreadReaderParts, type ThreadResult } from '../thread-reader.ts';
 import type { BodyContext, PackedBody } from './body.ts';
 
-/** The maximum size of a body that the main thread reads itself: about 50 events. */
+/** The main thread reads about 50 events itself. */
 export const MAX_INLINE_BYTES = 16_384;
 /** A batch of 1,000 events usually has 300 KB to 500 KB. */
 const MAX_BATCH_BYTES = 524_288;
@@ -20,27 +20,23 @@ export interface BodyJob {
   /** `body` is a `Uint8Array` on the thread, because the prototype of a buffer is not copied. */
   readonly request: Omit<ProviderRequest, 'body'> & { readonly body: Uint8Array };
   readonly context: BodyContext;
-  /** The secrets with which the thread first authenticates the request. Null for an authenticated request. */
+  /** Null for an authenticated request. */
   readonly secrets: readonly string[] | null;
 }
 
 export interface BodyReader {
-  /** As `ThreadReader.read`, with the members of `BodyJob`. */
   read(
     request: ProviderRequest,
     context: BodyContext,
     secrets: readonly string[] | null,
   ): Promise<ThreadResult<PackedBody>>;
-  /** Ends all threads and rejects all waiting reads. */
   close(): Promise<void>;
 }
 
 export interface BodyReaderParts extends Pick<ThreadReaderParts<PackedBody>, 'clock' | 'prepareThread' | 'onError'> {
-  /** The module that the thread runs. The default is body-reader-thread.ts. */
   readonly threadModule?: URL;
 }
 
-/** Creates the reader. Each thread starts when it receives its first body. */
 export function createBodyReader({ threadModule = THREAD_MODULE, ...parts }: BodyReaderParts): BodyReader {
   const createReader = (kind: keyof typeof MAX_PENDING_JOBS) =>
     createThreadReader<BodyJob, PackedBody>({

@@ -1,4 +1,4 @@
-/** Reads the body of a provider's request and creates a report for each event. Pure; never throws. */
+/** Pure; never throws. */
 import { hash } from 'node:crypto';
 import type { Failure } from '../../model/failure.ts';
 import type { FeedbackEvent, FeedbackReport, PackedReports } from '../../model/feedback.ts';
@@ -15,41 +15,34 @@ import {
 } from '../read/diagnosis.ts';
 import { createEvidence, parseFieldAddress, toOneLine } from '../read/evidence.ts';
 
-/** The values that a report needs and the request does not contain. */
 export interface BodyContext {
   readonly provider: EventProviderName;
-  /** The time when the request was received, in milliseconds since the epoch. */
   readonly now: number;
-  /** True if an event can identify its message by the provider's id of the message. */
+  /** If an event can name its message by the provider’s id. */
   readonly usesReferences: boolean;
 }
 
 interface BodyReports {
   readonly kind: 'reports';
   readonly reports: readonly FeedbackReport[];
-  /** The reports that only record the key of a request without events. */
   readonly keyReports: readonly FeedbackReport[];
-  /** As in `ReadResult` (providers/event-reader.ts). */
   readonly ignored: number;
   readonly broken: number;
 }
 
 interface BrokenBody {
   readonly kind: 'broken';
-  /** One line. */
   readonly reason: string;
 }
 
-/** A body that a thread has read (body-reader-thread.ts). */
 export type PackedBody =
   | (Omit<BodyReports, 'reports'> & { readonly parts: readonly PackedReports[] })
   | BrokenBody
-  /** The request is not authenticated. `reason` is one line without secrets. */
+  /** One line without secrets. */
   | { readonly kind: 'unauthenticated'; readonly reason: string }
-  /** The thread threw an exception because of a defect in Postrider. */
+  /** A defect in Postrider. */
   | { readonly kind: 'failed' };
 
-/** Reads the events of an authenticated request. */
 export function readBody(
   format: Pick<EventFormat, 'read' | 'signsKeyOnly'>,
   request: ProviderRequest,
@@ -72,15 +65,12 @@ export function readBody(
 }
 
 const MAX_TYPE_LENGTH = 80;
-/** The number of hexadecimal digits that follow the message id in the digest of an event: 128 bits. */
+/** 128 bits. */
 const EVENT_DIGEST_LENGTH = 32;
-/** The maximum length of a local part, an at sign and a domain (RFC 5321 section 4.5.3.1). */
+/** RFC 5321 section 4.5.3.1. */
 const MAX_ADDRESS_LENGTH = 320;
 
-/**
- * Returns the reports of the events in their order. `signsKeyOnly` is true if the signature of the request covers the
- * key and not the event. A text that occurs in several events is classified once.
- */
+/** In order. `signsKeyOnly`: the signature does not cover the event. A repeated text is classified once. */
 export function createEventReports(
   events: readonly ProviderEvent[],
   { signsKeyOnly, ...context }: BodyContext & { readonly signsKeyOnly: boolean },
@@ -91,8 +81,8 @@ export function createEventReports(
     const { key, messageId, reference } = event;
     const type = toOneLine(event.type, MAX_TYPE_LENGTH) ?? 'event';
     const keyDigest = computeKeyDigest(provider, key);
-    // A digest that begins with the id of the message is adjacent in the index to those of messages that were accepted
-    // at about the same time. With random digests, each event would change a different page of the index.
+    // Adjacent in the index to those of messages accepted at about the same time: random digests would change one page
+    // of the index per event.
     const eventDigest = messageId === null ? keyDigest : `${messageId}:${keyDigest.slice(0, EVENT_DIGEST_LENGTH)}`;
     // Two providers can use the same id.
     const reportReference = reference === null || !usesReferences ? null : { reference: `${provider}:${reference}` };

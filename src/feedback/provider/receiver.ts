@@ -1,7 +1,6 @@
 /**
- * Receives the events of one managed provider (path `/events/PROVIDER`). A request is authenticated before its events
- * are interpreted, and the response is 200 after the store has committed all events that match a message. Otherwise its
- * status makes the provider send the request again.
+ * `/events/PROVIDER`. Requests are authenticated before their events are interpreted. 200 only after the commit of all
+ * events that match a message; any other status makes the provider send again.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.ts';
@@ -24,22 +23,18 @@ export interface ProviderReceiverParts {
   readonly provider: EventProviderName;
   readonly format: Omit<EventFormat, 'secretForm' | 'secretExample' | 'createAuthenticator'>;
   readonly authenticate: Authenticate;
-  /** In the form in which the operator set them. */
   readonly getSecrets: () => readonly string[];
-  /** Null if POSTRIDER_FEEDBACK_URL is not set. */
   readonly url: string | null;
   readonly usesReferences: boolean;
-  /** Returns true if the peer has sent too many requests that are not authenticated. */
+  /** True if the peer has failed too often. */
   readonly countFailure: (request: IncomingMessage) => boolean;
   readonly clock: Clock;
-  /** Reads the bodies larger than `MAX_INLINE_BYTES`. */
   readonly bodyReader: Pick<BodyReader, 'read'>;
   readonly intake: Pick<FeedbackIntake, 'recordReport' | 'recordParts'>;
   readonly publish: PublishOf<'report.refused' | 'report.unrelated'>;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** The label of the metric is the name of the provider, a hyphen and the reason. */
 type Refusal = 'unauthenticated' | 'broken' | 'too-large' | 'busy' | 'unread' | 'store';
 
 const TEST_RESPONSE: HttpResponse = { status: 200, message: 'the test of the URL has succeeded' };
@@ -100,10 +95,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return authentication.kind === 'refused' ? refuseUnauthenticated(incoming, authentication.reason) : null;
   }
 
-  /**
-   * The limit applies only after a failed check, because behind a proxy the provider has the address of whoever
-   * guesses.
-   */
+  /** Only after a failed check: behind a proxy, whoever guesses shares the address of the provider. */
   function refuseUnauthenticated(incoming: IncomingMessage, reason: string): HttpResponse {
     return parts.countFailure(incoming)
       ? refuse(
@@ -120,7 +112,6 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return createResponse(await recordReports([...body.reports, ...body.keyReports]), body);
   }
 
-  /** If `secrets` is not null, the thread authenticates the request first. */
   async function readBodyOnThread(
     request: ProviderRequest,
     incoming: IncomingMessage,
@@ -131,7 +122,6 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       refuse(refusal, storeFailureStatus, `${reason}; send the events again`);
     const context = createContext();
     const result = await parts.bodyReader.read(request, context, secrets).catch((error: unknown) => {
-      // Its thread cannot be started.
       onError(`${provider} events`, error);
       return { kind: 'busy' } as const;
     });
@@ -154,7 +144,6 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return { provider, now: clock.now(), usesReferences: parts.usesReferences };
   }
 
-  /** A report without events only records the key of a request. */
   async function recordReports(reports: readonly FeedbackReport[]): Promise<RecordCounts> {
     const failures: unknown[] = [];
     const counts = { recordedCount: 0, unmatchedCount: 0 };
@@ -216,10 +205,7 @@ export interface TestRouteParts {
   readonly url: string | null;
 }
 
-/**
- * The receiver while the secret of the provider is not set: it answers GET, HEAD and the test of the URL with 200,
- * everything else with 404.
- */
+/** While the secret is not set: 200 for GET, HEAD and the test of the URL, 404 for everything else. */
 export function createTestRoute({ provider, isEndpointTest, url }: TestRouteParts): EventRoute {
   return async (request, requests) => {
     if (request.method === 'GET' || request.method === 'HEAD') return createGetResponse(provider);

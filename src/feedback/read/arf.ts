@@ -1,4 +1,4 @@
-/** Reads feedback reports (RFC 5965), with which mailbox providers forward the complaints of their users. */
+/** RFC 5965: complaints of the users of mailbox providers. */
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import { type Entity, type Field, findFieldValue, listLeafParts, readFieldGroups, readFields } from './entity.ts';
 import { createEvidence, parseFieldAddress, stripType } from './evidence.ts';
@@ -14,7 +14,7 @@ const REPORT_TYPES: readonly string[] = [
   'application/feedback-report',
 ];
 
-/** Returns one complaint for each recipient, or one without a recipient if the report names none. */
+/** One for each recipient, or one without. */
 export function readArfEvents(message: Entity): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
     const fields = findReportFields(part);
@@ -44,8 +44,8 @@ function findReportFields(part: Entity): readonly Field[] {
 }
 
 /**
- * Outlook.com ("JMRP", https://sendersupport.olc.protection.outlook.com/snds/) sends the original message with an extra
- * header field that names the recipient.
+ * Outlook.com (JMRP, https://sendersupport.olc.protection.outlook.com/snds/) names the recipient in an extra field of
+ * the original.
  */
 function readOutlookComplaints(message: Entity): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
@@ -100,7 +100,7 @@ function buildDiagnostic(fields: readonly Field[]): string | null {
   return diagnosticParts.length === 0 ? null : diagnosticParts.join(', ');
 }
 
-/** The optional field Reporting-MTA (RFC 5965 section 3.2), or the domain of the author. */
+/** RFC 5965 section 3.2, or the domain of the author. */
 function readReportingHost(fields: readonly Field[], message: Entity): string | null {
   const reportingMta = findFieldValue(fields, 'reporting-mta');
   if (reportingMta !== null) return stripType(reportingMta);

@@ -1,5 +1,3 @@
-/** Determines the author of a received message: a mail server, an automatic responder or a person. */
-
 import { containsPhrase } from '../../classify/text.ts';
 import { decodeHeaderValue } from './decode.ts';
 import { type Entity, findFieldValue, isDeliveryStatus, listLeafParts } from './entity.ts';
@@ -25,10 +23,7 @@ export function isReply({ fields }: Entity, subject: string): boolean {
   );
 }
 
-/**
- * An answer repeats the subject that it answers, so its subject and the name of its sender prove nothing: the fields
- * decide.
- */
+/** An answer repeats the subject that it answers, and the name of its sender proves nothing: fields decide. */
 export function detectAuthor(message: Entity, subject: string): AuthorKind {
   const parts = listLeafParts(message);
   // RFC 8098: the mail client of the recipient reports that the message was displayed or deleted.
@@ -63,10 +58,7 @@ function isFromDaemon({ fields }: Entity): boolean {
   return address === '' || address.startsWith('>') || DAEMON_MAILBOXES.some((name) => address.startsWith(name));
 }
 
-/**
- * RFC 3834 section 5. Microsoft writes `auto-generated` into automatic replies. Mail servers use both values in bounces
- * too.
- */
+/** RFC 3834 section 5. Microsoft writes `auto-generated`. Mail servers use both values in bounces too. */
 function isAutomatic(message: Entity): boolean {
   const autoSubmitted = findFieldValue(message.fields, 'auto-submitted')?.toLowerCase() ?? '';
   if (autoSubmitted.startsWith('auto-replied')) return true;

@@ -1,7 +1,4 @@
-/**
- * Decodes transfer encodings (RFC 2045 section 6), charsets and encoded words (RFC 2047) of untrusted messages, in one
- * pass and with bounded output. Never throws.
- */
+/** RFC 2045 section 6 and RFC 2047, for untrusted text, in one pass with bounded output. Never throws. */
 
 const EQUALS = 0x3d;
 const LF = 0x0a;
@@ -24,7 +21,6 @@ export function decodeTransfer(body: string, encoding: string): Uint8Array {
   }
 }
 
-/** `base64` for `Base64 (comment)`. */
 function readFirstWord(value: string): string {
   const trimmedText = value.trim().toLowerCase();
   let wordEnd = 0;
@@ -56,10 +52,7 @@ function decodeQuotedPrintable(body: string, isEncodedWord: boolean): Uint8Array
   return octets.subarray(0, length);
 }
 
-/**
- * Returns the index after the soft line break (RFC 2045 section 6.7 rule 5) whose `=` precedes `startIndex`, or -1 if
- * none follows. White space may precede it (rule 3), and the end of the body counts as one.
- */
+/** The index after the soft break (rule 5) of the `=` before, over white space (rule 3); -1 if none. */
 function findSoftBreakEnd(body: string, startIndex: number): number {
   let index = startIndex;
   // At most 80 characters of white space are skipped, so that the time is linear for equals signs and spaces.
@@ -76,10 +69,7 @@ function parseHexDigit(charCode: number): number {
   return lowerCaseCode >= 0x61 && lowerCaseCode <= 0x66 ? lowerCaseCode - 0x57 : -1_000;
 }
 
-/**
- * Tries UTF-8, then the declared charset, then Windows-1252. Text in another charset is almost never valid UTF-8, while
- * Chinese charsets accept nearly all octets.
- */
+/** Valid UTF-8 is almost never another charset, while Chinese charsets accept nearly all octets. */
 export function decodeCharset(octets: Uint8Array, charset: string): string {
   const charsetLabel = charset.trim().toLowerCase();
   const isUtf16 = charsetLabel.startsWith('utf-16');

@@ -1,24 +1,19 @@
-/**
- * Finds the reply in a diagnostic or in the text of a report, and judges it (classify/judge.ts). Events of providers and
- * of Amazon SES are decided here too: what the diagnostic says takes precedence over the type of the event.
- */
+/** What a diagnostic says takes precedence over the type of a provider’s event. */
 import { isGenericCode, type Judgement, judge } from '../../classify/judge.ts';
 import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
 import type { Failure, FailureCategory, FailureClass, FailureScope } from '../../model/failure.ts';
 
 export interface Diagnosis {
-  /** False if a later attempt may succeed. */
   readonly permanent: boolean;
-  /** False if the text contains no known cause and no specific code; the class is then `soft`. */
+  /** Else the class is `soft`. */
   readonly isKnown: boolean;
   readonly failure: Failure;
   readonly scope: FailureScope;
 }
 
-/** `status` is that of the report, or null. */
 export type Diagnose = (text: string, status: string | null) => Diagnosis;
 
-/** Returns a function that diagnoses each text of one report once, so that the cost is linear in its length. */
+/** Each text of a report once, so that the cost is linear in its length. */
 export function createDiagnose(): Diagnose {
   const diagnoses = new Map<string, Diagnosis>();
   return (text, status) => {
@@ -30,12 +25,10 @@ export function createDiagnose(): Diagnose {
 }
 
 const MAX_TEXT_LENGTH = 8_000;
-/** Maximum length of a reply. In a transcript, the text beyond this length belongs to another reply. */
+/** Beyond it, a transcript continues with another reply. */
 const MAX_REPLY_LENGTH = 500;
 
-/**
- * Diagnoses a text. A code in the text takes precedence over `status`, because the status of a gateway is often wrong.
- */
+/** A code in the text takes precedence over `status`: that of a gateway is often wrong. */
 export function diagnose(source: string, status: string | null): Diagnosis {
   const text = source.slice(0, MAX_TEXT_LENGTH);
   const found = findReplyCode(text);
@@ -48,12 +41,12 @@ export function diagnose(source: string, status: string | null): Diagnosis {
   return toDiagnosis(judgement.rule === null ? judge({ stage, code, enhanced, text }) : judgement, true);
 }
 
-/** Returns true for the words of Exim and Postfix before a refusal of the sender. */
+/** Exim and Postfix. */
 function isReplyToMail(precedingText: string): boolean {
   return precedingText.slice(-MAX_REPLY_LENGTH).toLowerCase().includes('after mail from:');
 }
 
-/** Returns the text from the code up to a blank line, to a line with another code, or to the bracket that encloses the reply. */
+/** Up to a blank line, a line with another code, or the bracket that encloses the reply. */
 function readReply(text: string, { code, index }: FoundCode): string {
   const reply = text.slice(index, index + MAX_REPLY_LENGTH);
   const lines = reply.split('\n');
@@ -66,15 +59,13 @@ const REPLY_LINE = /^[ \t>]{0,8}[245]\d\d[ -]/;
 
 function toDiagnosis({ verdict, rule, replyClass }: Judgement, hasCode: boolean): Diagnosis {
   const { scope, ...failure } = verdict;
-  // The server reports a failure that ends by itself, such as a full mailbox.
   const isPassing = failure.class === 'soft' && failure.category !== 'unknown';
   return { permanent: replyClass !== 4 && !isPassing, isKnown: rule !== null || hasCode, failure, scope };
 }
 
-/** The categories that a failure with the class `hard` can have. */
 const HARD_CATEGORIES: readonly FailureCategory[] = ['mailbox-unknown', 'mailbox-disabled', 'domain'];
 
-/** Returns a failure with the given class, and with the given category unless the class excludes it. */
+/** With `category`, unless the class excludes it. */
 export function withFailureClass(failureClass: FailureClass, { category }: Failure): Failure {
   if (failureClass === 'hard' && !HARD_CATEGORIES.includes(category))
     return { class: 'hard', category: 'mailbox-unknown' };
@@ -91,7 +82,7 @@ export function isFaultless({ failure, isKnown }: Diagnosis): boolean {
   return isKnown && failure.class !== 'hard' && FAULTLESS_CATEGORIES.includes(failure.category);
 }
 
-/** Returns the failure of a provider event. The class that the provider reports counts where the text says nothing. */
+/** The class of the provider counts where the text says nothing. */
 export function decideProviderFailure(failureClass: FailureClass, diagnosis: Diagnosis): Failure {
   return failureClass === 'hard' && isFaultless(diagnosis)
     ? diagnosis.failure
@@ -117,13 +108,13 @@ const MAX_LENGTH = 8_000;
 const DOT = 0x2e;
 const HYPHEN = 0x2d;
 
-/** Parses the status code (RFC 3463 section 2) at the beginning of `value`, without leading zeros. */
+/** RFC 3463 section 2, at the beginning, without leading zeros. */
 export function parseEnhancedStatus(value: string): string | null {
   const text = value.trimStart();
   return parseStatusAt(text, text.startsWith('#') ? 1 : 0)?.status ?? null;
 }
 
-/** Returns the first status code of class 4 or 5. Digits in an address, a version or a longer number are none. */
+/** Of class 4 or 5. Digits in an address, a version or a longer number are none. */
 export function findEnhancedStatus(text: string): string | null {
   const searchEnd = Math.min(text.length, MAX_LENGTH);
   for (let index = 0; index < searchEnd; index += 1) {
@@ -169,14 +160,10 @@ function readDigits(text: string, startIndex: number): string {
 
 interface FoundCode {
   readonly code: number;
-  /** Of the first digit in the text. */
   readonly index: number;
 }
 
-/**
- * Returns the first reply code of class 4 or 5 (RFC 5321 section 4.2). It follows a punctuation mark or a word such as
- * `error`, or begins the text, and no unit such as `MB` follows it.
- */
+/** Of class 4 or 5 (RFC 5321 section 4.2), after punctuation, `error` or nothing, and not before a unit. */
 export function findReplyCode(text: string): FoundCode | null {
   const searchEnd = Math.min(text.length, MAX_LENGTH);
   for (let index = 0; index < searchEnd; index += 1) {

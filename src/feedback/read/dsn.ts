@@ -1,6 +1,6 @@
 /**
- * Reads delivery status notifications (RFC 3464) with common deviations: other media types, groups without a separator,
- * fields with comments, unknown actions. Where the diagnostic says nothing, the free text counts.
+ * RFC 3464 with common deviations: other media types, groups without separator, comments, unknown actions. Where the
+ * diagnostic says nothing, the free text counts.
  */
 import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
@@ -20,10 +20,8 @@ import { DELAY_PHRASES } from './phrases.ts';
 /** Of one report, for all groups and parts together. */
 export const MAX_EVENTS = 100;
 
-/** What the fields of a report do not contain. */
 export interface ReportContext {
   readonly freeText: FreeText;
-  /** That the header or the free text names. */
   readonly recipients: readonly string[];
   readonly diagnose: Diagnose;
 }
@@ -32,7 +30,7 @@ export interface ReportContext {
 const SINGLE_FIELD_NAMES: readonly string[] = ['final-recipient', 'action', 'status'];
 const RECIPIENT_FIELD_NAMES: readonly string[] = [...SINGLE_FIELD_NAMES, 'original-recipient'];
 
-/** Returns one event for each recipient of the first machine-readable part. */
+/** Of the first machine-readable part. */
 export function readDsnEvents(message: Entity, context: ReportContext): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
@@ -42,7 +40,7 @@ export function readDsnEvents(message: Entity, context: ReportContext): readonly
   return [];
 }
 
-/** A group without a recipient produces one event for each recipient that the header names, hence `limit`. */
+/** `limit`: a group without a recipient has an event for each one of the header. */
 export function readStatusEvents(
   text: string,
   context: ReportContext,
@@ -99,7 +97,6 @@ function separateGroups(groups: readonly (readonly Field[])[]): FieldGroups {
 /** A group without a recipient continues one that has a recipient and no action. */
 function joinSplitGroups(groups: readonly Field[][]): readonly (readonly Field[])[] {
   const joinedGroups: Field[][] = [];
-  /** True if the last group can be continued. */
   let isOpen = false;
   for (const group of groups) {
     const lastGroup = joinedGroups.at(-1);
@@ -193,7 +190,7 @@ function isSameAddress(leftAddress: string, rightAddress: string): boolean {
 
 type Action = 'failed' | 'delayed' | 'delivered';
 
-/** RFC 3464 section 2.3.3. If the field is missing or unknown, status and free text determine the action. */
+/** RFC 3464 section 2.3.3. Otherwise by status and free text. */
 function determineAction(
   value: string,
   status: string | null,
@@ -223,7 +220,6 @@ function readDiagnostic(fields: readonly Field[]): string | null {
   return null;
 }
 
-/** With the comments of the fields for status and action. */
 function joinDiagnostics(fields: readonly Field[]): string {
   const diagnosticTexts = DIAGNOSTIC_FIELD_NAMES.flatMap((name) => findFieldValue(fields, name) ?? []).map((value) =>
     stripType(decodeEncodedWords(value)),

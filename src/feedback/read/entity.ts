@@ -1,7 +1,6 @@
 /**
- * Parses an untrusted message into its MIME entities (RFC 2045, RFC 2046) in one pass over the lines with a table of
- * open boundaries, so that the cost does not depend on the depth of nesting. Never throws. An embedded message is one
- * leaf.
+ * RFC 2045 and 2046, untrusted, in one pass with a table of open boundaries, so that nesting costs nothing. An embedded
+ * message is one leaf. Never throws.
  */
 import { decodeCharset, decodeTransfer } from './decode.ts';
 
@@ -11,16 +10,13 @@ const MAX_PARTS = 400;
 const MAX_HEADER_LENGTH = 131_072;
 /** RFC 2046 section 5.1.1 allows 70 characters, but some senders write longer ones. */
 const MAX_BOUNDARY_LENGTH = 250;
-/** Of one Content-Type, with repeated ones. */
 const MAX_PARAMETERS = 64;
-/** Decoded from a leaf by default. The content of a report is within it. */
 const MAX_TEXT_LENGTH = 262_144;
 
 export interface Entity {
   readonly fields: readonly Field[];
   /** In lower case. */
   readonly type: string;
-  /** By lower-case name. */
   readonly parameters: ReadonlyMap<string, string>;
   /** Of a multipart whose boundary occurs in the text. */
   readonly parts: readonly Entity[];
@@ -39,7 +35,6 @@ interface OpenEntity {
   readonly bodyStart: number;
 }
 
-/** Lines may end with LF or CRLF. */
 export function readEntity(raw: Uint8Array, maxOctets: number = MAX_TEXT_LENGTH): Entity {
   return parseEntity(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1'), maxOctets);
 }
@@ -137,7 +132,6 @@ function closeEntity(
   maxOctets: number,
 ): Entity {
   if (parts.length > 0) return { fields, type, parameters, parts, decodeOctets: () => '', decodeText: () => '' };
-  // Its boundary does not occur.
   const effectiveType = type.startsWith('multipart/') ? 'text/plain' : type;
   let octets: Uint8Array | null = null;
   let decodedText: string | null = null;
@@ -190,7 +184,7 @@ function splitHeader(
   return { header: text.slice(startIndex, Math.min(bodyStart, startIndex + MAX_HEADER_LENGTH)), bodyStart };
 }
 
-/** Returns the depth of its multipart, and whether the line closes it. Null for another line. */
+/** Null for another line. */
 function parseDelimiter(
   text: string,
   startIndex: number,
@@ -267,8 +261,6 @@ function skipSemicolon(value: string, startIndex: number): number {
   return semicolonIndex + 1;
 }
 
-/** Header fields of a message, a MIME part or the groups of a delivery status notification. */
-
 const MAX_FIELDS = 1_000;
 const MAX_VALUE_LENGTH = 16_384;
 /** RFC 5322 section 2.2 defines none. The longest registered name has fewer than 40 characters. */
@@ -281,7 +273,6 @@ export interface Field {
   readonly value: string;
 }
 
-/** Up to the first blank line. */
 export function readFields(text: string): readonly Field[] {
   return readGroups(text, true)[0] ?? [];
 }
@@ -291,7 +282,6 @@ export function readFieldGroups(text: string): readonly (readonly Field[])[] {
   return readGroups(text, false);
 }
 
-/** Returns the first value that is not empty. */
 export function findFieldValue(fields: readonly Field[], name: string): string | null {
   for (const field of fields) if (field.name === name && field.value !== '') return field.value;
   return null;

@@ -1,4 +1,4 @@
-/** The evidence of a report for storage and display: lines of bounded length without control characters. */
+/** For storage and display: bounded lines without control characters. */
 import { parseAddress } from '../../model/address.ts';
 import type { Evidence } from '../../model/feedback.ts';
 
@@ -11,7 +11,7 @@ const MAX_SCANNED_LENGTH = 16_384;
 /** Local part, at sign, domain (RFC 5321 section 4.5.3.1). */
 const MAX_ADDRESS_LENGTH = 320;
 
-/** Each sequence of control characters and white space becomes one space. Returns null if the line is empty. */
+/** Control characters and white space become one space. Null if nothing is left. */
 export function toOneLine(text: string, maxLength: number = MAX_DIAGNOSTIC_LENGTH): string | null {
   if (text.length <= maxLength && PLAIN_LINE.test(text)) return text;
   let line = '';

@@ -1,6 +1,3 @@
-/**
- * Reads free-text bounces: the text before the returned message, the recipients that it names, and the cause for each.
- */
 import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import type { AuthorKind } from './author.ts';
@@ -20,12 +17,11 @@ import { type FoundAddress, findAddresses } from './report-addresses.ts';
 const MAX_RECIPIENTS = 100;
 /** Of the text before the returned message. */
 const MAX_LENGTH = 32_768;
-/** That are classified for one recipient, and for all. */
 const MAX_SECTION_LENGTH = 2_000;
 const MAX_TEXT_LENGTH = 6_000;
 const MAX_HEADING_LENGTH = 120;
 
-/** `recipient` is the address before forwarding if the text names it; `alias` is then the one after forwarding. */
+/** `alias`: after forwarding. */
 export interface FreeTextRecipient {
   readonly recipient: string;
   readonly alias: string | null;
@@ -36,19 +32,16 @@ export interface FreeText {
   readonly recipients: readonly FreeTextRecipient[];
   /** Of this recipient, or of the text for all recipients if the one about this recipient has no known cause. */
   readonly diagnose: (recipient: string | null, status: string | null) => Diagnosis;
-  /** About this recipient, or the beginning of the whole text. */
   readonly getSection: (recipient: string | null) => string;
 }
 
 /** In the headers of the bounce and of the returned message, in lower case. */
 export interface KnownAddresses {
-  /** Such as the sender of the bounce. */
   readonly notRecipients: ReadonlySet<string>;
   /** In the returned message. */
   readonly recipients: ReadonlySet<string>;
 }
 
-/** Failures are diagnosed on demand. */
 export function readFreeText(text: string, knownAddresses: KnownAddresses, diagnose: Diagnose): FreeText {
   const body = removeHeaderLines(removeReturnedMessage(text.slice(0, 4 * MAX_LENGTH)).slice(0, MAX_LENGTH));
   const foundAddresses = findAddresses(body).filter(
@@ -96,17 +89,15 @@ function selectRecipients(
 
 export interface FreeTextReport {
   readonly freeText: FreeText;
-  /** By `normalizeText`. */
   readonly subject: string;
   readonly author: AuthorKind;
   /** From a person. */
   readonly isReply: boolean;
-  /** In a header field of the bounce. */
   readonly failedRecipients: readonly string[];
   readonly reportingHost: string | null;
 }
 
-/** Returns an empty list if the message is not a bounce. */
+/** Empty if it is no bounce. */
 export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEvent[] {
   const { freeText, subject, author, isReply, failedRecipients, reportingHost } = report;
   const text = normalizeText(freeText.text);
@@ -120,7 +111,6 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
     (containsPhrase(subject, DELAY_PHRASES) || containsPhrase(text, DELAY_PHRASES)) &&
     !reportsFinalFailure(subject) &&
     !reportsFinalFailure(text);
-  // From a server, a known cause is enough.
   const isBounce =
     isDelay ||
     containsPhrase(subject, FAILURE_PHRASES) ||
@@ -173,7 +163,7 @@ interface Section {
   readonly startIndex: number;
   originalAddress: string | null;
   text: string;
-  /** What follows a list of addresses, if this address is in it and its own text contains no reason. */
+  /** From below a list of addresses with this one, if its own text has none. */
   reason: string | null;
 }
 
@@ -232,7 +222,6 @@ function hasOnlyAddresses(text: string): boolean {
   return true;
 }
 
-/** With their continuation lines. */
 function removeHeaderLines(text: string): string {
   let isHeaderLine = false;
   const lines = text.split('\n').filter((line) => {

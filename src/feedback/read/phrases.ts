@@ -1,4 +1,4 @@
-/** Phrases that determine the kind and the layout of a received message, in lower case. */
+/** In lower case. */
 import { parsePhrases } from '../../classify/text.ts';
 
 export const FAILURE_PHRASES: readonly string[] = parsePhrases(`

@@ -1,8 +1,4 @@
-/**
- * Reads a received message: a feedback report (RFC 5965), a delivery status notification (RFC 3464), an automatic reply
- * (RFC 3834), a free-text bounce, or an unknown message. A person's answer has no events. Never throws; the cost is
- * linear in the size of the message.
- */
+/** RFC 5965, RFC 3464, RFC 3834, free text, or unknown; none for a person’s answer. Never throws; linear cost. */
 
 import { normalizeText } from '../../classify/text.ts';
 import { convertHtmlToText } from '../../message/html-text.ts';
@@ -27,10 +23,7 @@ const MIN_SUBJECT_LENGTH = 8;
 /** What a gateway adds to a forwarded bounce. */
 const MAX_WRAPPER_TEXT_LENGTH = 200;
 
-/**
- * Returns at most 100 events, one for each recipient. The first Return-Path field, if there is one, is the sender of
- * the envelope.
- */
+/** At most 100, one for each recipient. The first Return-Path field is the envelope sender. */
 export function readFeedbackEvents(raw: Uint8Array, diagnose: Diagnose = createDiagnose()): readonly FeedbackEvent[] {
   const events = readMessage(readEntity(raw.subarray(0, MAX_BYTES)), 0, diagnose);
   return removeDuplicates(events).slice(0, MAX_EVENTS);
@@ -82,14 +75,12 @@ function readMessage(message: Entity, depth: number, diagnose: Diagnose): readon
     depth < MAX_WRAPPING_DEPTH && freeText.text.trim().length < MAX_WRAPPER_TEXT_LENGTH
       ? findOnlyMessage(message)
       : null;
-  // `leadingMessage` was read above.
   const wrappedEvents =
     wrappedMessage === null || wrappedMessage === leadingMessage ? [] : readEmbedded(wrappedMessage, depth, diagnose);
   if (wrappedEvents.length > 0) return wrappedEvents;
   return [{ kind: 'unknown', reason: describeUnknownMessage(author, freeText) }];
 }
 
-/** The result is empty if it is no bounce or complaint. */
 function readEmbedded(part: Entity, depth: number, diagnose: Diagnose): readonly FeedbackEvent[] {
   const events = readMessage(readEntity(Buffer.from(part.decodeOctets(), 'latin1')), depth + 1, diagnose);
   return events.some(({ kind }) => kind === 'unknown' || kind === 'auto-reply') ? [] : events;

@@ -1,7 +1,6 @@
 /**
- * Finds addresses in free text and determines the role of each address from the text before the address, for example
- * from the phrase `failed recipient:`. The search makes one pass over the text, returns at most `MAX_FOUND_ADDRESSES`
- * addresses, and never throws.
+ * The role of an address follows from the text before it, for example `failed recipient:`. One pass, at most
+ * `MAX_FOUND_ADDRESSES` addresses, never throws.
  */
 import { parsePhrases } from '../../classify/text.ts';
 import { parseAddress } from '../../model/address.ts';
@@ -15,17 +14,14 @@ import {
 } from './phrases.ts';
 
 const MAX_FOUND_ADDRESSES = 1_000;
-/**
- * Maximum length of a local part. RFC 5321 section 4.5.3.1.1 allows 64 characters, but invalid addresses can be longer.
- */
+/** RFC 5321 section 4.5.3.1.1 allows 64, but invalid addresses can be longer. */
 const MAX_LOCAL_LENGTH = 80;
 const MAX_DOMAIN_LENGTH = 253;
 const MAX_CONTEXT_LENGTH = 80;
 
 /**
- * The role of an address. `named`: a failed recipient. `origin`: the address of a failed recipient before forwarding;
- * it follows the address after forwarding in the text. `mentioned`: an address without a known role. `other`: a sender
- * or a contact.
+ * `named`: failed. `origin`: failed, before forwarding, after its alias in the text. `mentioned`: without a known role.
+ * `other`: a sender or a contact.
  */
 export type AddressRole = 'named' | 'origin' | 'mentioned' | 'other';
 
@@ -37,21 +33,18 @@ export interface FoundAddress {
   readonly role: AddressRole;
 }
 
-/** Contains 1 for each ASCII character that a local part can contain: atext of RFC 5322 section 3.2.3, and the dot. */
+/** 1 for atext (RFC 5322 section 3.2.3) and the dot. */
 const LOCAL_CHARACTERS = new Uint8Array(128);
 for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-/=?^_`{|}~.") {
   LOCAL_CHARACTERS[character.charCodeAt(0)] = 1;
 }
-/** Characters that are removed from the beginning of an address. */
 const LEADING_CHARACTERS = "'*`{|/-=.~!#";
 
-/** Returns the addresses of `text` in order. */
 export function findAddresses(text: string): readonly FoundAddress[] {
   const foundAddresses: FoundAddress[] = [];
   let searchStart = 0;
   let lineStart = 0;
-  // The end of the line is computed once per line. A search at every `@` would make the cost quadratic in the length of
-  // the line.
+  // Once per line: a search at every `@` would be quadratic.
   let lineEnd = findLineEnd(text, 0);
   for (
     let atSignIndex = text.indexOf('@');
@@ -114,8 +107,7 @@ function findLocalPartStart(text: string, atSignIndex: number, searchStart: numb
   while (start > minStart && LOCAL_CHARACTERS[text.charCodeAt(start - 1)] === 1) start -= 1;
   if (start === atSignIndex) while (start > minStart && isLetter(text.charCodeAt(start - 1))) start -= 1;
   while (start < atSignIndex && LEADING_CHARACTERS.includes(text.charAt(start))) start += 1;
-  // A log line can contain `to=a@b.example`. Only a key such as `to` and its equals sign are removed. The text before
-  // the equals sign of a VERP address is not removed.
+  // `to=a@b.example`: only a key such as `to` is removed, not the text before the `=` of a VERP address.
   const localPart = text.slice(start, atSignIndex);
   const equalsIndex = localPart.lastIndexOf('=');
   return equalsIndex > 0 && LOG_KEYS.includes(localPart.slice(0, equalsIndex).toLowerCase())
@@ -137,7 +129,7 @@ function isHostCharacter(charCode: number): boolean {
   );
 }
 
-/** Returns true for non-ASCII characters except general punctuation, CJK punctuation and full-width forms. */
+/** Not general or CJK punctuation and full-width forms. */
 function isLetter(charCode: number): boolean {
   return (
     charCode >= 0xc0 &&
@@ -179,7 +171,6 @@ function determineRole(text: string, address: string, at: number, lineStart: num
     : 'mentioned';
 }
 
-/** Returns the end of the previous line in lower case. */
 function readPreviousLine(text: string, lineStart: number): string {
   if (lineStart < 2) return '';
   const precedingText = text.slice(Math.max(0, lineStart - 1 - MAX_CONTEXT_LENGTH), lineStart - 1);
@@ -190,7 +181,6 @@ function removeBrackets(text: string): string {
   return text.replaceAll('<', ' ').replaceAll('"', ' ').trim();
 }
 
-/** Returns true for a line that contains an address and at most two other words. */
 function isListLine(line: string): boolean {
   return line.includes('@') && line.trim().split(' ').length <= 3;
 }
@@ -199,16 +189,13 @@ function measureIndent(line: string): number {
   return line.length - line.trimStart().length;
 }
 
-/**
- * Returns true if the line ends with a letter or a comma: its last sentence continues on the next line. A line before a
- * list of addresses ends with a colon or is blank.
- */
+/** Ends with a letter or a comma. Before a list of addresses, it ends with a colon or is blank. */
 function isUnfinishedSentence(line: string): boolean {
   const lastCharCode = line.trimEnd().charCodeAt(line.trimEnd().length - 1);
   return lastCharCode === 0x2c || (lastCharCode >= 0x61 && lastCharCode <= 0x7a);
 }
 
-/** Returns true if the text ends with the phrase, and the phrase begins at a word boundary. */
+/** At a word boundary. */
 function endsWithPhrase(text: string, phrase: string): boolean {
   if (!text.endsWith(phrase)) return false;
   const precedingCharCode = text.charCodeAt(text.length - phrase.length - 1);
@@ -218,7 +205,6 @@ function endsWithPhrase(text: string, phrase: string): boolean {
   );
 }
 
-/** Returns true if the text contains only bullets, quotation marks, brackets and similar characters. */
 function hasOnlyMarks(text: string): boolean {
   for (let i = 0; i < text.length; i += 1) {
     const charCode = text.charCodeAt(i);

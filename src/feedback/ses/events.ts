@@ -1,7 +1,4 @@
-/**
- * Reads provider events of Amazon SES in both formats: notifications of an identity (`notificationType`) and events of
- * a configuration set (`eventType`). No JSON makes it throw.
- */
+/** Notifications of an identity (`notificationType`) and events of a configuration set (`eventType`). Never throws. */
 import { createHash } from 'node:crypto';
 import type { Failure } from '../../model/failure.ts';
 import {
@@ -25,31 +22,26 @@ import {
 import { createEvidence, parseFieldAddress, stripType, toOneLine } from '../read/evidence.ts';
 
 type SesEvent =
-  /** `reference` is the provider's id of the message. `key` is equal for all copies of the event. */
+  /** `key` is equal for all copies of the event. */
   | {
       readonly kind: 'feedback';
       readonly reference: string;
       /** From the tag of Postrider, or null. */
       readonly messageId: string | null;
-      /**
-       * True if the event contains tags, but not that of Postrider. Another program sent the message, unless this
-       * installation has stored the provider's id of it.
-       */
+      /** It has tags, but not that of Postrider: of another program, unless its `reference` is stored here. */
       readonly mayBeOtherProgram: boolean;
       readonly key: string;
       readonly events: readonly FeedbackEvent[];
     }
-  /** A send, an open, a click, or the test event of a topic. */
   | { readonly kind: 'ignored' }
   | { readonly kind: 'unknown'; readonly reason: string };
 
 const MAX_RECIPIENTS = 100;
 const MAX_ID_LENGTH = 200;
-/** The last type is the test notification of a topic. */
 const IGNORED_TYPES: readonly string[] = ['Send', 'Open', 'Click', 'Subscription', 'AmazonSnsSubscriptionSucceeded'];
 /** What Amazon publishes when a topic becomes the event destination of a configuration set. */
 const TOPIC_VALIDATED = 'Successfully validated SNS topic for Amazon SES';
-/** Of permanent bounces and of complaints for addresses on a suppression list of the provider. */
+/** The address is on a suppression list of the provider. */
 const SUPPRESSED_SUB_TYPES: readonly string[] = ['Suppressed', 'OnAccountSuppressionList'];
 
 export function readSesEvent(text: string): SesEvent {
@@ -73,10 +65,7 @@ export function readSesEvent(text: string): SesEvent {
   return { kind: 'feedback', reference, messageId: mayBeOtherProgram ? null : tag, mayBeOtherProgram, key, events };
 }
 
-/**
- * An event of a configuration set contains all tags of its message. `other`: another program with the same account
- * probably sent it. Null: a notification of an identity, which contains no tags.
- */
+/** `other`: probably another program of the account. Null: a notification of an identity, without tags. */
 function readTag(tags: unknown): string | 'other' | null {
   const tagMembers = toObject(tags);
   if (tagMembers === null || Object.keys(tagMembers).length === 0) return null;
@@ -107,7 +96,7 @@ function readEvents(type: string, event: Json): readonly FeedbackEvent[] | null 
   }
 }
 
-/** Returns one event for each recipient, or one without a recipient. */
+/** One event for each recipient, or one without. */
 function mapRecipients(list: unknown, toEvent: (recipient: Json) => FeedbackEvent): readonly FeedbackEvent[] {
   const recipients = toObjects(list);
   return (recipients.length === 0 ? [{}] : recipients).map(toEvent);
@@ -134,7 +123,6 @@ function lacksStatus({ action, status, diagnosticCode }: Json): boolean {
   return [action, status, diagnosticCode].every((value) => toText(value) === null);
 }
 
-/** By the sub-type. The diagnostic determines the category of others. */
 const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
   MailboxFull: { class: 'soft', category: 'mailbox-full' },
   MessageTooLarge: { class: 'block', category: 'size' },
@@ -142,10 +130,7 @@ const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
   AttachmentRejected: { class: 'block', category: 'content' },
 };
 
-/**
- * A bounce of a known type is final, because Amazon SES sends the event after its last attempt. A transient or
- * undetermined bounce suppresses nobody.
- */
+/** Amazon SES sends the event after its last attempt. A transient or undetermined one suppresses nobody. */
 function classifyBounce(
   type: string,
   subType: string,
@@ -158,8 +143,7 @@ function classifyBounce(
     const failure = findRow(TRANSIENT_FAILURES, subType) ?? withFailureClass('soft', diagnosis.failure);
     return { permanent: type === 'Transient' || type === 'Undetermined', failure };
   }
-  // `NoEmail` means that the address does not exist, unless the diagnostic or the status reports another cause. Without
-  // both, `General` means the same.
+  // `NoEmail`: the address does not exist, unless diagnostic or status say otherwise. Without both, so does `General`.
   const isMailboxMissing =
     diagnostic === null && status === null
       ? subType === 'General' || subType === 'NoEmail'
@@ -171,7 +155,7 @@ function classifyBounce(
 function readComplaint(complaint: Json): readonly FeedbackEvent[] {
   const feedbackType = toOneLine(toText(complaint.complaintFeedbackType) ?? 'abuse', 40)?.toLowerCase() ?? 'abuse';
   const subType = toText(complaint.complaintSubType);
-  // Amazon SES did not send the message: an earlier complaint has put the address on the list of the account.
+  // An earlier complaint has put the address on the list of the account.
   const isSuppressed = subType !== null && SUPPRESSED_SUB_TYPES.includes(subType);
   const details = [subType, toText(complaint.userAgent)].filter((part) => part !== null);
   const evidence = createEvidence(null, details.join(' '), null);
@@ -191,7 +175,6 @@ function readDelivery(delivery: Json): readonly FeedbackEvent[] {
 }
 
 /**
- * By the type. The diagnostic determines the failure of others.
  * https://docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html#event-publishing-retrieving-sns-contents-delivery-delay-object
  */
 const DELAY_FAILURES: Readonly<Record<string, Failure>> = {
@@ -232,10 +215,7 @@ function readEvidence(recipient: Json, report: Json, fallback: string): Evidence
   return createEvidence(readStatus(recipient), diagnostic, host === null ? null : stripType(host));
 }
 
-/**
- * The provider's feedback id, or the time and the recipients: equal for a notification of an identity and an event of a
- * configuration set about the same bounce or complaint.
- */
+/** Equal for a notification of an identity and an event of a configuration set about the same bounce. */
 function computeEventIdentity(type: string, event: Json): string {
   const detail = toObject(event[findRow(DETAIL_MEMBERS, type) ?? '']) ?? {};
   const feedbackId = toText(detail.feedbackId);
@@ -295,7 +275,7 @@ function createReport(text: string, key: string, { source, now }: Arrival) {
   return { source, digest, at: now, raw: Buffer.from(text).subarray(0, MAX_STORED_BYTES) };
 }
 
-/** Returns null if the event is ignored. */
+/** Null if ignored. */
 function createSesReport(text: string, arrival: Arrival): FeedbackReport | null {
   const event = readSesEvent(text);
   switch (event.kind) {
@@ -318,7 +298,6 @@ function createSesReport(text: string, arrival: Arrival): FeedbackReport | null 
   }
 }
 
-/** For the operator. `reason` is one line. */
 export function createUnknownReport(text: string, reason: string, arrival: Arrival): FeedbackReport {
   const events: readonly FeedbackEvent[] = [{ kind: 'unknown', reason }];
   const summary = 'not an event of Amazon SES';
@@ -326,8 +305,8 @@ export function createUnknownReport(text: string, reason: string, arrival: Arriv
 }
 
 /**
- * After an outage of the store, the event can arrive before the outcome of the message. An event that cannot be applied
- * after the wait of the intake is stored for the operator if it is final. Rejects if the store fails.
+ * After an outage, the event can precede the outcome of the message. A final one that cannot be applied after the wait
+ * of the intake is stored for the operator. Rejects if the store fails.
  */
 export async function recordSesEvent(
   text: string,

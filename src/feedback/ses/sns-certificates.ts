@@ -1,6 +1,5 @@
 /**
- * Fetches and validates the signing certificates of SNS. A certificate is trusted if its chain ends at a root
- * certificate of this machine (RFC 5280 section 6) and its name is that of SNS. Only trusted ones are cached, so that
+ * The chain must end at a root certificate of this machine (RFC 5280 section 6). Only trusted ones are cached, so that
  * requests with forged URLs cannot evict them.
  */
 import { X509Certificate } from 'node:crypto';
@@ -10,32 +9,27 @@ const FETCH_TIMEOUT_MS = 10_000;
 const MAX_CONCURRENT_FETCHES = 8;
 const MAX_CHAIN_LENGTH = 5;
 const MAX_CACHED_CERTIFICATES = 20;
-/** A certificate that was removed from its URL is trusted for at most this time. */
+/** After it was removed from its URL. */
 const CACHE_TTL_MS = 24 * 3_600_000;
-/**
- * A certificate contains the URL of its issuer's certificate. Only URLs below this domain are fetched; the signature
- * proves the issuer.
- */
+/** Of the issuers’ URLs, only these are fetched; the signature proves the issuer. */
 const ISSUER_HOST = '.amazontrust.com';
 const ISSUER_URL_PREFIX = 'CA Issuers - URI:';
 const TOO_MANY_REQUESTS = 429;
 
 export interface SnsCertificatesParts {
   readonly fetch: typeof fetch;
-  /** In PEM. */
   readonly getRoots: () => readonly string[];
   readonly now: () => number;
 }
 
 export type SnsCertificateResult =
   | { readonly kind: 'trusted'; readonly certificate: X509Certificate }
-  /** It is not a valid certificate of SNS. `reason` is one line. */
+  /** `reason` is one line. */
   | { readonly kind: 'refused'; readonly reason: string }
-  /** It cannot be fetched now. The message may be from SNS, which must send it again. */
+  /** The message may be from SNS, which must send it again. */
   | { readonly kind: 'unavailable'; readonly reason: string };
 
 export interface SnsCertificates {
-  /** Never rejects. */
   getCertificate(url: URL): Promise<SnsCertificateResult>;
 }
 
@@ -198,7 +192,7 @@ function isIssuerOf(issuer: X509Certificate, certificate: X509Certificate): bool
 const CERTIFICATE_BEGIN = '-----BEGIN CERTIFICATE-----';
 const CERTIFICATE_END = '-----END CERTIFICATE-----';
 
-/** Reads a PEM file, or the only certificate of a DER file. Throws when one is malformed. */
+/** PEM, or the only certificate as DER. Throws when one is malformed. */
 function parseCertificates(octets: Buffer): readonly X509Certificate[] {
   const text = octets.toString('latin1');
   if (!text.includes(CERTIFICATE_BEGIN)) return [new X509Certificate(octets)];

@@ -1,7 +1,6 @@
 /**
- * Receives provider events of Amazon SES that SNS sends over HTTP (path `/ses`). A message has an effect only if it is
- * recent, has a valid signature of SNS, and belongs to a topic in POSTRIDER_SES_TOPICS. SNS retries after a 5xx and a
- * timeout, and never after a 4xx: what may be from SNS and cannot be recorded now gets a 5xx.
+ * `/ses`. Messages must be recent, signed by SNS and of a topic in POSTRIDER_SES_TOPICS. SNS never retries after a 4xx:
+ * what may be from SNS and cannot be recorded now gets a 5xx.
  */
 import { verify } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -15,21 +14,18 @@ import type { RecordResult } from '../intake.ts';
 import { recordSesEvent } from './events.ts';
 import type { SnsCertificates } from './sns-certificates.ts';
 
-/** The size limit of SNS. */
 const MAX_BODY_BYTES = 262_144;
 const CONFIRM_TIMEOUT_MS = 10_000;
 /** SNS retries for up to one hour, plus the delay of the last attempt. An older message is a replay. */
 const MAX_AGE_MS = 75 * 60_000;
 const MAX_CLOCK_AHEAD_MS = 5 * 60_000;
 /**
- * From this age, a message that cannot be applied yet is stored for the operator: by default SNS retries three times at
- * intervals of 20 s, and the content of the last retry must not be lost.
+ * Stored for the operator from this age, although it cannot be applied: by default SNS retries three times every 20 s.
  */
 const LAST_RETRY_AGE_MS = 45_000;
 const MAX_SEEN_IDS = 10_000;
 const MIN_LOG_INTERVAL_MS = 60_000;
 
-/** Also the label of a metric. */
 export type SnsRefusal =
   | 'sns-broken'
   | 'sns-forged'
@@ -64,7 +60,6 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
   const seenIds = new Map<string, number>();
   let loggedAt = Number.NEGATIVE_INFINITY;
 
-  /** Resolves to null if the client disconnects. */
   async function receive(request: IncomingMessage, requests: EventRequests): Promise<ReceiverResponse | null> {
     if (request.method !== 'POST') return { status: 405, message: 'the method must be POST' };
     const body = await requests.readBody(request, MAX_BODY_BYTES, null);
@@ -87,7 +82,6 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
   }
 
   async function checkAndApplyMessage(message: SnsMessage, markAuthenticated: () => void): Promise<ReceiverResponse> {
-    // Before a certificate is fetched.
     if (!topics.includes(message.topicArn)) {
       return { status: 403, message: 'the topic is not in POSTRIDER_SES_TOPICS', refusal: 'sns-topic' };
     }
@@ -104,7 +98,6 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
     return answer;
   }
 
-  /** Returns null if the signature is valid. */
   async function checkSignature(message: SnsMessage): Promise<ReceiverResponse | null> {
     const certificateResult = await certificates.getCertificate(message.signingCertUrl);
     switch (certificateResult.kind) {
@@ -200,12 +193,10 @@ interface SnsMessage {
   readonly messageId: string;
   readonly topicArn: string;
   readonly message: string;
-  /** In milliseconds since the epoch. */
   readonly at: number;
   readonly signatureVersion: '1' | '2';
   readonly signature: Buffer;
   readonly signingCertUrl: URL;
-  /** Confirms a subscription. Null for other messages. */
   readonly subscribeUrl: URL | null;
   readonly signedContent: Buffer;
 }
@@ -216,12 +207,8 @@ const SIGNED_FIELDS = {
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
 } as const;
 
-/**
- * Checks neither the signature nor the topic or the time. "Verifying the signatures of Amazon SNS messages" in the SNS
- * Developer Guide defines the signed content.
- */
+/** "Verifying the signatures of Amazon SNS messages" in the SNS Developer Guide. Checks nothing else. */
 function parseSnsMessage(body: Buffer): SnsMessage | ReceiverResponse {
-  // The message is parsed before its signature is checked.
   if (isNestedTooDeep(body)) return createBrokenResponse(`it is nested deeper than ${MAX_DEPTH} levels`);
   const json = parseJson(body);
   if (json === undefined) return createBrokenResponse('the body is not JSON');
@@ -263,7 +250,7 @@ function isSnsType(type: string): type is SnsMessage['type'] {
   return Object.hasOwn(SIGNED_FIELDS, type);
 }
 
-/** Parses an https URL of SNS in this region, without user, password, port or fragment. */
+/** Without user, password, port or fragment. */
 export function parseSnsUrl(text: string, region: string): URL | null {
   const url = URL.parse(text);
   if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')

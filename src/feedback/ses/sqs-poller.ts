@@ -1,7 +1,4 @@
-/**
- * Receives provider events of Amazon SES from an SQS queue (POSTRIDER_SES_QUEUE), for a service without an open port. A
- * message is deleted only after the store has committed, so it can arrive more than once and in any order.
- */
+/** For a service without an open port. A message is deleted only after the commit, so it can arrive more than once. */
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';
 import type { PublishOf } from '../../model/events.ts';
@@ -10,10 +7,9 @@ import type { RecordResult } from '../intake.ts';
 import { toOneLine } from '../read/evidence.ts';
 import { createUnknownReport, recordSesEvent } from './events.ts';
 
-/** The maximums of SQS. */
 const WAIT_S = 20;
 const MAX_BATCH_SIZE = 10;
-/** Concurrent requests, so that the network latency limits a busy queue less. */
+/** So that the latency limits a busy queue less. */
 const RECEIVER_COUNT = 4;
 /** Until the outcome of the email message is recorded. */
 const RETRY_VISIBILITY_S = 30;
@@ -22,7 +18,7 @@ const MAX_TOPIC_LENGTH = 300;
 const MAX_QUEUE_AGE_MS = 3_600_000;
 const MIN_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
-/** The connection may be lost. For a receive request, this is added to the wait time. */
+/** Then the connection may be lost. A receive request has the wait time in addition. */
 const RESPONSE_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -33,9 +29,8 @@ export interface SqsPollerParts {
   /** If the URL of the queue contains none. */
   readonly region: string;
   readonly clock: Clock;
-  /** In [0, 1). */
   readonly random: () => number;
-  /** Of messages that SNS sends to the queue. If empty, every topic is accepted. */
+  /** If empty, every topic is accepted. */
   readonly topics: readonly string[];
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly publish: PublishOf<'report.refused'>;
@@ -43,13 +38,10 @@ export interface SqsPollerParts {
 }
 
 export interface SqsPoller {
-  /** Rejects if the queue URL is not a URL. */
   start(): Promise<void>;
-  /** Resolves after all received messages have been processed. */
   close(): Promise<void>;
 }
 
-/** What becomes of a message, or the failure of the store. */
 type MessageResult = 'delete' | 'retry' | { readonly error: unknown };
 
 export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
@@ -90,7 +82,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
     }
   }
 
-  /** Resolves to null, or to a failure of the store, after which the receiver must back off. */
+  /** A failure of the store, after which the receiver must back off, or null. */
   async function processBatch(
     sqs: SQSClient,
     messages: readonly Message[],
@@ -197,10 +189,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
   };
 }
 
-/**
- * Reads `sqs.eu-west-1.amazonaws.com`, with or without the name of a VPC endpoint before it, and the legacy form
- * `eu-west-1.queue.amazonaws.com`. Returns null for a host name without a region, such as `localhost`.
- */
+/** With or without a VPC endpoint before it, and the legacy `eu-west-1.queue.amazonaws.com`. Null without a region. */
 export function findQueueRegion(host: string): string | null {
   const labels = host.split('.');
   const serviceIndex = labels.findIndex((label) => label === 'sqs' || label === 'sqs-fips');
@@ -208,10 +197,7 @@ export function findQueueRegion(host: string): string | null {
   return region?.includes('-') === true ? region : null;
 }
 
-/**
- * With raw message delivery, there is no envelope. The policy of the queue determines who may send to it, so no
- * signature is checked.
- */
+/** Raw message delivery has no envelope. The policy of the queue decides who may send: no signature. */
 function unwrapEnvelope(body: string): { readonly text: string; readonly topic: string | null } {
   try {
     const envelope: unknown = JSON.parse(body);

@@ -1,7 +1,6 @@
 /**
- * Answers attempts according to the rules of the inbox, instead of the transport `capture:`. The reply of a rule is
- * classified like that of a server. Without a rule, or after the delay of a rule, the message is captured. A rule
- * concerns the message alone (scope `message`), so that no rule opens the circuit breaker.
+ * Replies of rules are classified like those of servers. Otherwise, or after a delay, the message is captured. Their
+ * scope is `message`, so no rule opens the circuit breaker.
  */
 import { classify } from '../../classify/classify.ts';
 import type { Clock } from '../../clock.ts';
@@ -17,15 +16,14 @@ import {
   type Transport,
 } from '../transport.ts';
 
-/** Returns the rule for an attempt and counts its use. Resolves to null if no rule matches. */
+/** Counts its use. Null if none matches. */
 export type ConsumeInboxRule = (request: InboxRuleRequest) => Promise<InboxRule | null>;
 
 export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRule, clock: Clock): Transport {
-  /** Functions that end the delays of the running attempts. */
   const endDelays = new Set<() => void>();
   let isClosed = false;
 
-  /** Resolves to false if the transport is closed during the delay. */
+  /** False if the transport is closed before. */
   function awaitDelay(delayMs: number): Promise<boolean> {
     if (isClosed) return Promise.resolve(false);
     return new Promise((resolve) => {

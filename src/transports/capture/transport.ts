@@ -1,7 +1,6 @@
 /**
- * The transport `capture:`, which writes each message to a file of a Maildir instead of sending it, and the inbox that
- * reads these files. The file of a `delivered` message is written, synced and renamed into `new/`; a second attempt
- * replaces it atomically.
+ * Writes messages to a Maildir instead of sending them, and reads them. The file of a `delivered` message is synced and
+ * renamed into `new/`; a second attempt replaces it atomically.
  */
 import { type FileHandle, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,10 +22,9 @@ const CONCURRENCY = 16;
 /** An older file in `tmp/` remained after a crash and is removed. Maildir uses 36 hours by convention. */
 const STALE_TMP_MS = 36 * 3_600_000;
 const MESSAGE_SUFFIX = '.eml';
-/** The length of a UUID in text. */
 const UUID_LENGTH = 36;
 
-/** Injected so that tests can simulate a full disk. */
+/** For tests with a full disk. */
 interface CaptureFiles {
   readonly open: (path: string, flags: string, mode: number) => Promise<FileHandle>;
 }
@@ -37,7 +35,6 @@ interface Maildir {
   readonly cur: string;
 }
 
-/** `directory` is created for the first message. */
 export function createCaptureTransport(directory: string, clock: Clock, files: CaptureFiles = { open }): Transport {
   const maildir = getMaildir(directory);
   const directorySync = new DirectorySync(maildir.new);
@@ -74,7 +71,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       const reply = { ...createLocalReply('content', `captured as new/${name}`), code: 250, enhanced: '2.0.0' };
       return { kind: 'delivered', reply };
     } catch (error) {
-      // The directory may have been removed. The next attempt creates the directory again.
+      // The directory may have been removed.
       preparation = null;
       await unlink(temporaryPath).catch(() => undefined);
       return createDeferral('content', describeWriteFault(directory, error), 'unavailable', 'transport');
@@ -145,7 +142,7 @@ function describeWriteFault(directory: string, error: unknown): string {
   }
 }
 
-/** Makes renames durable. One `fsync` of the directory covers all renames that were made while the previous one ran. */
+/** One `fsync` covers all renames that were made while the previous one ran. */
 class DirectorySync {
   readonly #path: string;
   #runningSync: Promise<void> | null = null;
@@ -155,13 +152,12 @@ class DirectorySync {
     this.#path = path;
   }
 
-  /** Resolves when every rename before this call is on disk. */
   sync(): Promise<void> {
     if (this.#runningSync === null) {
       this.#runningSync = this.#syncDirectory();
       return this.#runningSync;
     }
-    // The running `fsync` may have begun before the caller's rename. Only the next `fsync` includes the rename.
+    // The running `fsync` may have begun before this rename.
     this.#nextSync ??= this.#runningSync.then(
       () => this.#startNextSync(),
       () => this.#startNextSync(),
@@ -195,7 +191,7 @@ const MAX_LISTED_ENTRIES = 1_000;
 /** The resolution of modification times on some file systems: a younger directory may change without a new time. */
 const MTIME_STEP_MS = 2_000;
 
-/** A listing opens at most `limit` files. The inbox is empty if the directory does not exist yet. */
+/** Empty while the directory does not exist. */
 export function createCaptureInbox(directory: string): Inbox {
   const maildir = getMaildir(directory);
   const getPath = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
@@ -232,7 +228,7 @@ export function createCaptureInbox(directory: string): Inbox {
   };
 }
 
-/** Returns the `limit` greatest ids below `before`, in descending order. Sorting all names would be slower. */
+/** In descending order. Sorting all names would be slower. */
 function selectNewestIds(names: readonly string[], limit: number, before: string | null): readonly string[] {
   const ids: string[] = [];
   for (const name of names) {
@@ -266,7 +262,7 @@ async function readEntry(id: string, path: string): Promise<InboxEntry> {
   }
 }
 
-/** Returns the first field with this name, unfolded (RFC 5322 section 2.2.3). */
+/** Unfolded (RFC 5322 section 2.2.3). */
 function findHeaderField(lines: readonly string[], name: string): string | null {
   const end = lines.indexOf('');
   const header = end < 0 ? lines : lines.slice(0, end);

@@ -1,7 +1,7 @@
 /**
- * Two operations of the SESv2 API. The SDK determines the endpoint and the header fields, finds the credentials and
- * signs; this file builds the requests of SendEmail, because the middleware of the SDK takes about 40 % of the processor
- * time of the transport (docs/decisions/ses.md). The SDK is loaded at the first use, and the queue retries.
+ * The SDK finds endpoint, header fields and credentials, and signs; this file builds the requests of SendEmail, because
+ * the middleware of the SDK takes about 40 % of the processor time (docs/decisions/ses.md). It is loaded at the first
+ * use.
  */
 import type { Clock } from '../../clock.ts';
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
@@ -9,14 +9,12 @@ import { createHttpHandler, type HandlerOptions, type HandlerRequest, type Handl
 
 export interface SesSetting {
   readonly region: string;
-  /** If null, the client uses the endpoint of the region. */
   readonly endpoint: string | null;
   readonly configurationSet: string | null;
 }
 
 export interface SesAccount {
   readonly sendingEnabled: boolean;
-  /** False in the sandbox, which accepts only verified recipients. */
   readonly production: boolean;
   /** `HEALTHY`, `PROBATION` or `SHUTDOWN`. */
   readonly enforcementStatus: string;
@@ -32,16 +30,12 @@ export interface SesMessage {
 }
 
 export interface SesClient {
-  /**
-   * Resolves to the provider's message id, or to null without one. Rejects with an error like those of the SDK, whose
-   * member `wasSent` is true if the whole request was sent.
-   */
+  /** Null without an id. Rejects like the SDK; `wasSent`: the whole request was sent. */
   send(message: SesMessage, signal: AbortSignal): Promise<string | null>;
   getAccount(signal: AbortSignal): Promise<SesAccount>;
   close(): void;
 }
 
-/** The host name of the endpoint, for transcripts and pages. */
 export function getSesHost({ region, endpoint }: SesSetting): string {
   return endpoint === null ? `email.${region}.amazonaws.com` : new URL(endpoint).host;
 }
@@ -139,10 +133,7 @@ const REQUEST_FIELDS = [
   'amz-sdk-request',
 ];
 
-/**
- * Without FromEmailAddress the provider uses the From field. It always sets its own envelope sender. Base64 text needs
- * no escaping.
- */
+/** Without FromEmailAddress the From field applies. Base64 needs no escaping. */
 function formatBody({ id, to, data, configurationSet }: SesMessage): Buffer {
   const content = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
   const tags = JSON.stringify([{ Name: MESSAGE_ID_TAG, Value: id }]);
@@ -172,7 +163,6 @@ function toErrorName(code: string): string {
   return withoutUrl.slice(withoutUrl.lastIndexOf('#') + 1);
 }
 
-/** Returns an empty object if the body is not a JSON object. */
 function parseObject({ body }: HandlerResponse): Readonly<Record<string, unknown>> {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

@@ -1,6 +1,6 @@
 /**
- * Classifies errors of the SESv2 API by a table of rules. No rule suppresses a recipient, because the API responds
- * before Amazon SES contacts the recipient's server, and an error without a rule never causes a bounce.
+ * No rule suppresses a recipient: the API answers before the recipient’s server is contacted. An unknown error never
+ * causes a bounce.
  */
 import type { Outcome, Reason, Reply } from '../../model/outcome.ts';
 
@@ -9,9 +9,7 @@ export type SesErrorMeaning =
   | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: 'message' | 'transport' }
   /** The same request is sent again at a lower rate. */
   | { readonly kind: 'throttled' }
-  /** It does not exist, is invalid, or is not allowed to send. */
   | { readonly kind: 'configuration-set' }
-  /** The provider may have accepted the message. */
   | { readonly kind: 'unanswered' };
 
 export interface SesRule {
@@ -21,7 +19,6 @@ export interface SesRule {
   readonly phrases?: readonly string[];
   /** In lower case; the message begins with one of them. */
   readonly textPrefixes?: readonly string[];
-  /** The first and the last HTTP status. */
   readonly status?: readonly [number, number];
   readonly meaning: SesErrorMeaning;
   /** `name status message`; the status is `-` without one. */
@@ -270,7 +267,6 @@ export const SES_RULES: readonly SesRule[] = [
 export interface SesError {
   readonly name: string;
   readonly message: string;
-  /** Null without a response. */
   readonly status: number | null;
   readonly wasSent: boolean;
 }

@@ -1,15 +1,13 @@
 /**
- * An HTTP handler for the SDK that reuses connections. Unlike the SDK's own, it reports whether a request was sent
- * completely before its connection failed (`unanswered`) or not (`deferred`), and limits a response.
+ * Unlike the SDK’s own, it reports whether a request was sent completely (`unanswered`) or not (`deferred`), and limits
+ * a response.
  */
 import type * as http from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../clock.ts';
 import { Agent, getHttps, request as requestHttp } from '../../node-http.ts';
 
-/** A signed request of the SDK. */
 export interface HandlerRequest {
-  /** `https:` or `http:`. */
   readonly protocol: string;
   readonly hostname: string;
   readonly port?: number | undefined;

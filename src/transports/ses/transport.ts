@@ -1,7 +1,6 @@
 /**
- * The transport `ses:` (SESv2, SendEmail with the raw message). The provider replaces Date and Message-ID, and adds its
- * own signature if the identity has DKIM. The rate never exceeds the account's send rate. `unanswered`: the provider
- * may have accepted the message and no usable response arrived.
+ * The provider replaces Date and Message-ID, and may sign too. The account’s send rate is never exceeded. `unanswered`:
+ * perhaps accepted, without a usable response.
  */
 import type { Clock } from '../../clock.ts';
 import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../../model/outcome.ts';
@@ -17,7 +16,6 @@ import { createSesClient, getSesHost, type SesClient, type SesSetting } from './
 import { classifySesError, toOutcome, toSesError } from './errors.ts';
 
 const RATE_READ_INTERVAL_MS = 60_000;
-/** If the provider throttles the last request too, the message is deferred. */
 const MAX_REQUESTS = 4;
 const MIN_CONNECTIONS = 4;
 /** With a response time of 0.2 s, 500 connections transmit 2,500 messages per second. */
@@ -29,7 +27,6 @@ const MAX_ID_LENGTH = 200;
 export interface SesParts {
   readonly clock: Clock;
   readonly createClient?: (setting: SesSetting, connections: number, clock: Clock) => Promise<SesClient>;
-  /** For failures that do not prevent delivery. */
   readonly onError?: (operation: string, error: unknown) => void;
 }
 
@@ -202,8 +199,7 @@ function sanitizeText(text: string): string {
   return sanitizeLine(text, MAX_TEXT_LENGTH);
 }
 
-// Several nodes share the send rate of an account. Each node lowers its share when the provider throttles one of its
-// requests, and then raises the share gradually.
+// Nodes share the rate of the account: each lowers its share when throttled, and raises it gradually.
 
 const SLOW_DOWN_FACTOR = 0.7;
 const GROWTH_PER_SECOND = 0.05;
@@ -213,9 +209,7 @@ const DEFAULT_RATE = 14;
 const BURST_SECONDS = 0.1;
 
 export interface RateLimiter {
-  /** Resolves to false once the limiter is closed. */
   acquire(): Promise<boolean>;
-  /** Messages per second; null if unknown. */
   setRate(perSecond: number | null): void;
   slowDown(): void;
   readonly currentRate: number;

@@ -1,6 +1,6 @@
 /**
- * An SMTP socket: writes commands, returns the replies in order, and enforces the time limits with one timer.
- * `readReply` never rejects, and after a loss every call resolves to the same loss.
+ * Returns replies in order, with one timer for all limits. `readReply` never rejects; after a loss, every call resolves
+ * to it.
  */
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
@@ -30,7 +30,7 @@ export class Channel {
   #established = false;
   #secure = false;
 
-  /** The socket is connecting. `peer` is `host:port`, for error messages. */
+  /** `peer` is `host:port`, for error messages. */
   constructor(socket: Socket, peer: string, clock: MonotonicClock, transcript: Transcript) {
     this.#socket = socket;
     this.#peer = peer;
@@ -62,7 +62,7 @@ export class Channel {
     return this.#replies.length > 0 || this.#parser.unfinished;
   }
 
-  /** Sets the transcript of a message, and its deadline on the monotonic clock. */
+  /** `limit`: the deadline on the monotonic clock. */
   beginWork(transcript: Transcript, limit: number): void {
     this.#transcript = transcript;
     this.#limit = limit;
@@ -89,7 +89,7 @@ export class Channel {
     this.#socket.uncork();
   }
 
-  /** If `usesWorkDeadline` is false, the deadline of `beginWork` does not apply. */
+  /** `usesWorkDeadline`: that of `beginWork`. */
   readReply(
     awaitedEvent: string,
     timeoutMs: number,
@@ -161,10 +161,7 @@ export class Channel {
     return `${tls.getProtocol() ?? 'TLS'} ${tls.getCipher().name}`;
   }
 
-  /**
-   * Idle until `beginWork`. Calls `onEnd` with true after `idleMs`, or with false when the connection is lost or the
-   * server sends an unexpected reply.
-   */
+  /** Until `beginWork`. `onEnd(true)` after `idleMs`, `onEnd(false)` after a loss or an unexpected reply. */
   idle(idleMs: number, onEnd: (expired: boolean) => void): void {
     this.#wait('work', idleMs, false);
     this.#onIdleEnd = onEnd;
@@ -322,7 +319,6 @@ function describeCertificateFault(error: Error | null): string | null {
   return error === null ? null : (error.message.split('; if the root CA is installed locally')[0] ?? '');
 }
 
-/** Returns OpenSSL's reason without its file names and line break. */
 function describeHandshakeFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { reason } = error as { readonly reason?: unknown };
@@ -330,8 +326,8 @@ function describeHandshakeFault(error: unknown): string | null {
   return typeof reason === 'string' ? reason : error.message;
 }
 
-// RFC 5321 section 4.5.3.2 requires minutes for each step. Shorter limits are safe, because the queue retries. The
-// limit of the reply to the final dot is the longest, because its timeout can cause a duplicate.
+// Below the minutes of RFC 5321 section 4.5.3.2, which is safe, because the queue retries. The final dot has the
+// longest limit: its timeout can cause a duplicate.
 
 export const SMTP_LIMITS = {
   /** Includes name resolution. */

@@ -1,7 +1,4 @@
-/**
- * Opens SMTP connections, prepares them for MAIL (TCP, TLS, greeting, EHLO, STARTTLS, AUTH), and pools idle ones.
- * Credentials are sent over a network in clear text only with `tls=never`, and are in no transcript and no error.
- */
+/** Credentials cross a network in clear text only with `tls=never`, and are in no transcript and no error. */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { classify } from '../../classify/classify.ts';
@@ -22,7 +19,6 @@ import {
 
 export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
-/** The network functions, injected for tests. */
 export interface SmtpNetwork {
   readonly clock: MonotonicClock;
   readonly connect?: (host: string, port: number) => Socket;
@@ -31,7 +27,7 @@ export interface SmtpNetwork {
 
 interface OpeningParts {
   readonly transcript: Transcript;
-  /** If true, STARTTLS is not used even if the server offers it. */
+  /** Even if STARTTLS is offered. */
   readonly plaintext: boolean;
   /** The deadline of the attempt on the monotonic clock. */
   readonly deadline: number;
@@ -49,15 +45,13 @@ interface Extensions {
   readonly auth: readonly string[];
 }
 
-/** A connection ready for MAIL. */
 export interface Connection {
   readonly channel: Channel;
   readonly extensions: Extensions;
   /** Such as `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
   readonly description: string;
-  /** The mail transactions that were started on this connection. */
   messageCount: number;
-  /** True if a transaction is still open on the server. Before the next MAIL, the client must send RSET. */
+  /** A transaction is open on the server: RSET before the next MAIL. */
   needsReset: boolean;
 }
 
@@ -65,7 +59,6 @@ export interface Connection {
 interface OpeningFailure {
   readonly kind: 'failed';
   readonly outcome: Outcome;
-  /** True if the TCP connection was established. */
   readonly wasConnected: boolean;
   /** True if the TLS handshake failed with `tls=offered`. The caller may retry in clear text (RFC 7435). */
   readonly tlsFailed: boolean;
@@ -73,7 +66,6 @@ interface OpeningFailure {
 
 export type OpenResult = { readonly kind: 'open'; readonly connection: Connection } | OpeningFailure;
 
-/** Opens a connection and prepares it for MAIL. Never rejects. */
 export async function openConnection(
   setting: SmtpSetting,
   network: SmtpNetwork,
@@ -193,7 +185,6 @@ export async function openConnection(
     return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.describeTls() ?? 'clear text'}`;
   }
 
-  /** Closes the connection because of a fault that the client detected. */
   function fail(stage: Stage, reason: Reason, text: string): OpeningFailure {
     channel.destroy();
     return toFailure(createDeferral(stage, text, reason, 'transport'));
@@ -222,7 +213,7 @@ function toFailure(outcome: Outcome): OpeningFailure {
   return { kind: 'failed', outcome, wasConnected: true, tlsFailed: false };
 }
 
-/** Returns the outcome of a connection that was lost before a message was sent completely. */
+/** Before a message was sent completely. */
 export function toLostOutcome(stage: Stage, { cause, text }: ConnectionLost): Outcome {
   const reason = cause === 'certificate' ? 'configuration' : cause === 'protocol' ? 'unknown' : 'connection';
   return createDeferral(stage, text, reason, 'transport');
@@ -255,9 +246,8 @@ export function isLoopback(address: string | null): boolean {
 }
 
 /**
- * At most `size` connections exist, including those that are being closed. The most recently used one is reused first,
- * so that surplus ones reach their idle timeout. After `open`, the caller opens a connection and calls `onOpened` or
- * `onFreed`.
+ * At most `size` connections, including those being closed. The most recently used is reused first, so that surplus
+ * ones time out. After `open`, the caller opens one and calls `onOpened` or `onFreed`.
  */
 type AcquireResult = Connection | 'open' | 'closed';
 
@@ -305,7 +295,6 @@ export class ConnectionPool {
     this.#busy.add(connection);
   }
 
-  /** The connection is closed or was not opened. */
   onFreed(): void {
     this.#count -= 1;
     if (this.#closed) {
@@ -319,7 +308,6 @@ export class ConnectionPool {
     }
   }
 
-  /** The connection may already be closed. */
   release(connection: Connection): void {
     this.#busy.delete(connection);
     if (!connection.channel.isAlive) {

@@ -1,6 +1,5 @@
 /**
- * Tests a relay with a session that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT. It is opened by the
- * same code as for messages. Never rejects; the result contains no credentials.
+ * A session without a message, opened by the same code as for messages. Never rejects; no credentials in the result.
  */
 import type { MonotonicClock } from '../../clock.ts';
 import { SMTP_LIMITS, type SmtpLimits } from './channel.ts';
@@ -10,11 +9,9 @@ import { Transcript } from './protocol.ts';
 export type RelaySession =
   | {
       readonly kind: 'ready';
-      /** The host, the address, and the cipher or `clear text`. */
       readonly description: string;
       readonly secure: boolean;
       readonly loopback: boolean;
-      /** True if the TLS handshake failed and this session uses clear text. */
       readonly fellBackToClearText: boolean;
     }
   | {
@@ -43,7 +40,6 @@ const PROBE_LIMITS: SmtpLimits = {
 export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
   const deadline = clock.monotonic() + timeoutMs;
   const firstResult = await runSession(setting, clock, deadline, false);
-  // As the transport does.
   if (!firstResult.tlsFailed || setting.auth !== null) return firstResult.probe;
   const secondResult = await runSession(setting, clock, deadline, true);
   const { session } = secondResult.probe;

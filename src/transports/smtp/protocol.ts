@@ -1,7 +1,6 @@
 /**
- * Writes SMTP command lines and parses replies. Every line with a variable part is built here, and throws for a text
- * that cannot be part of it: after a line break in an address, a name or a credential, the rest would be a further
- * command.
+ * Every line with a variable part is built here, and throws for a text that cannot be part of it: after a line break in
+ * an address, a name or a credential, the rest would be a further command.
  */
 import type { MonotonicClock } from '../../clock.ts';
 import type { Reply, Stage } from '../../model/outcome.ts';
@@ -26,7 +25,7 @@ export interface EnvelopeLines {
   readonly rcpt: string;
 }
 
-/** For addr-specs without angle brackets. An empty `from` becomes the null path. */
+/** Without angle brackets. An empty `from` becomes the null path. */
 export function buildEnvelopeLines(from: string, to: string, smtputf8: boolean): EnvelopeLines {
   if (to === '') throw new CommandError('the envelope recipient is empty');
   return {
@@ -57,7 +56,6 @@ export function buildMailCommand(line: string, size: number | null, smtputf8: bo
   return command;
 }
 
-/** Throws if `name` is not a single printable word. */
 export function buildHelloCommand(verb: 'EHLO' | 'HELO', name: string): string {
   checkText('the EHLO name', name, false, MAX_NAME_OCTETS);
   if (name === '' || name.includes(' ')) throw new CommandError('the EHLO name must be one word without spaces');
@@ -71,7 +69,6 @@ export function buildAuthPlain(user: string, pass: string): string {
   return command;
 }
 
-/** The answers to the challenges of `AUTH LOGIN`. */
 export function buildAuthLogin(user: string, pass: string): readonly [string, string] {
   const answers = [requireCredential('user', user), requireCredential('password', pass)].map((part) =>
     Buffer.from(part).toString('base64'),
@@ -100,13 +97,11 @@ function checkText(textName: string, text: string, eightBit: boolean, maxOctets:
   if (octets > maxOctets) throw new CommandError(`${textName} is longer than ${maxOctets} octets`);
 }
 
-// The parser accepts what servers send although RFC 5321 section 4.2.1 forbids it, because an error after the final dot
-// makes the outcome unknown, and the message is sent again: lines whose codes differ within one class, lines without a
-// code, blank lines, bare LF.
+// Accepts what RFC 5321 section 4.2.1 forbids, because an error after the final dot leaves the outcome unknown and
+// repeats the message: codes that differ within a class, lines without a code, blank lines, bare LF.
 
 /** A line is cut at this length (RFC 5321 section 4.5.3.1.5 allows 512 octets). */
 const MAX_LINE_OCTETS = 2_048;
-/** After its lines are cut. */
 const MAX_REPLY_OCTETS = 16_384;
 /** As sent by the server for one reply. */
 const MAX_RECEIVED_OCTETS = 65_536;
@@ -114,9 +109,7 @@ const MAX_TEXT_LENGTH = 1_000;
 const LF = 10;
 const CR = 13;
 
-/**
- * `code` is that of the last line. `lines` include the code; a line that was sent without one begins with four spaces.
- */
+/** `code` is that of the last line. A line without a code begins with four spaces. */
 export interface ServerReply {
   readonly kind: 'reply';
   readonly code: number;
@@ -143,7 +136,7 @@ export class ReplyParser {
     return this.#bufferedLength > 0 || this.#lines.length > 0;
   }
 
-  /** Returns null, or the error as one line, after which the connection is unusable. */
+  /** The error as one line, after which the connection is unusable. */
   push(chunk: Buffer): string | null {
     let start = 0;
     while (start < chunk.length) {
@@ -230,12 +223,10 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
   return { stage, code: reply.code, enhanced, text: sanitizeLine(text, MAX_TEXT_LENGTH) };
 }
 
-/** Converts a line such as `550 5.1.1 No such user`. */
 export function parseReplyLine(stage: Stage, line: string): Reply {
   return toReply(stage, { kind: 'reply', code: parseCode(line), lines: [line] });
 }
 
-/** Control characters become spaces, and the text is truncated. */
 export function sanitizeLine(text: string, max: number): string {
   const shortText = text.length > max ? text.slice(0, max) : text;
   for (let i = 0; i < shortText.length; i += 1) {
@@ -288,10 +279,10 @@ function measureEnhancedCode(line: string, at: number): number {
 const MAX_TRANSCRIPT_LINES = 100;
 const MAX_TRANSCRIPT_LINE_LENGTH = 500;
 
-/** The transcript of one attempt, without credentials and message content. Each line begins with `C: `, `S: ` or `* `. */
+/** Without credentials and content. Each line begins with `C: `, `S: ` or `* `. */
 export class Transcript {
   readonly lines: string[] = [];
-  /** The time of each line, in whole milliseconds after the creation of the transcript. */
+  /** In whole milliseconds after the creation of the transcript. */
   readonly offsetsMs: number[] = [];
   readonly #clock: Pick<MonotonicClock, 'monotonic'>;
   readonly #startedMs: number;

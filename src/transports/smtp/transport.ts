@@ -1,7 +1,4 @@
-/**
- * The transports `smtp:` and `smtps:`, which send messages to one relay over pooled connections. If the server closes a
- * reused connection, or refuses to go on with it, the same attempt uses a new one.
- */
+/** If the server closes or refuses a reused connection, the same attempt uses a new one. */
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
 import type { FailureRule } from '../../model/failure.ts';
@@ -32,7 +29,6 @@ import {
 } from './protocol.ts';
 
 export interface SmtpParts extends SmtpNetwork {
-  /** Replaces values of `SMTP_LIMITS`. */
   readonly limits?: Partial<SmtpLimits>;
 }
 
@@ -177,7 +173,6 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
 /** Below this size, copying into one buffer (one system call, one TLS record) is faster than a vectored write. */
 const COPY_BELOW_BYTES = 65_536;
 
-/** One mail transaction on a connection that is ready for MAIL. */
 interface Transaction {
   readonly connection: Connection;
   readonly message: OutgoingMessage;
@@ -191,9 +186,8 @@ interface Transaction {
 type Refusal = { readonly stage: Stage; readonly reply: ServerReply };
 
 /**
- * Sends MAIL, RCPT, DATA, the content and the final dot (RFC 5321 section 3.3); with PIPELINING, the commands are one
- * write (RFC 2920). Never rejects. `'stale'`: a reused connection was closed, the server has not accepted the message,
- * and the caller must use another connection. Afterwards the connection is usable or destroyed.
+ * RFC 5321 section 3.3; with PIPELINING in one write (RFC 2920). Never rejects. `'stale'`: a reused connection was
+ * closed and nothing accepted: use another. Afterwards, the connection is usable or destroyed.
  */
 async function runTransaction(transaction: Transaction): Promise<Outcome | 'stale'> {
   const { connection, message, lines, limits, transcript } = transaction;
@@ -249,8 +243,7 @@ async function runTransaction(transaction: Transaction): Promise<Outcome | 'stal
   }
   if (refusal !== null) {
     if (lastCode === 354) {
-      // RFC 2920 section 3.1: the server may answer 354 although it has refused the recipient. It refuses the empty
-      // message that a final dot ends.
+      // RFC 2920 section 3.1: 354 although the recipient is refused. The empty message is refused too.
       channel.sendCommand('.');
       await channel.readReply('the answer to an empty message', limits.commandMs);
     }
@@ -288,8 +281,7 @@ async function sendContent(transaction: Transaction): Promise<Outcome> {
   }
   const answer = await channel.readReply('the answer to the message', limits.contentMs, false);
   if (answer.kind === 'lost') {
-    // If the write is not flushed, the operating system has not received the complete final dot. With TLS, which has
-    // its own buffer, this is not certain.
+    // The operating system has not received the whole final dot. With TLS and its buffer, this is not certain.
     return !isFlushed && !channel.isSecure
       ? toLostOutcome('content', answer)
       : { kind: 'unanswered', reply: createLocalReply('content', answer.text) };
@@ -298,7 +290,7 @@ async function sendContent(transaction: Transaction): Promise<Outcome> {
   return classify(toReply('content', answer), relayRules);
 }
 
-/** Returns null if the final dot may be written; otherwise closes the connection and returns the outcome. */
+/** Null if the final dot may be written; else closes the connection. */
 async function awaitPermission(
   channel: Channel,
   beforeCompletion: () => Promise<void>,
@@ -345,8 +337,8 @@ const LF_DOT = Buffer.from('\n.');
 const FINAL_DOT = Buffer.from('.\r\n');
 
 /**
- * Returns the content before the final dot (RFC 5321 section 4.5.2), or `data` itself if nothing changes. A dot after a
- * bare LF is doubled too, because a server may accept a bare LF as a line end and take the dot for the end.
+ * RFC 5321 section 4.5.2, without a copy if nothing changes. Also after a bare LF, which a server may accept as a line
+ * end.
  */
 export function dotStuff(data: Buffer): Buffer {
   let dotCount = data[0] === DOT ? 1 : 0;
