@@ -21,7 +21,6 @@ export const systemClock: MonotonicClock = {
   },
 };
 
-/** The returned function stops the calls. */
 export function runEvery(clock: Clock, intervalMs: number, run: () => void): () => void {
   let cancel = clock.after(intervalMs, runAndReschedule);
   function runAndReschedule(): void {
@@ -33,10 +32,7 @@ export function runEvery(clock: Clock, intervalMs: number, run: () => void): () 
 
 /** Synchronized to another clock, such as the clock of the database server, which all nodes share. */
 export interface SynchronizedClock extends MonotonicClock {
-  /**
-   * `now` is a reading between `requestedAt` and `answeredAt` of `monotonic`. A difference within half of that interval
-   * adjusts nothing, so that the time does not jitter.
-   */
+  /** A difference within half of the duration of the request adjusts nothing, so that the time does not jitter. */
   synchronize(now: number, requestedAt: number, answeredAt: number): void;
 }
 

@@ -1,4 +1,3 @@
-/** Creates folders for the files of this node: the database, the secret and captured messages. */
 import { mkdirSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 

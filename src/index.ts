@@ -16,7 +16,6 @@ import { readVersion } from './version.ts';
  */
 export type SettingValues = { readonly [name: `POSTRIDER_${string}`]: string | undefined };
 
-/** A running service. */
 export interface RunningService {
   /** URL of the public listener, such as `http://127.0.0.1:8080`; null without the role `api`. */
   readonly publicUrl: string | null;

@@ -1,7 +1,4 @@
-/**
- * The composition root: starts the components of a process for its roles from top to bottom, and disposes of them from
- * bottom to top, also if the start fails. Every component is stopped even if another one fails to stop.
- */
+/** Starts the components from top to bottom, and disposes of them from bottom to top, also if the start fails. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { requireValidClock } from './checks/clock.ts';
@@ -53,23 +50,17 @@ const SECRET_CHECK_INTERVAL_MS = 5_000;
 export interface Service {
   readonly publicUrl: string | null;
   readonly operatorUrl: string | null;
-  /** One-time sign-in link; null when a password is set. */
   readonly signInUrl: string | null;
-  /** The name of the account that was created in an empty store, and its raw API key. */
   readonly firstAccount: string | null;
   readonly firstKey: string | null;
-  /** True if any account has a domain from which messages may be sent. */
   readonly hasSendingDomain: boolean;
   readonly feedback: FeedbackAddresses;
-  /** Folder of the Maildir if the transport is `capture:`; otherwise null. */
   readonly inboxPath: string | null;
   /** Resolves when the service can no longer work and the process must be restarted. Never rejects. */
   readonly failed: Promise<Error>;
-  /** Stops every component. Rejects with the first error. */
   stop(): Promise<void>;
 }
 
-/** Replacements that tests and the demo inject. */
 export interface ServiceOptions {
   readonly clock?: MonotonicClock;
   readonly openStore?: (settings: Settings) => Promise<Store>;
@@ -77,18 +68,14 @@ export interface ServiceOptions {
   readonly drainMs?: number;
   /** Until then, or until the start fails, the log writes nothing to standard output. */
   readonly delayLogUntil?: Promise<unknown>;
-  /** Instead of standard output. */
   readonly logDestination?: LogDestination;
   /** Receives one line if opening the store takes more than a few seconds, instead of the log. */
   readonly onWait?: (line: string) => void;
   readonly wrapTransport?: (transport: Transport) => Transport;
-  /** If false, the account in an empty store gets no API key. */
   readonly createsFirstKey?: boolean;
-  /** Without it the operator listener serves no operator API. */
   readonly operatorApi?: OperatorApiOptions;
 }
 
-/** Rejects with a one-line Error. */
 export async function startService(settings: Settings, options: ServiceOptions = {}): Promise<Service> {
   return throwFirstError(startComponents(settings, options));
 }

@@ -1,4 +1,3 @@
-/** The version of this package, from package.json. */
 import { readFileSync } from 'node:fs';
 
 export function readVersion(): string {

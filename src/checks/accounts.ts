@@ -1,4 +1,3 @@
-/** The accounts with their keys, and their messages in the queue. */
 import type { Account } from '../model/account.ts';
 import { type AttentionCode, RECENT_USE_MS, VOLUME_WARNING_FRACTION } from '../model/attention.ts';
 import { getFirstRecipient } from '../model/outcome.ts';

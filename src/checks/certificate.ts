@@ -1,4 +1,3 @@
-/** The certificate of the public listener. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { type HttpListen, isUnixSocket } from '../model/listen-address.ts';
 import { type Finding, report } from './finding.ts';
@@ -14,14 +13,12 @@ export interface CertificateCheckParts {
   readonly paths: { readonly certPath: string; readonly keyPath: string } | null;
   readonly listen: HttpListen;
   readonly acceptsRemoteClients: boolean;
-  /** Rejects when the file cannot be read. */
   readonly read: (path: string) => Promise<Buffer>;
   readonly now: number;
 }
 
 const certificate = report('certificate');
 
-/** Checks that the certificate is readable and valid now, matches its key, names a host and has the full chain. */
 export async function checkCertificate(parts: CertificateCheckParts): Promise<Finding> {
   const { paths, listen, acceptsRemoteClients, read, now } = parts;
   const { ok, warning, failure } = certificate;
@@ -59,7 +56,6 @@ export async function checkCertificate(parts: CertificateCheckParts): Promise<Fi
   return checkLeafCertificate(leaf, chain, now);
 }
 
-/** Returns no certificate if any certificate cannot be parsed. */
 function readChain(pemText: string): readonly X509Certificate[] {
   const blocks = pemText
     .split(CERTIFICATE_END, MAX_CHAIN_LENGTH)

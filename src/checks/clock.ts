@@ -1,14 +1,10 @@
-/** The clock of this machine: its check at the start, and its comparison with other clocks. */
 import { formatIsoTime } from '../config/units.ts';
 import { type Finding, report } from './finding.ts';
 
 /** The start of 2026. Every version of this service was built later. */
 const MIN_TIME_MS = Date.UTC(2026, 0, 1);
 
-/**
- * Throws an Error of one line if the clock is before 2026, as that of a machine without a battery is until its
- * synchronization. Ids and times would be out of order, and certificates and expiry times would be judged wrongly.
- */
+/** Ids and times would be out of order, and certificates and expiry times would be judged wrongly. */
 export function requireValidClock(now: number): void {
   if (now >= MIN_TIME_MS) return;
   throw new Error(
@@ -24,7 +20,6 @@ const MAX_AHEAD_MS = 60_000;
 const MAX_FILE_OFFSET_MS = 10_000;
 /** A larger difference between the wall clock and the monotonic clock means that the wall clock was stepped. */
 const MAX_STEP_MS = 100;
-/** Duration of the comparison with the monotonic clock. */
 const OBSERVATION_MS = 1_000;
 
 const LIST_FORMATTER = new Intl.ListFormat('en');
@@ -33,15 +28,11 @@ export interface ClockParts {
   readonly now: () => number;
   readonly monotonic: () => number;
   readonly wait: (ms: number) => Promise<void>;
-  /** The time when the newest message was accepted, or null. */
   readonly newestAcceptedAt: number | null;
-  /** Resolves to the modification time of a new folder, or to null if no folder can be created. */
   readonly readFileSystemTime: () => Promise<number | null>;
-  /** Resolves to the relay's greeting and the time of its arrival on this machine, or to null. */
   readonly greeting: Promise<{ readonly text: string; readonly at: number } | null>;
 }
 
-/** Compares the clock with the relay's greeting, the newest message, the file system and the monotonic clock. */
 export async function checkClock(parts: ClockParts): Promise<Finding> {
   const { now, monotonic, wait, newestAcceptedAt, readFileSystemTime, greeting: pendingGreeting } = parts;
   const { ok, warning, failure } = report('clock');
@@ -100,10 +91,7 @@ function formatOffset(offsetMs: number): string {
   return seconds < 7200 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
 }
 
-/**
- * Parses the date-time (RFC 5322 section 3.3) that Exim, Sendmail and Exchange include in their greetings. Returns null
- * if the greeting contains no date-time.
- */
+/** The date-time (RFC 5322 section 3.3) that Exim, Sendmail and Exchange include in their greetings. */
 export function parseGreetingTime(greeting: string): number | null {
   const match = /\b\d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d [+-]\d{4}/.exec(greeting.slice(0, 500));
   const time = match === null ? Number.NaN : Date.parse(match[0]);

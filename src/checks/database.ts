@@ -1,4 +1,3 @@
-/** The database and its disk, and the nodes that share a database server. */
 import { STANDBY_TEXTS, type Standby } from '../model/node.ts';
 import { formatSpan } from '../printing/text.ts';
 import type { Check, Facts } from './facts.ts';
@@ -17,10 +16,8 @@ export type OpenResult =
   | { readonly kind: 'failed'; readonly reason: string };
 
 export interface DatabaseParts {
-  /** The path of the file, or a fixed text for a database server. */
   readonly path: string;
   readonly openResult: OpenResult;
-  /** Duration of opening the database and writing to it. */
   readonly durationMs: number;
   /** Null for a database server. */
   readonly readDiskSpace: (() => Promise<{ readonly freeBytes: number; readonly totalBytes: number }>) | null;
@@ -29,7 +26,6 @@ export interface DatabaseParts {
   readonly warnings?: readonly string[];
 }
 
-/** Probes the database: it opens and commits a synced write, its server loses nothing, and its disk has free space. */
 export async function checkDatabase(parts: DatabaseParts): Promise<readonly Finding[]> {
   const { path, readDiskSpace, warnings = [], standby = null } = parts;
   const setting = 'change the setting in postgresql.conf and restart the server';
@@ -81,7 +77,6 @@ async function checkDiskSpace(
   }
 }
 
-/** Formats a size, such as `1.5 GiB`. */
 function formatSize(sizeBytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let unitIndex = 0;

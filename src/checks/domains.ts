@@ -1,4 +1,3 @@
-/** The sending domains: who may send, and the probe of their DNS records and of the secret that decrypts their keys. */
 import type { ReturnPathState } from '../domains/name.ts';
 import type { DomainProblem } from '../model/attention.ts';
 import { GRACE_PERIOD_MS, maySend, type RecordCheck, type SendingDomain } from '../model/domain.ts';
@@ -110,7 +109,6 @@ function createRecordsStep({ store, settings }: SetupFacts): Step {
   return (requiresDomain ? open : optional)(`No domain is authenticated${consequence}`, action, command);
 }
 
-/** Returns the finding of `doctor` for an installation that accepts only authenticated senders. */
 export function createMissingDomainFinding(): Finding {
   return report('domain').warning(
     'there is no sending domain: messages of every sender are refused',
@@ -120,11 +118,9 @@ export function createMissingDomainFinding(): Finding {
 
 export interface DomainCheckParts {
   readonly domain: SendingDomain;
-  /** False if messages from all senders are accepted. */
   readonly requiresAuthentication: boolean;
   /** The keys that sign, such as `signed with RSA (s1)`. */
   readonly signatures: string;
-  /** The state of the domain's return path and its reason. Null if the domain has no return path. */
   readonly returnPath: { readonly state: ReturnPathState; readonly detail: string } | null;
   readonly checkRecords: () => Promise<readonly RecordCheck[]>;
   /** Returns null, or the reason why the private key cannot be decrypted. */
@@ -174,7 +170,6 @@ export async function checkSendingDomain(parts: DomainCheckParts): Promise<Findi
   }
 }
 
-/** Returns the records as text, such as `DKIM missing (sel._domainkey.example.com), SPF wrong (example.com)`. */
 function formatRecords(checks: readonly RecordCheck[]): string {
   return checks.map(({ purpose, found, name }) => `${PURPOSE_TITLES[purpose]} ${found} (${name})`).join(', ');
 }

@@ -1,4 +1,3 @@
-/** The snapshot of facts that the checks need, read once from the store, in parallel. */
 import type { Settings } from '../config/settings.ts';
 import { parseAddress } from '../model/address.ts';
 import type { OverviewData, QueueStatistics } from '../model/attention.ts';
@@ -19,7 +18,6 @@ export interface Facts {
   readonly settings: Settings;
   /** The runtime status of this process. Null for a command. */
   readonly status: RuntimeStatus | null;
-  /** The traffic of the last hour by minutes. */
   readonly recentSteps: readonly TrafficStep[];
   readonly queue: QueueStatistics;
   readonly store: OverviewData;
@@ -29,7 +27,6 @@ export interface Facts {
   readonly notificationDomain: SendingDomain | null;
 }
 
-/** Reads the facts. `maxItems` is the maximum number of items of each kind, such as accounts or keys. */
 export async function readFacts(
   store: OperatorStore,
   settings: Settings,
@@ -49,7 +46,6 @@ export async function readFacts(
   return { now, settings, status, ...read };
 }
 
-/** The facts of the setup checklist. */
 export interface SetupFacts extends Pick<Facts, 'now' | 'settings' | 'status' | 'store' | 'nodes'> {
   readonly lastFeedback: readonly LastFeedback[];
   readonly webhooks: readonly Webhook[];
@@ -59,7 +55,6 @@ export interface SetupFacts extends Pick<Facts, 'now' | 'settings' | 'status' | 
   readonly testSender: string | null;
 }
 
-/** Reads the facts of the setup checklist. The lists of accounts and domains are read only if a step needs them. */
 export async function readSetupFacts(
   store: OperatorStore,
   settings: Settings,
@@ -82,17 +77,13 @@ export async function readSetupFacts(
   };
 }
 
-/** What one subject reports in each place. Every function is pure. */
 export interface Check {
-  /** Problems that need attention. Overview and notifications show them. */
   problems?(facts: Facts): readonly Problem[];
-  /** The state of the component, or null if this installation does not have it. */
   health?(facts: Facts): Health | null;
   /** Steps of the setup checklist. No step stores a state, so a step completed by a command is complete here too. */
   steps?(facts: SetupFacts): readonly Step[];
 }
 
-/** Returns true if a listener or queue for bounces and complaints is configured. */
 export function hasFeedbackSource({ feedbackListen, feedbackHttpListen, sesQueue }: Settings): boolean {
   return feedbackListen !== null || feedbackHttpListen !== null || sesQueue !== null;
 }
@@ -108,7 +99,6 @@ export function listDeliveries({
   return deliveries.filter((delivery) => delivery !== null);
 }
 
-/** Returns the domain of the sender of notifications by mail, or null if there is no mail target. */
 export function getNotificationSenderDomain({ notifyFrom }: Pick<Settings, 'notifyFrom'>): string | null {
   return notifyFrom === null ? null : (parseAddress(notifyFrom)?.domain ?? null);
 }

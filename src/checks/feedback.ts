@@ -1,4 +1,3 @@
-/** Bounces and complaints that arrive later: the events of the providers in use, and reports by SMTP. */
 import type { Settings } from '../config/settings.ts';
 import { findTransportProvider } from '../domains/setup.ts';
 import { MAX_OVERVIEW_ITEMS } from '../model/attention.ts';
@@ -66,18 +65,13 @@ function capitalizeText(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 
-/** The facts about received events. */
 export interface EventFacts {
   readonly lastFeedback: readonly LastFeedback[];
-  /** The refused requests, and the events that match no message, since the start of each node (`sumRefusedReports`). */
   readonly refusedReports: readonly RefusedReports[];
   readonly now: number;
 }
 
-/**
- * Sums, for each reason, the reports and requests that the live nodes refused, with the time of the last refusal.
- * `ownStatus` replaces the older entry of this node in `nodes`. It is null for a command.
- */
+/** By reason, over the live nodes. `ownStatus` replaces the older entry of this node in `nodes`. */
 export function sumRefusedReports(
   nodes: readonly Pick<NodeStatus, 'name' | 'isAlive' | 'refusedReports'>[],
   ownStatus: Pick<RuntimeStatus, 'node' | 'refusedReports'> | null,
@@ -92,12 +86,10 @@ export function sumRefusedReports(
   return [...sums.values()];
 }
 
-/** Returns true if the settings contain a source of the provider's events. */
 export function hasEventSettings({ eventSecrets, sesTopics, sesQueue }: Settings, { name }: Provider): boolean {
   return name === 'ses' ? sesTopics.length > 0 || sesQueue !== null : eventSecrets[name] !== undefined;
 }
 
-/** Returns the time of the last event of a provider about a message of this installation, or null. */
 export function findLastEventAt(lastFeedback: readonly LastFeedback[], { name }: Provider): number | null {
   const sources = listSources(name);
   const eventTimes = lastFeedback.flatMap(({ source, at }) => (sources.includes(source) ? [at] : []));
@@ -108,7 +100,6 @@ function listSources(name: Provider['name']): readonly string[] {
   return name === 'ses' ? ['sns', 'sqs'] : [name];
 }
 
-/** Returns the URL to register at the provider, or null if it is not known. */
 export function getEventsUrl({ feedbackUrl }: Pick<Settings, 'feedbackUrl'>, { name }: Provider): string | null {
   return feedbackUrl === null ? null : `${feedbackUrl}${getEventsPath(name)}`;
 }
@@ -117,27 +108,20 @@ function getEventsPath(name: Provider['name']): string {
   return name === 'ses' ? '/ses' : `/events/${name}`;
 }
 
-/** Returns the page of the manual that shows how to set up the events of a provider. */
 export function getManualPage({ name }: Pick<Provider, 'name'>): string {
   return `docs/providers/${name}.md`;
 }
 
-/** Returns the remedy for a provider whose events are not set up. */
 export function createSetupRemedy(provider: Pick<Provider, 'name'>): string {
   return `set ${getSetupSettings(provider)} (${getManualPage(provider)})`;
 }
 
-/** Returns the names of the settings that set up the events of a provider. */
 export function getSetupSettings({ name }: Pick<Provider, 'name'>): string {
   return name === 'ses'
     ? 'POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS'
     : `POSTRIDER_FEEDBACK_HTTP_LISTEN, POSTRIDER_FEEDBACK_URL and POSTRIDER_EVENTS_${name.toUpperCase()}`;
 }
 
-/**
- * Checks that this service receives the events of a provider. `relayProvider` is the provider to which the transport
- * sends, or null.
- */
 export function checkEvents(
   provider: Provider,
   relayProvider: Provider | null,

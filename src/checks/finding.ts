@@ -1,6 +1,5 @@
 /**
- * Everything that diagnoses reports findings. Facts are read once (facts.ts); each subject has one file of pure checks
- * over them, which `CHECKS` (list.ts) gathers; overview, health, setup and notifications are filters of that list.
+ * Facts are read once (facts.ts). Each subject has one file of pure checks over them, which `CHECKS` (list.ts) gathers.
  * `doctor` runs probes, which ask the network and the disk, and reports the same findings.
  */
 import type { AttentionCode } from '../model/attention.ts';
@@ -34,7 +33,6 @@ export interface Step extends Finding<StepCode> {
 export const STEP_CODES = ['first-message', 'provider', 'domain', 'records', 'feedback', 'webhook'] as const;
 export type StepCode = (typeof STEP_CODES)[number];
 
-/** Returns functions that create findings about one subject. */
 export function report<Code extends string>(code: Code, subject: string | null = null, page: string | null = null) {
   const base = { code, subject };
   return {
@@ -44,12 +42,10 @@ export function report<Code extends string>(code: Code, subject: string | null =
   };
 }
 
-/** Creates the state of a component. The problems contain the remedies. */
 export function reportHealth(code: HealthPart, level: Level, text: string): Health {
   return { code, subject: null, level, text, remedy: null, page: null };
 }
 
-/** Returns functions that create a step of the setup checklist in each state. */
 export function reportStep(code: StepCode, title: string, page: string) {
   const create = (state: Step['state'], text: string, remedy: string | null, command: string | null): Step => {
     const level = state === 'open' ? 'warning' : 'ok';

@@ -1,4 +1,3 @@
-/** The names of this service in DNS: the host name in EHLO, and the domain of the return path. */
 import type { Resolver } from '../domains/dns.ts';
 import { type Finding, report } from './finding.ts';
 
@@ -10,9 +9,8 @@ const RESOLVER_REMEDY = 'check that the resolver responds (POSTRIDER_DNS)';
 const hostName = report('host name');
 
 /**
- * Checks the EHLO name: it must have an address whose PTR record contains the name (RFC 1912 section 2.1), or many
- * receivers classify its messages as spam. If a relay delivers the messages, receivers check the name of the relay.
- * `name` is null if the transport does not use SMTP; `provider` is the display name of the provider of the relay.
+ * The EHLO name must have an address whose PTR record contains the name (RFC 1912 section 2.1), or many receivers
+ * classify its messages as spam. If a relay delivers the messages, receivers check the name of the relay.
  */
 export async function checkHostName(
   name: string | null,
@@ -73,7 +71,6 @@ async function checkReverseNames(
 
 const returnPath = report('return path');
 
-/** Returns the finding for a provider that replaces the envelope sender and reports bounces only by events. */
 export function createUnusedReturnPathFinding(provider: string, domainReturnPaths: readonly string[]): Finding {
   const reason = `not used: ${provider} replaces the envelope sender and reports bounces and complaints by provider events`;
   if (domainReturnPaths.length === 0) return returnPath.ok(reason);
@@ -82,7 +79,6 @@ export function createUnusedReturnPathFinding(provider: string, domainReturnPath
   return returnPath.ok(`${reason}; the return paths of sending domains have no effect (${names})`);
 }
 
-/** Checks the MX records of POSTRIDER_RETURN_PATH_DOMAIN. `domain` is null when the setting is not set. */
 export async function checkReturnPath(
   domain: string | null,
   resolver: Pick<Resolver, 'lookUpMx' | 'lookUpAddresses'>,

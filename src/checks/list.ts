@@ -1,4 +1,3 @@
-/** The one list of checks over the facts, and its filters. */
 import { accounts, queue } from './accounts.ts';
 import { database, nodes } from './database.ts';
 import { domains } from './domains.ts';

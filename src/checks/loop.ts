@@ -1,7 +1,4 @@
-/**
- * The loop test of `doctor --loop`: sends messages that cause a bounce or a complaint, and waits for their reports. The
- * test affects neither the reputation of the account nor a suppression list.
- */
+/** The test affects neither the reputation of the account nor a suppression list. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { getLoopRecipient } from '../message/return-path.ts';
@@ -9,15 +6,12 @@ import type { StoredMessage } from '../model/message.ts';
 import { createSetupRemedy } from './feedback.ts';
 import { type Finding, report } from './finding.ts';
 
-/** A test message, and the state that the message must reach. */
 export interface LoopTest {
   readonly to: string;
   readonly expectedState: 'bounced' | 'complained';
-  /** The remedy if no report arrives. */
   readonly remedy: string;
 }
 
-/** Returns the tests that these settings allow, or a finding if they allow no test. */
 export function planLoopTests(settings: Settings): readonly LoopTest[] | Finding {
   const { transport, returnPathDomain, feedbackListen, feedbackHttpListen, sesQueue } = settings;
   const { failure } = report('loop');
@@ -51,7 +45,6 @@ export function planLoopTests(settings: Settings): readonly LoopTest[] | Finding
 
 export interface LoopTestParts {
   readonly tests: readonly LoopTest[];
-  /** Submits a message and resolves to its id. Rejects with an Error whose message is one line. */
   readonly send: (to: string) => Promise<string>;
   readonly readMessage: (id: string) => Promise<StoredMessage | null>;
   readonly clock: Pick<Clock, 'now'>;
@@ -59,7 +52,6 @@ export interface LoopTestParts {
   readonly timeoutMs: number;
 }
 
-/** Runs all tests concurrently and returns one finding per test. */
 export function runLoopTests(parts: LoopTestParts): Promise<readonly Finding[]> {
   return Promise.all(parts.tests.map((test) => runTest(test, parts)));
 }

@@ -1,4 +1,3 @@
-/** What the service sends beside mail: notifications to operators, and webhooks. */
 import {
   findSenderFault,
   formatTarget,
@@ -14,7 +13,6 @@ import { type Finding, type Problem, report, reportStep } from './finding.ts';
 
 const MAX_URL_LENGTH = 80;
 const MAX_ERROR_LENGTH = 200;
-/** A message that is queued for longer than this time is reported. */
 const MAX_QUEUED_MS = 10 * 60_000;
 
 export const notifications: Check = {
@@ -48,7 +46,7 @@ export const webhooks: Check = {
   },
 };
 
-/** Describes an endpoint that the service disabled. The text does not change while the endpoint stays disabled. */
+/** The text does not change while the endpoint stays disabled. */
 function describeDisabledWebhook({ id, url, disabled }: Webhook): Problem {
   const webhookId = formatWebhookId(id);
   const cause = disabled?.reason === 'gone' ? 'it responded with 410' : 'no attempt succeeded for five days';
@@ -65,7 +63,6 @@ export interface NotificationTargetFacts {
   readonly notifications: readonly StoredNotification[];
   /** The state of the message that contains the newest delivered notification to an address, or null. */
   readonly messageState: string | null;
-  /** True if the address is on a suppression list. */
   readonly isSuppressed: boolean;
 }
 
@@ -75,7 +72,6 @@ export interface NotificationFacts {
   readonly targets: readonly NotificationTargetFacts[];
 }
 
-/** Returns the finding of `doctor` about each target, and a warning if every target is an address. */
 export function checkNotifications({ now, senderFault, targets }: NotificationFacts): readonly Finding[] {
   const { ok, warning } = report('notifications');
   if (targets.length === 0)

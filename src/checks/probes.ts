@@ -1,4 +1,3 @@
-/** The probes of `doctor`: how they run, and what they access: the installation, which is injected, and the disk. */
 import { constants, existsSync } from 'node:fs';
 import { access, mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -11,7 +10,6 @@ import type { RelayProbe } from '../transports/smtp/probe.ts';
 import type { OpenResult } from './database.ts';
 import { type Finding, report } from './finding.ts';
 
-/** The store methods that the probes and the loop test use. */
 export type DoctorStore = Pick<
   OperatorStore,
   | 'probe'
@@ -29,26 +27,19 @@ export type DoctorStore = Pick<
   Pick<NodeStore, 'listNodes'>;
 
 export interface Installation {
-  /** Runs `work` with an open store. In a service, `work` receives the store of the service. */
   withStore<T>(work: (store: DoctorStore) => Promise<T>): Promise<T>;
   /** Resolves to the cause if the database file is missing, and otherwise to null. Creates no file. */
   findMissingDatabase(): Promise<OpenResult | null>;
-  /**
-   * Resolves to one line for each setting with which the database server can lose messages, and to the state of its
-   * standby. Resolves to no lines if the server is unavailable.
-   */
+  /** One line for each setting with which the database server can lose messages; none if it is unavailable. */
   readDatabaseWarnings(): Promise<{ readonly lines: readonly string[]; readonly standby: Standby | null }>;
   /** Opens an SMTP session with the relay and sends no message. Null when the transport is not a relay. */
   probeRelay(timeoutMs: number): Promise<RelayProbe> | null;
-  /** Rejects with the error of the provider, and if the transport is not Amazon SES. */
   readSesAccount(timeoutMs: number): Promise<SesAccount>;
-  /** Resolves to null when the transport does not send through Amazon SES. */
   openSesSuppressionList(): Promise<SesSuppressionList | null>;
   /** Resolves after `ms` and keeps the process alive until then. */
   wait(ms: number): Promise<void>;
 }
 
-/** Returns the space of the file system that contains or will contain `path`. Rejects when it cannot be queried. */
 export async function readDiskSpace(
   path: string,
 ): Promise<{ readonly freeBytes: number; readonly totalBytes: number }> {
@@ -56,7 +47,6 @@ export async function readDiskSpace(
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }
 
-/** Returns the modification time of a folder that is created for a moment, or null when it cannot be created. */
 export async function readFileSystemTime(folder: string): Promise<number | null> {
   try {
     const createdFolder = await mkdtemp(join(folder, '.doctor-'));
@@ -82,7 +72,6 @@ export async function findMaildirFault(path: string): Promise<string | null> {
   }
 }
 
-/** Returns the folder if it exists, or its nearest existing parent. */
 function findExistingFolder(path: string): string {
   let folder = path;
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
@@ -99,12 +88,9 @@ export interface Probe {
 
 export interface RunProbesOptions {
   readonly clock: Clock;
-  /** Timeout of each probe. */
   readonly timeoutMs: number;
-  /** A probe that has not started within this time results in a warning. */
   readonly totalTimeoutMs: number;
   readonly concurrency: number;
-  /** Called when a probe starts or ends. */
   readonly onProgress: (completedCount: number, runningNames: readonly string[]) => void;
 }
 

@@ -1,7 +1,6 @@
 /**
- * Compares the account-level suppression list of Amazon SES with the suppression lists of Postrider. SES accepts a
- * message to an address on its list and does not send it. Its API limits the number of requests per second, so the check
- * reads at most one page per second and `MAX_PAGES` pages, and then states how much it compared.
+ * SES accepts a message to an address on its list and does not send it. Its API limits the requests per second, so at
+ * most one page per second and `MAX_PAGES` pages are read, and the finding states how much was compared.
  */
 import type { MonotonicClock } from '../clock.ts';
 import type { SesFailure, SesSuppressionList, SesSuppressionReason } from '../domains/ses-suppression-list.ts';
@@ -14,31 +13,24 @@ export interface SuppressionListsParts {
   readonly list: Pick<SesSuppressionList, 'readReasons' | 'readPage'>;
   /** True if the transport is the SMTP interface of Amazon SES, which needs no credentials of the API. */
   readonly usesSmtpInterface: boolean;
-  /** Returns those of the given canonical addresses that a list of Postrider contains. */
   readonly findSuppressed: (addresses: readonly string[]) => Promise<readonly string[]>;
-  /** Returns the entries of all lists of Postrider in pages. */
   readonly readOwnPages: () => AsyncIterable<readonly ListedSuppression[]>;
   readonly clock: MonotonicClock;
   readonly wait: (ms: number) => Promise<void>;
 }
 
-/** The minimum time between the starts of two requests. */
 const PAGE_INTERVAL_MS = 1_000;
 const MAX_PAGES = 12;
-/** The time after which no further page of the list of Amazon SES is read. */
 const MAX_READ_MS = 12_000;
-/** The time after which no further page of the lists of Postrider is read. */
 const MAX_OWN_READ_MS = 5_000;
 const MAX_EXAMPLES = 3;
 
-/** The entries that are only on one of the lists, with the first of them as examples. */
 interface Difference {
   count: number;
   readonly examples: string[];
 }
 
 interface ProviderEntries {
-  /** The canonical forms of all entries that were read. */
   readonly addresses: ReadonlySet<string>;
   readonly entriesOnlyAtProvider: Difference;
   readonly isComplete: boolean;
@@ -90,7 +82,6 @@ function addDifference(difference: Difference, example: string): void {
   if (difference.examples.length < MAX_EXAMPLES) difference.examples.push(example);
 }
 
-/** Reads the list until `MAX_PAGES` or `MAX_READ_MS`. Resolves to the failure if the first page could not be read. */
 async function readProviderEntries(
   { list, findSuppressed, clock, wait }: SuppressionListsParts,
   reasons: ReadonlySet<SesSuppressionReason>,
@@ -127,7 +118,6 @@ async function readProviderEntries(
   return { addresses, entriesOnlyAtProvider, isComplete: false };
 }
 
-/** Returns the form of an address in the lists of Postrider. Returns a text that is not an address unchanged. */
 function toCanonical(text: string): string {
   const address = parseAddress(text);
   return address === null ? text : toCanonicalAddress(address);
@@ -139,7 +129,6 @@ interface OwnEntries {
   readonly isComplete: boolean;
 }
 
-/** Finds the entries that, because of their reasons, are expected on the list of Amazon SES, but are not on it. */
 async function findEntriesOnlyInPostrider(
   { readOwnPages, clock }: SuppressionListsParts,
   providerAddresses: ReadonlySet<string>,

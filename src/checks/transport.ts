@@ -1,4 +1,3 @@
-/** The next hop: its circuit breaker and refusals, and the probe that asks it without sending a message. */
 import type { TransportSetting } from '../config/settings.ts';
 import { findTransportProvider } from '../domains/setup.ts';
 import { type Alarm, type DeliveryFailure, type DeliveryStatus, SIGNING_ALARM } from '../model/node.ts';
@@ -99,7 +98,6 @@ function findLastFailure(deliveries: readonly DeliveryStatus[]): DeliveryFailure
   return deliveries.flatMap(({ lastFailure }) => lastFailure ?? []).sort((a, b) => b.at - a.at)[0] ?? null;
 }
 
-/** Returns the latest alarm of each reason, newest first. */
 function listLatestAlarms(deliveries: readonly DeliveryStatus[]): readonly Alarm[] {
   const alarms = deliveries.flatMap((delivery) => delivery.alarms).sort((a, b) => b.lastAt - a.lastAt);
   return alarms.filter(({ reason }, index) => alarms.findIndex((alarm) => alarm.reason === reason) === index);
@@ -142,14 +140,11 @@ const probe = report('transport');
 export interface TransportCheckParts {
   readonly setting: TransportSetting;
   readonly probeRelay: () => Promise<RelaySession>;
-  /** Rejects with the error of the provider. Called only if the transport is `ses:`. */
   readonly readSesAccount: () => Promise<SesAccount>;
   readonly inboxPath: string;
-  /** Resolves to the reason why no file can be created in the inbox, or to null. */
   readonly checkWritable: () => Promise<string | null>;
 }
 
-/** Probes the next hop: it is reachable and accepts the credentials, or the folder of `capture:` is writable. */
 export async function checkTransport(parts: TransportCheckParts): Promise<Finding> {
   const { setting, probeRelay, readSesAccount, inboxPath, checkWritable } = parts;
   switch (setting.kind) {
@@ -168,7 +163,6 @@ export async function checkTransport(parts: TransportCheckParts): Promise<Findin
   }
 }
 
-/** The check gives a warning if at least this share of the daily quota is used. */
 const QUOTA_WARNING_SHARE = 0.8;
 
 async function checkSesAccount(
@@ -272,10 +266,7 @@ function getFailureRemedy(
   }
 }
 
-/**
- * Checks that the provider accepts messages of the size that POSTRIDER_MAX_REQUEST allows. A larger message bounces. A
- * message is larger than its request, because it contains header fields and its content may be encoded.
- */
+/** A message is larger than its request: it has header fields, and its content may be encoded. */
 export function checkMessageSize(
   title: string,
   maxMessageBytes: NonNullable<RelayProfile['maxMessageBytes']>,

@@ -1,16 +1,11 @@
 /**
- * Passes events from publishers to subscribers. `publish` calls the subscribers synchronously, in the order of their
- * subscription.
- *
- * Guarantees: a publisher never fails because of a subscriber. An error of a subscriber is published as
- * `node.operation_failed`. A subscriber that is added during the start also receives the earlier events. An event
- * without a subscriber costs one map lookup.
+ * Subscribers are called synchronously. A publisher never fails because of a subscriber, whose error is published as
+ * `node.operation_failed`. A subscriber that is added during the start also receives the earlier events.
  */
 import type { EventType, Handlers, Publish, ServiceEvent } from '../model/events.ts';
 
 export interface Events {
   readonly publish: Publish;
-  /** Calls the handlers for each event until the returned function is called. */
   subscribe(handlers: Handlers): () => void;
   /** Ends the start phase. A later subscriber receives only the events that are published after its subscription. */
   endStartup(): void;
@@ -18,7 +13,6 @@ export interface Events {
 
 type Handler = (event: ServiceEvent) => void;
 
-/** Creates a publisher without subscribers, in the start phase. */
 export function createEvents(clock: { now(): number }): Events {
   const handlersByType = new Map<EventType, readonly Handler[]>();
   let startupEvents: ServiceEvent[] | null = [];

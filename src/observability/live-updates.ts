@@ -1,7 +1,6 @@
 /**
- * Publishes changed topics to the subscribers of the dashboard's live updates, at most twice per second. A change by this
- * process is published within half a second, a change by another process within two seconds, because the change feed of
- * the store is polled. Without a subscriber, this module neither subscribes to events nor polls the store.
+ * Publishes changed topics to the dashboard, at most twice per second. Changes of other processes are found by polling
+ * the change feed. Without a subscriber, nothing is polled.
  */
 import type { Clock } from '../clock.ts';
 import type { ChangeFeedPosition } from '../model/attention.ts';
@@ -16,24 +15,16 @@ const POLL_INTERVAL_MS = 1_500;
 const MAX_AUDIT_ENTRIES = 50;
 
 export interface LiveUpdates {
-  /** Publishes topics to the subscribers. Does nothing without a subscriber. */
   publish(...topics: readonly Topic[]): void;
-  /** Polls the change feed at once. Called after an operator has made a change through this process. */
   poll(): void;
-  /** Calls `onChange` with the changed topics after each change. The returned function ends the subscription. */
   subscribe(onChange: (topics: readonly Topic[]) => void): () => void;
-  /** Removes all subscribers. */
   stop(): void;
 }
 
 export interface LiveUpdateParts {
   readonly clock: Clock;
-  /** The topics that exist in this installation. Other topics are not published. */
   readonly topics: readonly Topic[];
-  /**
-   * Resolves to the topics that have changed in the store since the previous call. The first result after a period
-   * without subscribers is ignored.
-   */
+  /** The first result after a period without subscribers is ignored. */
   readonly readChanges: () => Promise<readonly Topic[]>;
   readonly events: Pick<Events, 'subscribe'>;
 }
@@ -127,7 +118,6 @@ export function createLiveUpdates({
   }
 }
 
-/** The topics that each event changes. */
 const EVENT_TOPICS: { readonly [Type in EventType]?: readonly Topic[] } = {
   'message.accepted': ['messages', 'overview'],
   'message.suppressed': ['messages', 'overview'],
@@ -178,10 +168,7 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
 };
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];
 
-/**
- * Creates the function that resolves to the topics that any process has changed since the previous call. If a call
- * rejects because the store does not answer, the next call returns the same changes.
- */
+/** Resolves to the topics that any process has changed since the previous call. */
 export function createChangeFeedReader(
   store: Pick<OverviewStore, 'readChangeFeedPosition'> & Pick<AccessStore, 'listAudit'>,
   now: () => number,

@@ -1,7 +1,4 @@
-/**
- * The level, fields and meaning of every line of the log, by the event of model/events.ts; null if an event is not logged.
- * docs/log-events.md is generated from this data. Names and fields are stable, because scripts and alerts depend on them.
- */
+/** Source of docs/log-events.md. Names and fields are stable: scripts and alerts depend on them. Null: not logged. */
 import type { Settings } from '../config/settings.ts';
 import type { EventType } from '../model/events.ts';
 
@@ -243,20 +240,16 @@ export const LOG_EVENTS = {
 } as const satisfies Readonly<Record<EventType | 'log.lines_dropped', LogEvent | null>>;
 
 type LogEventTable = typeof LOG_EVENTS;
-/** The names of all log events. */
 export type LogEventName = {
   [Name in keyof LogEventTable]: LogEventTable[Name] extends null ? never : Name;
 }[keyof LogEventTable];
-/** The types of the events that are logged. */
 export type LoggedType = Extract<LogEventName, EventType>;
 export type LogValue = string | number | boolean | null;
 export type LogFieldOf<Name extends LogEventName> = NonNullable<LogEventTable[Name]>['fields'][number];
-/** The fields of one log event. */
 export type LogFields<Name extends LogEventName> = {
   readonly [Field in LogFieldOf<Name>]?: LogValue | undefined;
 };
 
-/** Returns the content of docs/log-events.md. */
 export function formatLogEventsPage(): string {
   const rows = Object.entries(LOG_EVENTS).flatMap(([name, event]) =>
     event === null

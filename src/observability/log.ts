@@ -1,7 +1,6 @@
 /**
- * Writes the log to standard output: one JSON line for each logged event, with only the fields that log-events.ts lists
- * for it, so that bodies, keys and passwords are never logged. A slow reader of standard output never blocks the service:
- * if more than `MAX_WAITING_CHARS` characters wait, further lines are dropped, and a later line states their number.
+ * One JSON line for each logged event, with only the fields of log-events.ts, so that bodies, keys and passwords are
+ * never logged. A slow reader never blocks the service: beyond `MAX_WAITING_CHARS`, lines are dropped and counted.
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
@@ -21,11 +20,8 @@ import {
 } from './log-events.ts';
 
 export interface Log {
-  /** Writes a line if the level of the event is enabled. */
   write<Name extends LogEventName>(event: Name, fields: LogFields<Name>): void;
-  /** Returns true if the level of the event is enabled. */
   isEnabled(event: LogEventName): boolean;
-  /** Returns the number of lines that were dropped because the buffer was full. */
   getDroppedLineCount(): number;
   /** Writes the buffered lines. Resolves after at most one second. */
   close(): Promise<void>;
@@ -34,15 +30,11 @@ export interface Log {
 const MAX_TEXT_LENGTH = 1000;
 const FLUSH_INTERVAL_MS = 1000;
 
-/** A destination other than standard output. */
 export interface LogDestination {
   write(line: string): void;
 }
 
-/**
- * Creates the log. Without `destination`, the log writes to standard output through a buffer, and only after
- * `startAfter` has resolved.
- */
+/** Standard output is written through a buffer, and only after `startAfter` has resolved. */
 export function createLog(
   level: LogLevel,
   destination: LogDestination | null = null,
@@ -76,9 +68,7 @@ export function createLog(
   };
 }
 
-/**
- * Returns the name of the event and its listed fields with primitive values. Fields with other values are not logged.
- */
+/** Only listed fields with primitive values are logged. */
 function formatFields(event: LogEventName, fields: Readonly<Record<string, unknown>>): Record<string, LogValue> {
   const loggedFields: Record<string, LogValue> = { event };
   for (const name of LOG_EVENTS[event].fields) {
@@ -89,18 +79,14 @@ function formatFields(event: LogEventName, fields: Readonly<Record<string, unkno
   return loggedFields;
 }
 
-/** Truncates a text to `MAX_TEXT_LENGTH` characters. */
 function truncateText(text: string): string {
   return text.length <= MAX_TEXT_LENGTH ? text : `${text.slice(0, MAX_TEXT_LENGTH)}…`;
 }
 
-/** Returns the line that states the number of dropped lines. */
 function formatDroppedLines(count: number): string {
   const { level } = LOG_EVENTS['log.lines_dropped'];
   return `${JSON.stringify({ level, time: new Date().toISOString(), event: 'log.lines_dropped', count })}\n`;
 }
-
-// ── Events ──
 
 /** The types whose fields are members of the event, without a time or the id of an endpoint, which have formats. */
 type DirectType = {
@@ -182,10 +168,6 @@ function getAttemptFields(
   return { id, accountId, to, attemptCount: attempts, ...replyFields };
 }
 
-/**
- * Returns the fields for a change of state: the fields of the attempt, the fields of the report, or only the id of the
- * message.
- */
 function getSettledFields(event: EventOf<SettledEventType>): LogFields<'message.complained'> {
   const { id, accountId, to, attempts, attempt, reportedBy, detail, type } = event;
   if (attempt !== null) {
@@ -200,7 +182,6 @@ function getSettledFields(event: EventOf<SettledEventType>): LogFields<'message.
   return accountId === null ? { id } : { id, accountId, to, attemptCount: attempts };
 }
 
-/** Returns the fields for a failure: the fields for the change of state, and the class and category of the failure. */
 function getFailedFields(event: EventOf<SettledEventType>): LogFields<'message.bounced'> {
   const { failure } = event;
   const fields = getSettledFields(event);
@@ -218,7 +199,6 @@ function getWebhookFields({
   return { webhookId: formatWebhookId(webhookId), ...deliveryFields };
 }
 
-/** Rounds a duration in milliseconds to microseconds. */
 function roundMs(ms: number): number {
   return Math.round(ms * 1_000) / 1_000;
 }
@@ -231,33 +211,22 @@ function getErrorText(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-// ── Standard output ──
-
-/** The maximum size of the buffer while the reader stalls, in characters. */
 const MAX_WAITING_CHARS = 1_048_576;
 /** A buffer of at least this size is written at once. A smaller buffer is written at the next flush. */
 const MIN_WRITE_CHARS = 4_096;
-/** The minimum and maximum delay before a failed write is repeated. The delay doubles after each failure. */
 const MIN_RETRY_MS = 10;
 const MAX_RETRY_MS = 250;
-/** The maximum time for which a stalled reader delays `close`. */
 const CLOSE_TIMEOUT_MS = 1_000;
-/** The maximum time for writing the buffer when the process ends without `close`. */
 const EXIT_TIMEOUT_MS = 100;
-/** The maximum wait for a write in progress when the process ends without `close`. */
 const MAX_LAST_WRITE_MS = 20;
 
 const STDOUT_FILE_DESCRIPTOR = 1;
 const EMPTY_BUFFER = Buffer.alloc(0);
 
 interface Output {
-  /** Adds one line, which includes its line feed. */
   write(line: string): void;
-  /** Starts to write the buffer. */
   flush(): void;
-  /** Writes the buffered lines. Resolves when all lines are written, or after one second. */
   close(): Promise<void>;
-  /** Returns the number of dropped lines. */
   getDroppedCount(): number;
 }
 
@@ -271,13 +240,9 @@ function createDirectOutput(destination: LogDestination): Output {
 }
 
 /**
- * Opens standard output. `formatDroppedLines` returns the line that states the number of dropped lines. Until
- * `startAfter` has resolved, lines wait in the buffer. `close` and the exit handler of the process write the buffer
- * without this wait.
- *
- * A write never blocks the event loop, and lines are complete and in order. The command line makes the pipe
- * non-blocking (cli/main.ts), so a write to a full pipe returns at once. A write to a blocking pipe would occupy a
- * thread of the thread pool and delay the end of the process until data is read from the pipe.
+ * Lines are complete and in order. `close` and the exit handler do not wait for `startAfter`. The command line makes
+ * the pipe non-blocking (cli/main.ts), because a write to a full blocking pipe would occupy a thread of the thread pool
+ * and delay the end of the process until data is read from the pipe.
  */
 function openStandardOutput(
   formatDroppedLines: (count: number) => string,
@@ -293,9 +258,7 @@ function openStandardOutput(
   let unreportedCount = 0;
   let onEmpty: (() => void) | null = null;
 
-  /**
-   * Returns the next bytes to write: the remaining bytes of the current write, or the whole buffer if no bytes remain.
-   */
+  /** The rest of the current write, or the whole buffer. */
   function encodeNextLines(): Buffer {
     if (bytesInProgress.length > 0) return bytesInProgress;
     let text = bufferedText;

@@ -1,7 +1,6 @@
 /**
- * The metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists the metrics. The values
- * from the store are read only during a scrape, at most once per second. If the store does not answer, the scrape omits
- * only these values.
+ * docs/monitoring.md lists the metrics. Values from the store are read only during a scrape, at most once per second.
+ * If the store does not answer, the scrape omits only these values.
  */
 import { createRequire } from 'node:module';
 import { ALARMING_REASONS } from '../classify/classify.ts';
@@ -24,7 +23,6 @@ import { ignoreSimulated, type Series } from '../statistics/counts.ts';
 
 const require = createRequire(import.meta.url);
 
-/** The alarms: refusals that concern the whole service, and other conditions that an operator must correct. */
 const ALARMS = [
   ...ALARMING_REASONS,
   SIGNING_ALARM,
@@ -36,10 +34,7 @@ const ALARMS = [
   'webhook-disabled',
 ] as const;
 
-/**
- * The results of feedback reports. The first three changed the state of a message, `confirmed` confirmed the delivery,
- * `recorded` changed only the history, and the others changed no message.
- */
+/** The first three changed the state of a message, `confirmed` and `recorded` its history, the others no message. */
 const REPORT_RESULTS = [
   'bounced',
   'complained',
@@ -99,14 +94,10 @@ const COMMIT_SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 export interface MetricsOptions {
   readonly clock: Clock;
   readonly readQueueStatistics: () => Promise<QueueStatistics>;
-  /** Resolves to the time of the last feedback report, or null. */
   readonly readLastFeedbackAt: () => Promise<number | null>;
   readonly readWebhookStatistics: () => Promise<readonly WebhookStatistics[]>;
-  /** The targets of notifications to operators (`formatTarget`). */
   readonly notificationTargets: readonly string[];
-  /** All codes of refused requests. */
   readonly refusalReasons: readonly string[];
-  /** Returns the number of lines that the log has dropped. */
   readonly getDroppedLineCount: () => number;
 }
 
@@ -117,7 +108,6 @@ export interface Exposition {
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** Creates the metrics and their registry, which includes the process metrics (memory, event loop lag). */
 export function createMetrics(options: MetricsOptions) {
   const { clock, readQueueStatistics, readLastFeedbackAt, readWebhookStatistics, getDroppedLineCount } = options;
   const { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } =
@@ -269,7 +259,6 @@ function countWebhook({ webhookAttempts, webhookFailures, webhookLabels }: Meter
   webhookFailures.inc({ webhook: webhookLabels.get(id) ?? 'other' });
 }
 
-/** The events that only the metrics count. */
 const COUNTS: { readonly [Type in EventType]?: (meters: Meters, event: EventOf<Type>) => void } = {
   'message.accepted': ({ accepted, acceptSeconds }, { tookMs }) => {
     accepted.inc();

@@ -1,7 +1,4 @@
-/**
- * Tracks the delivery status: the state of the circuit breaker, recent alarms and the last failure of the next hop.
- * Also counts refused and unmatched feedback reports. The status exists only in memory, so a restart clears it.
- */
+/** The delivery status of this process, in memory only. */
 
 import type { Handlers } from '../model/events.ts';
 import {
@@ -13,11 +10,9 @@ import {
   SIGNING_ALARM,
 } from '../model/node.ts';
 
-/** The time for which an alarm is shown. */
 const ALARM_TTL_MS = 3_600_000;
 
 export interface RuntimeStatusTracker {
-  /** The event handlers that update the status. */
   readonly handlers: Handlers;
   read(now: number): DeliveryStatus;
   readRefusedReports(): readonly RefusedReports[];

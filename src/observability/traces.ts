@@ -1,7 +1,6 @@
 /**
- * The traces. Each message has one trace, to which all nodes add spans: one for the request, one for each attempt and one
- * for each feedback report, created after the event with the original times. The trace id is the id of the message
- * without hyphens (both have 128 bits), so the store does not need to contain a trace context.
+ * Each message has one trace, to which all nodes add spans after the events, with the original times. Its id is the id
+ * of the message without hyphens (both have 128 bits), so the store contains no trace context.
  */
 import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, TraceFlags, trace } from '@opentelemetry/api';
 import type { EventOf, Handlers } from '../model/events.ts';
@@ -15,7 +14,6 @@ export function createTraceHandlers(version: string): Handlers | null {
   probeSpan.end();
   if (!isRecording) return null;
 
-  /** Null attributes are omitted. */
   function startSpan(
     name: string,
     kind: SpanKind,

@@ -7,7 +7,6 @@ import type { Failure } from '../model/failure.ts';
 import { isSimulated } from '../model/outcome.ts';
 import { getLatencyBucket, type TrafficCount } from '../model/traffic.ts';
 
-/** The counts that exist for each account and domain too. */
 type GroupedName = Exclude<TrafficCount, 'suppressed' | 'expired' | 'alarmed'>;
 
 /** The message of an event. Addresses are as submitted. */
@@ -18,9 +17,7 @@ interface Message {
 }
 
 interface CountBase {
-  /** The time from acceptance to delivery. */
   readonly latencyMs?: number | null;
-  /** The time from acceptance to the delivery event of the provider. */
   readonly confirmationMs?: number | null;
   readonly failure?: Failure | null;
 }
@@ -80,7 +77,6 @@ type Sums<Name extends string> = Record<Name, number> & {
   readonly confirmations: Map<number, number>;
 };
 
-/** Adds the counts and the times. */
 export function addToSums<Name extends TrafficCount>(
   sums: Sums<Name>,
   names: readonly Name[],

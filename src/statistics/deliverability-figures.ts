@@ -1,7 +1,3 @@
-/**
- * Computes deliverability figures from stored rows: sums by key for a range and for the previous period, the counts of
- * each step, and the significant changes between the two periods. Pure.
- */
 import { formatIsoTime } from '../config/units.ts';
 import {
   addKeyCounts,
@@ -27,7 +23,6 @@ export const DELIVERABILITY_RANGES = {
 } as const satisfies Readonly<Record<string, { readonly stepMs: SpanMs; readonly steps: number }>>;
 export type DeliverabilityRange = keyof typeof DELIVERABILITY_RANGES;
 
-/** The counts of the range and of the previous period. */
 export interface ComparedCounts {
   readonly current: MutableKeyCounts;
   readonly previous: MutableKeyCounts;
@@ -38,7 +33,6 @@ export interface PeriodBounds {
   readonly previousFrom: number;
   /** The start of the first step of the range. The last step contains the current time. */
   readonly from: number;
-  /** The end of the last step. */
   readonly until: number;
 }
 
@@ -53,10 +47,7 @@ function createComparedCounts(): ComparedCounts {
   return { current: createKeyCounts(), previous: createKeyCounts() };
 }
 
-/**
- * Adds up the rows. `toKey` converts a stored key to a key of the result, or to null if the result does not include it.
- * The total includes the counts of `REMAINDER_KEY`, which has no entry in `byKey`.
- */
+/** `toKey` returns null for a stored key to leave out. `total` includes `REMAINDER_KEY`, which `byKey` does not. */
 export function sumRows(
   rows: readonly StoredDeliverabilityRow[],
   { from }: PeriodBounds,
@@ -79,7 +70,6 @@ export function sumRows(
   return { byKey, total };
 }
 
-/** Returns the figures of each step of the range, over the stored keys for which `isSelected` returns true. */
 export function computePoints(
   rows: readonly StoredDeliverabilityRow[],
   range: DeliverabilityRange,
@@ -96,7 +86,6 @@ export function computePoints(
   return countsByStep.map((counts, index) => ({ at: formatIsoTime(from + index * stepMs), ...toFigures(counts) }));
 }
 
-/** Returns the counts of `total` without those of `parts`. */
 export function subtractParts(total: ComparedCounts, parts: readonly ComparedCounts[]): ComparedCounts {
   const remainder = createComparedCounts();
   for (const period of ['current', 'previous'] as const) {
@@ -110,7 +99,6 @@ export function toComparedFigures({ current, previous }: ComparedCounts) {
   return { ...toFigures(current), previous: toFigures(previous) };
 }
 
-/** Computes the rates and percentiles of counts. */
 function toFigures(counts: KeyCounts) {
   const { accepted, delivered, confirmed, deferred, ended, bounced, hard, soft, block, complained } = counts;
   return {
@@ -158,13 +146,11 @@ interface Change {
 export const MAX_CHANGES = 20;
 /** The two-proportion z-test: the difference must exceed this number of standard errors of the two samples. */
 const MIN_Z_SCORE = 3;
-/** The minimum number of messages in each period for a comparison of rates or times. */
 const MIN_SAMPLE_SIZE = 50;
 /** Large, because the error of a percentile is up to 10 %. */
 const MIN_TIME_FACTOR = 2;
 const MIN_TIME_DIFFERENCE_MS = 1_000;
 const MIN_TRAFFIC_FACTOR = 1.5;
-/** A change of traffic is listed only if the period with more traffic has at least this number of messages. */
 const MIN_TRAFFIC_MESSAGES = 100;
 
 interface ComparedRow {
@@ -179,7 +165,6 @@ interface PeriodLengths {
   readonly previousMs: number;
 }
 
-/** Changes with the same judgement are listed in descending order of weight. */
 type RankedChange = Change & { readonly weight: number };
 
 /** Returns the significant changes of the rows, at most `MAX_CHANGES`: the worse first, then the better. */

@@ -1,11 +1,7 @@
 /**
- * Counts messages by mailbox provider, recipient domain, account and sending domain, and writes the rows of these series.
- * An event increases the counts of one group: a combination of account, sending domain and recipient domain. Once per
- * second, the groups are added to the series of every span.
- *
- * The counter never waits for a write or a lookup before it counts. Memory and rows are bounded, and the sum of a row is
- * exact for any number of keys. A write replaces the whole row, so a repeated write counts no message twice. A process
- * that is killed loses at most the counts since the last write of the span (`WRITE_INTERVALS_MS`).
+ * An event increases the counts of one group: an account, sending domain and recipient domain. Once per second, the
+ * groups are added to the series of every span. Memory and rows are bounded, and the sum of a row is exact for any
+ * number of keys. Counting never waits. A write replaces the whole row, so a repeated write counts no message twice.
  */
 import type { Clock } from '../clock.ts';
 import { parseAddress } from '../model/address.ts';
@@ -35,9 +31,7 @@ const WRITE_INTERVALS_MS: Readonly<Record<SpanMs, number>> = {
   21600000: 60_000,
   86400000: 60_000,
 };
-/** When this number is reached, the groups are added to the series immediately. */
 const MAX_GROUPS = 500;
-/** The maximum time for which a group waits for the lookup of its mailbox provider. */
 const MAX_WAIT_MS = 5_000;
 /** The number of keys that each series of a span keeps when it evicts keys (frequent-keys.ts). */
 const MAX_COUNTED_KEYS = 512;
@@ -58,16 +52,12 @@ export interface DeliverabilityParts {
   readonly node: string;
   readonly clock: Clock;
   readonly writeRows: DeliverabilityStore['writeDeliverability'];
-  /**
-   * Returns the mailbox provider of a domain, or null while a lookup is in progress. Requests a lookup if one is
-   * needed. Never waits.
-   */
+  /** Null while a lookup is in progress, which the call starts. Never waits. */
   readonly findMailboxProvider: (domain: string, eventCount: number) => MailboxProvider | null;
   /** Receives the first error of a series of failed writes. Called again only after a write has succeeded. */
   readonly onWriteError: (error: unknown) => void;
 }
 
-/** The counts of one combination since the last addition to the series. */
 interface Group {
   readonly accountId: number;
   /** Domains in lower-case A-labels. */
@@ -78,12 +68,10 @@ interface Group {
   eventCount: number;
 }
 
-/** The series of one span. */
 interface Span {
   readonly spanMs: SpanMs;
   readonly at: number;
   readonly series: ReadonlyMap<Series, FrequentKeys>;
-  /** The node name under which the rows are written. */
   readonly node: string;
   hasUnwrittenCounts: boolean;
   nextWriteAt: number;
@@ -94,16 +82,13 @@ interface NodeRow {
   readonly row: DeliverabilityRow;
 }
 
-/** Creates a counter. No timer runs while there is nothing to write. */
 export function startDeliverabilityCounter(parts: DeliverabilityParts): StoredSeries {
   const { node, clock, writeRows, findMailboxProvider, onWriteError } = parts;
   /** The groups of the current slot. A slot has the length of the shortest span. Longer spans are multiples of it. */
   let groups = new Map<string, Group>();
   let slotStartAt = 0;
   let spans: readonly Span[] = [];
-  /** The rows of ended spans that have not been written yet. */
   let endedRows: readonly NodeRow[] = [];
-  /** The number of times that the clock was set back to an earlier slot. */
   let setBackCount = 0;
   let cancelTick: (() => void) | null = null;
   let tickInProgress: Promise<void> = Promise.resolve();
@@ -129,7 +114,6 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): StoredSe
     if (cancelTick === null && !isStopped) cancelTick = clock.after(TICK_MS, startTick);
   }
 
-  /** Ends the spans that do not contain `now`, and starts spans that contain `now`. */
   function enterSlot(now: number): void {
     addGroups(true);
     const isClockSetBack = now < slotStartAt;
@@ -149,10 +133,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): StoredSe
     });
   }
 
-  /**
-   * Adds the groups to the series. Groups whose mailbox provider is being looked up stay in memory, unless
-   * `includeWaiting` is true, they have waited for `MAX_WAIT_MS`, or too many groups wait.
-   */
+  /** Groups whose mailbox provider is being looked up stay, but at most for `MAX_WAIT_MS`. */
   function addGroups(includeWaiting: boolean): void {
     const waitingSince = clock.now() - MAX_WAIT_MS;
     const waitingGroups = new Map<string, Group>();
@@ -194,7 +175,6 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): StoredSe
     cancelTick = hasWork && !isStopped ? clock.after(TICK_MS, startTick) : null;
   }
 
-  /** Writes the rows of ended spans, and the rows of the spans whose write interval has passed. */
   async function writeDueRows(now: number): Promise<void> {
     const dueSpans = spans.filter(
       ({ hasUnwrittenCounts, nextWriteAt }) => hasUnwrittenCounts && (isStopped || now >= nextWriteAt),
@@ -243,7 +223,6 @@ function formatRows({ spanMs, at, series, node }: Span): readonly NodeRow[] {
   });
 }
 
-/** Returns the domain of an address in lower-case A-labels. */
 function getDomain(address: string): string {
   return parseAddress(address)?.domain ?? address.slice(address.lastIndexOf('@') + 1).toLowerCase();
 }

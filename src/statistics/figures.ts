@@ -1,4 +1,3 @@
-/** Computes what the overview shows from the traffic series: points, sums and percentiles, and the trend of the queue. */
 import { formatIsoTime } from '../config/units.ts';
 import type { QueueStatistics } from '../model/attention.ts';
 import {
@@ -15,7 +14,6 @@ import {
   type TrafficStep,
 } from '../model/traffic.ts';
 
-/** The ranges of time and the steps of each range. */
 export const RANGES = {
   '1h': { stepMs: MINUTE_MS, steps: 60 },
   '24h': { stepMs: 10 * MINUTE_MS, steps: 144 },
@@ -30,10 +28,7 @@ export function getRangeStart(range: Range, now: number): number {
   return now - (now % stepMs) - (steps - 1) * stepMs;
 }
 
-/**
- * Returns the previous period, one range before. The last step of the range has not ended, so the previous period ends
- * one range before `now`, rounded up to a whole row: a minute, or an hour for `7d` and `30d`.
- */
+/** The last step has not ended, so the previous period ends one range before `now`, rounded up to a whole row. */
 export function getPreviousPeriod(range: Range, now: number): { readonly from: number; readonly until: number } {
   const { stepMs, steps } = RANGES[range];
   const rowSpanMs = getRowSpanMs(stepMs);
@@ -41,7 +36,6 @@ export function getPreviousPeriod(range: Range, now: number): { readonly from: n
   return { from: getRangeStart(range, now) - steps * stepMs, until };
 }
 
-/** Computes points, sums and percentiles. `steps` are the steps with traffic since `getRangeStart`. */
 export function computeTrafficFigures(range: Range, now: number, steps: readonly TrafficStep[]) {
   const { stepMs, steps: stepCount } = RANGES[range];
   const since = getRangeStart(range, now);
@@ -86,9 +80,7 @@ export function computePercentiles(times: Latencies): { readonly p50: number; re
 export const RATE_WINDOW_MS = 5 * MINUTE_MS;
 /** The minimum length of the window, so that one message in the first 10 s is not a rate of six messages per minute. */
 const MIN_WINDOW_MS = MINUTE_MS;
-/** The queue grows or drains only if the greater rate is more than this factor times the smaller rate. */
 const RATE_MARGIN_FACTOR = 1.1;
-/** The queue grows only if the rates also differ by more than this number. */
 const MIN_RATE_MARGIN_PER_MINUTE = 1;
 /** A queue that will be empty within this time is draining, regardless of the arrivals. */
 const SHORT_QUEUE_MS = 5_000;
@@ -110,9 +102,7 @@ export interface QueueStatus extends QueueStatistics {
   readonly departuresPerMinute: number;
   readonly arrivalsPerMinute: number;
   readonly trend: Trend;
-  /** While the queue drains: the estimated time at which it is empty. */
   readonly emptyAt: number | null;
-  /** While the queue waits: the due time of the next message. */
   readonly nextDueAt: number | null;
 }
 

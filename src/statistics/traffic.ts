@@ -1,7 +1,6 @@
 /**
- * Counts messages by minute and by hour in memory, and writes the changed rows at most once per second, and at the end.
  * A count never waits for a write. A write replaces the whole row, so a repeated write counts no message twice. A
- * process that is killed loses at most the figures of its last second.
+ * killed process loses at most the figures of its last second.
  */
 import type { Clock } from '../clock.ts';
 import { getFailureKey, HOUR_MS, MINUTE_MS, type TrafficCount, type TrafficRow } from '../model/traffic.ts';
@@ -23,7 +22,6 @@ export interface TrafficParts {
 }
 
 export interface StoredSeries extends Series {
-  /** Writes the remaining rows and stops. */
   stop(): Promise<void>;
 }
 
@@ -36,11 +34,9 @@ interface CountedRow {
     readonly bounces: Map<string, number>;
   };
   changeCount: number;
-  /** The value of `changeCount` at the start of the last successful write. */
   writtenChangeCount: number;
 }
 
-/** Creates a counter. No timer runs while there is no count to write. */
 export function startTrafficCounter({ node, clock, writeRows, onWriteError }: TrafficParts): StoredSeries {
   /** By span and start. The least recently used row is the first row, the current rows are the last. */
   const rows = new Map<string, CountedRow>();

@@ -1,4 +1,3 @@
-/** The role `api`: the public listener, and the first account with its API key if the store is empty. */
 import type { DomainCache } from '../domains/signing.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { createListener, type ListenerOptions } from '../http/listener.ts';
@@ -42,12 +41,10 @@ export interface ApiParts {
 
 export interface Api extends AsyncDisposable {
   readonly publicUrl: string;
-  /** The name of the account that this start created in an empty store, and its raw key. */
   readonly firstAccount: string | null;
   readonly firstKey: string | null;
 }
 
-/** Rejects with an Error of one line. */
 export async function startApi(parts: ApiParts): Promise<Api> {
   const { node, store, health, directory, publish, firstKey } = parts;
   await using stack = new AsyncDisposableStack();
@@ -93,7 +90,6 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   };
 }
 
-/** Stores the last use of keys periodically. The returned function stops this and stores it a final time. */
 function updateKeysLastUsed(
   store: Pick<DirectoryStore, 'updateKeysLastUsed'>,
   directory: ApiKeyCache,

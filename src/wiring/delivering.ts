@@ -1,4 +1,3 @@
-/** The role `deliver`: the dispatcher with its transport and signatures, the sweeper, and the checks of sending domains. */
 import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { updateWithProviderKey } from '../domains/ses-identity.ts';
@@ -39,7 +38,6 @@ export interface DeliveryParts {
   readonly drainMs: number;
 }
 
-/** Disposal stops the domain checks, the sweeper and the dispatcher. Rejects with an Error of one line. */
 export async function startDelivery(
   parts: DeliveryParts,
 ): Promise<AsyncDisposable & { readonly dispatcher: Dispatcher }> {

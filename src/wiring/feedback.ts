@@ -1,5 +1,3 @@
-/** The role `feedback`: starts the SMTP listener, the listener for provider events and the SQS poller. */
-
 import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { loadReturnPathKey } from '../domains/setup.ts';
@@ -35,7 +33,6 @@ export interface FeedbackParts {
   readonly maxConnections: number;
 }
 
-/** Null for a listener that is disabled. */
 export interface FeedbackAddresses {
   readonly smtp: string | null;
   readonly http: string | null;
@@ -47,7 +44,6 @@ export interface Feedback extends AsyncDisposable {
   readonly addresses: FeedbackAddresses;
 }
 
-/** Rejects with a one-line Error. */
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   const { settings, clock, store, domains, publish, authenticators } = parts;
   await using stack = new AsyncDisposableStack();

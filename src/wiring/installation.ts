@@ -8,7 +8,6 @@ import type { Settings } from '../config/settings.ts';
 import type { Standby } from '../model/node.ts';
 import { describeError } from '../printing/escape.ts';
 
-/** `withStore` runs a function with the configured store or with that of the running service. */
 export function createInstallation(
   { database, transport }: Pick<Settings, 'database' | 'transport'>,
   clock: MonotonicClock,

@@ -1,7 +1,4 @@
-/**
- * One node: its name, its clock and its membership. On the embedded store, a service is the only node. On PostgreSQL,
- * the nodes use the clock of the database server and detect dead nodes by their heartbeats.
- */
+/** On the embedded store, a service is the only node. On PostgreSQL, nodes use the clock of the database server. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -31,9 +28,7 @@ export interface ClusterNode {
   readonly clock: MonotonicClock;
   readonly ages: AgeClock;
   readonly membership: Membership;
-  /** True if other nodes may share the store. */
   readonly sharesStore: boolean;
-  /** Stores the running time and removes the node from the cluster. */
   leave(): Promise<void>;
 }
 
@@ -41,7 +36,6 @@ export interface NodeParts {
   readonly name: string;
   readonly settings: Pick<Settings, 'roles' | 'database'>;
   readonly store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode' | 'updateRunningTime' | 'listNodes'>;
-  /** The clock of this machine. */
   readonly clock: MonotonicClock;
   readonly onError: (operation: string, error: unknown) => void;
   /** The heartbeats store both results. */
@@ -49,7 +43,6 @@ export interface NodeParts {
   readonly readDelivery: () => DeliveryStatus | null;
 }
 
-/** Returns the function that a component calls if an operation fails but the component continues. */
 export function createFailureReporter(
   publish: PublishOf<'node.operation_failed'>,
   clock: { now(): number },
@@ -57,12 +50,10 @@ export function createFailureReporter(
   return (operation, error) => publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
 }
 
-/** Unique for this start: the host name, the process id and random digits. */
 export function createNodeName(): string {
   return `${hostname().split('.')[0]}-${process.pid}-${randomBytes(3).toString('hex')}`;
 }
 
-/** Adds this node to the cluster. Rejects if the store cannot write. */
 export async function startNode(parts: NodeParts): Promise<ClusterNode> {
   const { name, settings, store, clock: machineClock, onError } = parts;
   const node: NodeIdentity = { name, roles: [...settings.roles], version: readVersion() };
@@ -86,10 +77,7 @@ export async function startNode(parts: NodeParts): Promise<ClusterNode> {
   }
 }
 
-/**
- * Only one service uses the embedded store, so each stored node belongs to a process that ended without removing it. A
- * heartbeat is sent if the refused reports or the delivery status changed, and otherwise every 30 minutes.
- */
+/** Each stored node belongs to a process that ended without removing it: only one service uses the store. */
 async function startSingleNode(
   node: NodeIdentity,
   { store, clock, onError, readRefusedReports, readDelivery }: NodeParts,
@@ -126,12 +114,10 @@ async function startSingleNode(
 export const MAX_CONNECTIONS = { public: 10_000, operator: 1_000, events: 512 } as const;
 /** For files and connections of the store, threads, pipes, resolvers, and commands of operators. */
 const RESERVED_DESCRIPTORS = 128;
-/** Of each listener, for any limit of open files. */
 const MIN_CONNECTIONS = 8;
 /** Includes a reserve for connections that the SMTP listener refuses. */
 const MAX_SMTP_CONNECTIONS = 250;
 
-/** `concurrency` is the number of simultaneous attempts. Warns if the limit of open files is low. */
 export function allocateConnections(
   { roles, feedbackListen }: Pick<Settings, 'roles' | 'feedbackListen'>,
   descriptorCount: number,
@@ -162,7 +148,6 @@ export function divideDescriptors(limit: number, otherCount: number) {
   };
 }
 
-/** Returns the process's limit of open files, or Infinity if there is none or it cannot be read. */
 export function readDescriptorLimit(): number {
   try {
     const line = readFileSync('/proc/self/limits', 'latin1')

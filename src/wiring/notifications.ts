@@ -28,10 +28,7 @@ import type { ClusterNode } from './node.ts';
 const MAX_DRAIN_MS = 5_000;
 /** The time from the start of a node until the state of its circuit breaker and its alarms are known. */
 const RUNTIME_STATUS_DELAY_MS = 5 * 60_000;
-/**
- * For each list that the overview limits to `MAX_NOTIFIED_ITEMS` items, the codes of the items in this list. If the
- * list is full, items with these codes may be missing.
- */
+/** The codes of the lists that the overview limits to `MAX_NOTIFIED_ITEMS` items: a full list may miss some. */
 const LIMITED_CODES = {
   accounts: ['account-locked', 'account-warned', 'volume-low', 'volume-exhausted', 'volume-expiring', 'volume-expired'],
   keys: ['key-expiring'],
@@ -51,7 +48,6 @@ export interface NotificationParts {
   readonly events: Events;
   readonly drainMs: number;
   readonly getSecrets: () => readonly string[];
-  /** Called with one line if notifications cannot be sent by mail. */
   readonly warn: (line: string) => void;
 }
 
@@ -123,7 +119,6 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
   return stack;
 }
 
-/** Returns the codes whose lists may be incomplete: an item can be missing although its problem continues. */
 function findIncompleteCodes({ store, nodes, now }: Facts): ReadonlySet<AttentionCode> {
   const isFull = (items: readonly unknown[]) => items.length >= MAX_NOTIFIED_ITEMS;
   const isStarting = nodes.some(
@@ -138,10 +133,7 @@ function findIncompleteCodes({ store, nodes, now }: Facts): ReadonlySet<Attentio
   ]);
 }
 
-/**
- * Returns the URL of the dashboard for links. Returns null if the settings do not determine the URL: for a unix socket,
- * for a port that the system chooses, and for a listener on all addresses.
- */
+/** Null if the settings do not determine it: a unix socket, a port that the system chooses, all addresses. */
 function getOperatorUrl({ operatorUrl, operatorListen }: Settings): string | null {
   if (operatorUrl !== null) return operatorUrl;
   if (isUnixSocket(operatorListen) || operatorListen.port === 0) return null;

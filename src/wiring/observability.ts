@@ -1,4 +1,3 @@
-/** Subscribes metrics, traces, time series, live updates and runtime status to events. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { createResolver } from '../domains/dns.ts';
@@ -39,9 +38,7 @@ export interface ObservabilityParts {
     Pick<TrafficStore, 'writeTraffic'> &
     Pick<DeliverabilityStore, 'writeDeliverability' | 'writeMailboxProviders' | 'findMailboxProviders'> &
     Pick<WebhookStore, 'readWebhookStatistics'>;
-  /** Returns the queue statistics of the store, from a cache with a short TTL. */
   readonly readQueueStatistics: OverviewStore['readQueueStatistics'];
-  /** Returns the number of log lines dropped since the start. */
   readonly getDroppedLineCount: () => number;
   readonly events: Events;
 }
@@ -53,10 +50,7 @@ export interface Observability extends AsyncDisposable {
   readonly getRefusedReports: () => readonly RefusedReports[];
 }
 
-/**
- * Subscribes metrics, traces, time series, live updates and runtime status to events. Each of them receives every event
- * since the start of the process. Disposal writes the last rows of the time series.
- */
+/** Each part receives every event since the start of the process. Disposal writes the last rows. */
 export async function startObservability(parts: ObservabilityParts): Promise<Observability> {
   const { settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events } = parts;
   const traceHandlers =
@@ -125,10 +119,7 @@ export async function startObservability(parts: ObservabilityParts): Promise<Obs
   };
 }
 
-/**
- * Returns true if the mailbox providers of recipient domains are looked up. With `capture:` no message is sent, so they
- * are looked up only if POSTRIDER_DNS names a DNS server.
- */
+/** With `capture:` no message is sent, so lookups are made only if POSTRIDER_DNS names a DNS server. */
 function mayQueryDns({ transport, dns }: Settings): boolean {
   return transport.kind !== 'capture' || dns !== null;
 }

@@ -1,4 +1,3 @@
-/** The role `operator`: metrics, the dashboard with its live updates, and the operator API. */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -52,18 +51,15 @@ export interface OperatorParts {
   readonly events: Events;
   readonly observability: Pick<Observability, 'scrape' | 'liveUpdates'>;
   readonly maxConnections: number;
-  /** Null if the transport does not capture messages. */
   readonly inbox: Inbox | null;
   readonly status: () => RuntimeStatus;
   /** The raw key that the role `api` stores if the store has no account. */
   readonly firstKey: string | null;
-  /** Null if this process does not serve the operator API. */
   readonly api: OperatorApiOptions | null;
 }
 
 export interface Operator extends AsyncDisposable {
   readonly url: string;
-  /** The one-time sign-in link; null if a password is set. */
   readonly signInUrl: string | null;
 }
 

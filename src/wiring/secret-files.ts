@@ -1,7 +1,6 @@
 /**
- * The secrets that can change while the service runs: those of `NAME_FILE`, which are watched, and those of providers'
- * events. A file that cannot be read or is not valid is reported once and changes nothing; a change of any other setting
- * is reported, because it takes effect only after a restart.
+ * A file that cannot be read or is not valid is reported once and changes nothing. A change of any other setting than
+ * the secrets is only reported, because it takes effect after a restart.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
@@ -26,7 +25,6 @@ export interface SecretFilesParts {
   readonly warn: (line: string) => void;
 }
 
-/** Returns the function that stops watching. */
 export function watchSecretFiles(parts: SecretFilesParts): () => void {
   const { files, clock, intervalMs, warn } = parts;
   const stopFunctions = files.map((file) =>
@@ -40,7 +38,6 @@ export function watchSecretFiles(parts: SecretFilesParts): () => void {
   };
 }
 
-/** Returns null, or one line with the problem and the remedy. */
 function applyChange(
   file: SecretFile,
   { applyTransport, applyEventSecrets, applyNotifySecrets }: SecretFilesParts,
@@ -93,9 +90,7 @@ function isSameProvider(one: SmtpSetting, other: SmtpSetting): boolean {
 
 export interface EventAuthenticators {
   authenticate(name: EventProviderName, request: ProviderRequest, now: number): AuthenticationResult;
-  /** In the form in which they were configured. */
   getSecrets(name: EventProviderName): readonly string[];
-  /** Returns null, or one line with the reason why a secret is invalid. */
   replace(name: EventProviderName, secrets: readonly string[]): string | null;
 }
 

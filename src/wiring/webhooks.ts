@@ -1,4 +1,3 @@
-/** The webhooks of the role `deliver`: the worker with its HTTP client and its wake-ups. */
 import { randomBytes } from 'node:crypto';
 import { performance } from 'node:perf_hooks';
 import type { Settings } from '../config/settings.ts';
@@ -14,12 +13,8 @@ import { createSigningKeyCache, openTargetUrl } from '../webhooks/sealing.ts';
 import { startWebhookWorker } from '../webhooks/worker.ts';
 import type { ClusterNode } from './node.ts';
 
-/** Maximum number of results in one commit. */
 const MAX_BATCH_SETTLEMENTS = 128;
-/**
- * Maximum wait for running attempts during a shutdown. After this time, the leases of the deliveries without a recorded
- * result are released.
- */
+/** Then the leases of the deliveries without a recorded result are released. */
 const MAX_DRAIN_MS = 5_000;
 
 export interface WebhookParts {
@@ -31,10 +26,6 @@ export interface WebhookParts {
   readonly drainMs: number;
 }
 
-/**
- * Starts the worker. Disposal waits for the running attempts, up to `drainMs` but at most `MAX_DRAIN_MS`, then releases
- * the remaining leases.
- */
 export function startWebhooks({ settings, version, node, store, events, drainMs }: WebhookParts): AsyncDisposable {
   const stack = new AsyncDisposableStack();
   const { clock } = node;
