@@ -1,4 +1,3 @@
-/** Tests the pages of accounts, suppression lists, domains and the audit log: changes and their effect on clients. */
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -16,7 +15,6 @@ beforeAll(async () => {
   service = await rig.serve(rig.createFolder());
 });
 
-/** Creates an account and returns an active key of the account. */
 async function createAccountWithKey(name: string): Promise<string> {
   await browsers.callApi(service, 'POST', '/accounts', { name });
   const { key } = await browsers.callApi<{ key: string }>(service, 'POST', `/accounts/${name}/keys`, { name: 'web' });
@@ -101,7 +99,6 @@ test('an import states the added and the invalid rows, and a check of the file a
   await page.getByRole('heading', { name: 'address2999@example.com is suppressed' }).waitFor();
 });
 
-/** Returns the first line of each cell in a column. */
 const readCells = (page: Page, column: number) =>
   page.locator(`table.list tbody tr td:nth-child(${column}) .two-lines > :first-child`).allInnerTexts();
 

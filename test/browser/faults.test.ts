@@ -1,7 +1,3 @@
-/**
- * Tests the dashboard when something fails: a service that does not answer, a missing file, an error in a page, a lost
- * connection. The error is shown where it occurs, no page is blank, and no change is partly done.
- */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
@@ -23,7 +19,6 @@ const openPage = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
 const findHeading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 
-/** Opens a page of its own whose scripts have not been loaded, and counts the loads from then on. */
 async function openMessages() {
   const user = await browsers.openSignedIn(service, '/messages', { isOwn: true });
   user.allowFaults(EXPECTED_ERRORS);

@@ -1,7 +1,3 @@
-/**
- * Checks that hostile content has no effect: no page runs the scripts of the content, loads its resources or follows
- * its links, and the content changes no page.
- */
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses, waitForState } from '../rig/browser.ts';

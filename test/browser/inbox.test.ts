@@ -1,7 +1,3 @@
-/**
- * Tests the first use of a new installation (checklist, printed command, first message) and the inbox: the keyboard and
- * the search, live updates, downloads.
- */
 import { readFileSync } from 'node:fs';
 import type { Request } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,3 @@
-/** Tests the pages of the installation: tokens, and the API reference with its console. */
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, waitForState } from '../rig/browser.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';

@@ -1,4 +1,3 @@
-/** Tests that common tasks can be done with the keyboard alone, with a visible focus. */
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, waitForState } from '../rig/browser.ts';
 import { createKeyboardUser } from '../rig/keyboard.ts';

@@ -1,4 +1,3 @@
-/** Tests the message page: explanation, timeline, resending, HTML. */
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, waitForState as waitForMessageState } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';

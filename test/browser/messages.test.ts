@@ -1,4 +1,3 @@
-/** Tests the list of messages: search, filters, keyboard, live updates, and actions on several messages. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import {
@@ -23,7 +22,6 @@ beforeAll(async () => {
 });
 
 const findSubjectLinks = (page: Page) => page.getByRole('table').getByRole('link');
-/** Closes the open filter, if any, with the key Escape, then opens the filter `name`. */
 async function openFilter(page: Page, name: string): Promise<void> {
   await page.keyboard.press('Escape');
   await page

@@ -1,4 +1,3 @@
-/** Tests the overview with many problems, and the frame of the dashboard. */
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';

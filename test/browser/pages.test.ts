@@ -1,7 +1,3 @@
-/**
- * Checks every page and every dialog with data: axe finds no serious violation, none scrolls horizontally on a phone, and
- * none causes a fault. The pages are those of dashboard/src/pages/index.ts.
- */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -26,16 +22,11 @@ beforeAll(async () => {
   ({ service, id } = await startFilledService(rig, browsers));
 });
 
-/**
- * The paths of the pages, such as `/accounts/:name`, in the order of dashboard/src/pages/index.ts. `*` is the page for
- * an unknown path.
- */
 const PAGE_PATHS = Array.from(
   readFileSync(join(ROOT, 'dashboard/src/pages/index.ts'), 'utf8').matchAll(/\bpath: '([^']+)'/g),
   ([, path = '']) => path,
 );
 
-/** The paths that a test visits for a page, if they differ from the path of the page. */
 const VISITED_PATHS: Readonly<Record<string, () => readonly string[]>> = {
   '/messages': () => ['/messages?since=2026-01-01T00:00Z&until=2126-01-01T00:00Z', '/messages?state=queued'],
   '/messages/:id': () => [`/messages/${id}`],
@@ -75,7 +66,6 @@ async function checkPage({ page }: BrowserUser, path: string, within: string): P
   expect(await findHorizontalOverflow(page), path).toEqual([]);
 }
 
-/** The buttons that open a dialog, by the path of their page. */
 const DIALOGS: Readonly<Record<string, readonly string[]>> = {
   '/accounts': ['Create account'],
   '/accounts/acme': ['Edit limits', 'Unlock'],
@@ -115,9 +105,6 @@ test('every page of the menu is in the list of pages', async () => {
   expect(paths.length).toBeGreaterThan(10);
 });
 
-/**
- * Returns a path that shows the page: for `/accounts/:name`, the target of the first link to an account on `/accounts`.
- */
 async function findPath({ page, visit }: BrowserUser, pagePath: string): Promise<string> {
   const parentPath = pagePath.replace(/\/:\w+\??$/, '');
   if (parentPath === pagePath) return pagePath;

@@ -1,7 +1,3 @@
-/**
- * Tests the sign-in and the session. Without a session, the dashboard shows only the sign-in page. A session belongs to the
- * origin of the dashboard, including its port.
- */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
@@ -10,7 +6,6 @@ import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
 const PASSWORD = 'correct horse battery';
-/** The line that the browser logs for a refused request, which these tests expect. */
 const UNAUTHORIZED_LINE = /status of 401 .*\/api\/v1\//;
 
 const rig = createScenario();
@@ -132,7 +127,6 @@ test('a server on another port of this host receives the session cookie but cann
   await page.getByRole('link', { name: 'default' }).first().waitFor();
 });
 
-/** Starts a server that listens on another port of this host and records the headers of the requests that it receives. */
 async function startOtherServer() {
   const receivedHeaders: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {

@@ -1,4 +1,3 @@
-/** Tests the pages of webhooks: endpoints, their deliveries with attempts, test deliveries, replays and secrets. */
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';

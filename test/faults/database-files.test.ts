@@ -1,7 +1,3 @@
-/**
- * Tests that only one service can use a SQLite file, regardless of its path, and that a running service detects removed
- * and replaced files.
- */
 import {
   copyFileSync,
   existsSync,

@@ -1,7 +1,3 @@
-/**
- * Tests the durability of messages on a PostgreSQL server that crashes, does not wait for its standby, or runs without
- * fsync. test/long has the faults of the network and of real standbys.
- */
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { expectOneLineErrors, findMissingIds, openStoreAt, startAccepting } from '../rig/accept-load.ts';

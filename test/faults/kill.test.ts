@@ -1,7 +1,3 @@
-/**
- * Tests a service under load that is killed repeatedly with SIGKILL. Every message answered with 201 is delivered. Only
- * messages whose outcome was not stored can be delivered twice. The webhook events match the histories of the messages.
- */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MAX_UNRECORDED_LEASE_ENDS } from '../../src/queue/dispatcher.ts';

@@ -1,9 +1,3 @@
-/**
- * Tests several nodes on one PostgreSQL server under load. Nodes are killed, suspended for longer than their leases, and
- * disconnected from the database. The server terminates connections and restarts. Every message answered with 201 ends
- * in exactly one terminal state, and the number of duplicates is at most the number of messages in transmission at the
- * faults.
- */
 import { expect, onTestFinished, test } from 'vitest';
 import { type State, TERMINAL_STATES } from '../../src/model/message.ts';
 import { MAX_UNRECORDED_LEASE_ENDS } from '../../src/queue/dispatcher.ts';
@@ -19,10 +13,8 @@ import { startTcpProxy, type TcpProxy } from '../rig/tcp-proxy.ts';
 
 const NODE_COUNT = selectCaseCount(2, 3);
 const SENDER_COUNT = 12;
-/** The number of acknowledgements between two faults. */
 const LOAD_COUNT = selectCaseCount(50, 150);
 const CONNECTION_COUNT = 4;
-/** Maximum number of messages that one node has transmitted without a stored outcome. */
 const MAX_IN_FLIGHT_COUNT = CONNECTION_COUNT + MAX_UNRECORDED_LEASE_ENDS;
 const SECRET = 'ab'.repeat(32);
 
@@ -32,7 +24,6 @@ interface Installation {
   readonly sink: CountingSink;
   readonly nodes: (ServiceProcess | null)[];
   readonly key: string;
-  /** The ids of all messages answered with 201. */
   readonly acknowledgedIds: Set<string>;
   start(index: number): Promise<ServiceProcess>;
   /** Resolves after `count` further acknowledgements. */
@@ -41,9 +32,6 @@ interface Installation {
   waitUntilSettled(): Promise<number>;
 }
 
-/**
- * Starts the nodes, each with a separate network path to the database, and clients that submit to the nodes in turn.
- */
 async function startInstallation(): Promise<Installation> {
   const server = await startPostgres();
   const url = await server.createDatabase();

@@ -33,12 +33,10 @@ const rig = createScenario();
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 const DATABASE_PATH = 'data/postrider.db';
 
-/** Returns the sorted paths of all files and folders below the folder. */
 function listFiles(folder: string): readonly string[] {
   return readdirSync(folder, { recursive: true }).map(String).sort();
 }
 
-/** Creates a database with messages. */
 async function createDatabase(folder: string): Promise<string> {
   const path = join(folder, DATABASE_PATH);
   mkdirSync(join(folder, 'data'), { mode: 0o700 });
@@ -49,7 +47,6 @@ async function createDatabase(folder: string): Promise<string> {
   return path;
 }
 
-/** Returns the nodes that the embedded store contains after a failed start. */
 async function listRemainingNodes(folder: string): Promise<readonly unknown[]> {
   const store = await openStore(
     { kind: 'sqlite', path: join(folder, DATABASE_PATH) },
@@ -188,7 +185,6 @@ describe('the start is refused before the store opens', () => {
 });
 
 describe('a PostgreSQL server is refused', () => {
-  /** Returns the error of opening the store at `url` with another port. */
   const readError = (url: string, port: number) => {
     const changedUrl = new URL(url);
     changedUrl.port = String(port);

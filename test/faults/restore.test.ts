@@ -1,7 +1,3 @@
-/**
- * Tests a `restore` that finds files of an earlier run or fails. The result is the complete old database, the complete
- * new database, or one line with the remedy. test/long/killed-restore.test.ts kills restores.
- */
 import {
   copyFileSync,
   existsSync,

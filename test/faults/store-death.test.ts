@@ -1,7 +1,3 @@
-/**
- * Tests that the process reports the fault and exits if the thread of the store ends, so that a supervisor restarts the
- * service.
- */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,7 +1,3 @@
-/**
- * Tests that a request is answered with 201 only after the commit of its message is synced to disk. A slow sync delays
- * the answer, and a failed sync causes a 500.
- */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';

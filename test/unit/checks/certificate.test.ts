@@ -56,11 +56,7 @@ test.each<[string, () => [cert: string, key: string, days?: number], string]>([
   ['a key of another certificate', () => [leaf.cert + authority.cert, selfSigned.private], 'failure'],
   ['a malformed key', () => [leaf.cert, 'hello'], 'failure'],
   ['a malformed certificate', () => ['hello', leaf.private], 'failure'],
-  [
-    'a truncated certificate',
-    () => [`${leaf.cert.slice(0, 200)}\n-----END CERTIFICATE-----\n`, leaf.private],
-    'failure',
-  ],
+  ['a cut certificate', () => [`${leaf.cert.slice(0, 200)}\n-----END CERTIFICATE-----\n`, leaf.private], 'failure'],
   ['an incomplete chain', () => [leaf.cert, leaf.private], 'warning'],
   ['an unordered chain', () => [leaf.cert + selfSigned.cert, leaf.private], 'warning'],
   ['a self-signed certificate', () => [selfSigned.cert, selfSigned.private], 'warning'],

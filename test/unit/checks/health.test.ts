@@ -1,4 +1,3 @@
-/** Tests the health of the components and the list of problems, for a running service and other nodes. */
 import { expect, test } from 'vitest';
 import type { Facts } from '../../../src/checks/facts.ts';
 import { listAttention, listHealth } from '../../../src/checks/list.ts';

@@ -19,7 +19,6 @@ const createEvent = (verb: string, by: string): HistoryEntry => ({
 const createMessage = (state: StoredMessage['state'], ...events: HistoryEntry[]) =>
   ({ state, events }) as unknown as StoredMessage;
 
-/** Runs one loop test. Each poll returns the next state; the last state repeats. */
 async function runTest(states: readonly (StoredMessage | null)[], parts: Partial<LoopTestParts> = {}) {
   const clock = createVirtualClock(0);
   let pollIndex = 0;

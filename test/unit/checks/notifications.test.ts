@@ -1,4 +1,3 @@
-/** Tests the findings of `postrider doctor` about notifications to operators. */
 import { describe, expect, test } from 'vitest';
 import { checkNotifications, type NotificationTargetFacts } from '../../../src/checks/outbound.ts';
 import type { StoredNotification } from '../../../src/model/notification.ts';

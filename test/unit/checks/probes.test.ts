@@ -21,44 +21,28 @@ const failed = { kind: 'failed', reason: 'timeout' } as const;
 
 describe('database', () => {
   const GIB = 1_073_741_824;
+  const readSpace = (freeBytes: number) => async () => ({ freeBytes, totalBytes: 100 * GIB });
   const createDatabaseParts = (change: Partial<DatabaseParts>): DatabaseParts => ({
     path: 'data/postrider.db',
     openResult: { kind: 'ok' },
     durationMs: 5,
-    readDiskSpace: async () => ({ freeBytes: 50 * GIB, totalBytes: 100 * GIB }),
+    readDiskSpace: readSpace(50 * GIB),
     ...change,
   });
   it.each([
     ['a database that can be opened and written is ok', {}, ['ok', 'ok']],
-    [
-      'a database that cannot be opened is a failure',
-      { openResult: { kind: 'failed', reason: 'it is locked' } },
-      ['failure', 'ok'],
-    ],
+    ['a locked database is a failure', { openResult: { kind: 'failed', reason: 'it is locked' } }, ['failure', 'ok']],
     ['a missing database is ok before the first start', { openResult: { kind: 'absent' } }, ['ok', 'ok']],
     ['a slow database is a warning', { durationMs: 3_000 }, ['warning', 'ok']],
-    [
-      'little free space is a warning',
-      { readDiskSpace: async () => ({ freeBytes: GIB / 2, totalBytes: GIB }) },
-      ['ok', 'warning'],
-    ],
-    [
-      'a full disk is a failure',
-      { readDiskSpace: async () => ({ freeBytes: 1000, totalBytes: GIB }) },
-      ['ok', 'failure'],
-    ],
-    [
-      'free space that cannot be read is a warning',
-      { readDiskSpace: () => Promise.reject(new Error('EIO')) },
-      ['ok', 'warning'],
-    ],
+    ['little free space is a warning', { readDiskSpace: readSpace(GIB / 2) }, ['ok', 'warning']],
+    ['a full disk is a failure', { readDiskSpace: readSpace(1000) }, ['ok', 'failure']],
+    ['unknown free space is a warning', { readDiskSpace: () => Promise.reject(new Error('EIO')) }, ['ok', 'warning']],
   ] satisfies [string, Partial<DatabaseParts>, string[]][])('%s', async (_name, change, results) => {
     expect((await checkDatabase(createDatabaseParts(change))).map(({ level }) => level)).toEqual(results);
   });
 });
 
 describe('clock', () => {
-  /** Returns clocks. The wall clock follows the monotonic clock, but each wait also steps it by `stepMs`. */
   function clocks(change: Partial<ClockParts>, stepMs = 0): ClockParts {
     let [wall, monotonic] = [NOW, 0];
     return {
@@ -79,19 +63,11 @@ describe('clock', () => {
   it.each([
     ['a steady clock is ok', clocks({}), 'ok'],
     ['a clock that is set during the check is a warning', clocks({}, -5_000), 'warning'],
-    [
-      'a message whose time of acceptance is in the future causes a warning',
-      clocks({ newestAcceptedAt: NOW + 10_800_000 }),
-      'warning',
-    ],
+    ['a message from the future causes a warning', clocks({ newestAcceptedAt: NOW + 10_800_000 }), 'warning'],
     ['a message that was just accepted is ok', clocks({ newestAcceptedAt: NOW + 500 }), 'ok'],
+    ['another file time is a warning', clocks({ readFileSystemTime: async () => NOW - 60_000 }), 'warning'],
     [
-      'a file time that differs from the clock is a warning',
-      clocks({ readFileSystemTime: async () => NOW - 60_000 }),
-      'warning',
-    ],
-    [
-      'all agreeing clocks are listed',
+      'clocks that agree are ok',
       clocks({ newestAcceptedAt: NOW, greeting: greet('Tue, 01 Jan 2030 01:00:00 +0100') }),
       'ok',
     ],
@@ -124,23 +100,13 @@ describe('host name', () => {
   const [address, name] = ['192.0.2.1', 'out.example.org'];
   it.each([
     ['matching forward and reverse lookups are ok', name, answers(found(address), found(name)), 'ok'],
-    [
-      'names that differ only in letter case are treated as equal',
-      'OUT.example.org',
-      answers(found(address), found(name)),
-      'ok',
-    ],
+    ['the letter case of a name is ignored', 'OUT.example.org', answers(found(address), found(name)), 'ok'],
     ['a transport without SMTP needs no host name', null, answers(none, none), 'ok'],
     ['a name without a domain is a warning', 'box', answers(found(address), found('box')), 'warning'],
     ['a name without an address is a warning', name, answers(none, none), 'warning'],
     ['a failing lookup is a warning', name, answers(failed, none), 'warning'],
     ['a missing PTR record is a warning', name, answers(found(address), none), 'warning'],
-    [
-      'a PTR record with another name is a warning',
-      name,
-      answers(found(address), found('host-1.isp.example')),
-      'warning',
-    ],
+    ['another name in the PTR record is a warning', name, answers(found(address), found('1.isp.example')), 'warning'],
     ['a failing reverse lookup is a warning', name, answers(found(address), failed), 'warning'],
   ])('%s', async (_name, hostName, resolver, result) => {
     expect(await checkHostName(hostName, null, resolver)).toMatchObject({ level: result });
@@ -172,6 +138,7 @@ describe('return path', () => {
 
 describe('provider events', () => {
   const URL = 'https://events.example.com';
+  const SETTING = 'POSTRIDER_EVENTS_POSTMARK';
   const SECRET = {
     POSTRIDER_EVENTS_POSTMARK: 'hook:secret-of-the-hook',
     POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
@@ -196,21 +163,12 @@ describe('provider events', () => {
 
   it.each<[string, Provider, Record<string, string>, Partial<EventFacts>, string, string | null]>([
     ['events that arrive are ok', POSTMARK, SET_UP, {}, 'ok', null],
-    [
-      'missing events are a warning for a relay that replaces the envelope sender',
-      ...([relay(false), {}, noEvent, 'warning', 'POSTRIDER_EVENTS_POSTMARK'] as const),
-    ],
-    [
-      'missing events are a warning for a relay that may replace the envelope sender',
-      ...([relay(null), {}, noEvent, 'warning', 'POSTRIDER_EVENTS_POSTMARK'] as const),
-    ],
+    ['a relay that replaces the envelope sender needs events', relay(false), {}, noEvent, 'warning', SETTING],
+    ['a relay that may replace the envelope sender needs events', relay(null), {}, noEvent, 'warning', SETTING],
     ['a relay that keeps the envelope sender needs no events', relay(true), {}, noEvent, 'ok', null],
     ['events that another node receives are ok', POSTMARK, { POSTRIDER_ROLES: 'api' }, {}, 'ok', null],
     ['a missing public URL is a warning', POSTMARK, SECRET, {}, 'warning', 'POSTRIDER_FEEDBACK_URL'],
-    [
-      'a provider from which no event has arrived is a warning',
-      ...([POSTMARK, SET_UP, noEvent, 'warning', `${URL}/events/postmark`] as const),
-    ],
+    ['a provider without an event is a warning', POSTMARK, SET_UP, noEvent, 'warning', `${URL}/events/postmark`],
     ['a refusal after the last event is a warning', POSTMARK, SET_UP, refused(NOW), 'warning', 'EVENTS_POSTMARK'],
     ['a refusal before the last event is ok', POSTMARK, SET_UP, refused(NOW - 120_000), 'ok', null],
     ['an event without a message is no refusal', POSTMARK, SET_UP, refused(NOW, 'postmark-unmatched'), 'ok', null],
@@ -352,6 +310,7 @@ describe('transport', () => {
     loopback: false,
     fellBackToClearText: false,
   };
+  const fallback: RelaySession = { ...ready, secure: false, fellBackToClearText: true };
   const failAt = (stage: string): RelaySession => ({ kind: 'failed', stage, code: null, text: 'no' });
   const rejectCall = () => Promise.reject(new Error('unexpected call'));
   const check = (changes: Pick<TransportCheckParts, 'setting'> & Partial<TransportCheckParts>) =>
@@ -364,25 +323,10 @@ describe('transport', () => {
     });
   it.each([
     ['a relay that accepts the credentials is ok', smtp, ready, 'ok'],
-    [
-      'a relay is ok if no user name is set, and the check does not test whether the relay requires authentication',
-      { ...smtp, auth: null },
-      ready,
-      'ok',
-    ],
+    ['a relay without a user name is ok', { ...smtp, auth: null }, ready, 'ok'],
     ['clear text over a network is a warning', smtp, { ...ready, secure: false }, 'warning'],
-    [
-      'a connection without TLS to a server on this host is accepted',
-      smtp,
-      { ...ready, secure: false, loopback: true },
-      'ok',
-    ],
-    [
-      'a failed TLS handshake is a warning',
-      { ...smtp, auth: null },
-      { ...ready, secure: false, fellBackToClearText: true },
-      'warning',
-    ],
+    ['clear text on this host is ok', smtp, { ...ready, secure: false, loopback: true }, 'ok'],
+    ['a failed TLS handshake is a warning', { ...smtp, auth: null }, fallback, 'warning'],
     ['an unchecked certificate is a warning', { ...smtp, verifyCertificate: false }, ready, 'warning'],
     ['a failed connection is a failure', smtp, failAt('connect'), 'failure'],
     ['a refused authentication is a failure', smtp, failAt('auth'), 'failure'],
@@ -415,11 +359,7 @@ describe('transport', () => {
     ['an account on probation is a warning', { ...healthy, enforcementStatus: 'PROBATION' }, 'warning'],
     ['an almost exhausted quota is a warning', { ...healthy, quota: { max: 100, sent: 90 } }, 'warning'],
     ['an unlimited quota is ok', { ...healthy, quota: { max: -1, sent: 90 } }, 'ok'],
-    [
-      'a failed request is a failure that contains the error message',
-      new Error('Could not load credentials'),
-      'failure',
-    ],
+    ['a failed request is a failure', new Error('Could not load credentials'), 'failure'],
   ] as const)('ses: %s', async (_name, answer, result) => {
     const setting = { kind: 'ses', region: 'eu-west-1', endpoint: null, configurationSet: null } as const;
     const readSesAccount = async () => {

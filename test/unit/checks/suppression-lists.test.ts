@@ -1,4 +1,3 @@
-/** Tests the comparison of the suppression list of Amazon SES with the lists of Postrider. */
 import { describe, expect, test } from 'vitest';
 import { checkSuppressionLists, type SuppressionListsParts } from '../../../src/checks/suppression-lists.ts';
 import type { SesFailureCode, SesSuppressionPage } from '../../../src/domains/ses-suppression-list.ts';
@@ -14,7 +13,6 @@ interface ListParts {
   readonly failsAtPage?: number;
   readonly failure?: SesFailureCode;
   readonly usesSmtpInterface?: boolean;
-  /** The duration of one request. */
   readonly requestMs?: number;
 }
 
@@ -27,7 +25,6 @@ const createOwnEntry = (address: string, reason: SuppressionReason = 'bounce', l
   at: 0,
 });
 
-/** Compares the lists with a virtual clock. Returns the finding and the start times of the page requests. */
 async function compareLists(lists: ListParts) {
   const { provider = [], ownEntries = [], reasons = ['BOUNCE', 'COMPLAINT'], requestMs = 0 } = lists;
   let nowMs = 0;

@@ -1,11 +1,9 @@
-/** Tests that the traffic figures contain the changes that commands make in the store without the service. */
 import { expect, test, vi } from 'vitest';
 import { createMessage } from '../../rig/messages.ts';
 import { createCommandRig } from './command-rig.ts';
 
 const HOUR_MS = 3_600_000;
 
-/** Creates a rig with messages of the account `acme` that were accepted an hour ago. */
 async function createRigWithMessages(...recipients: readonly string[]) {
   const rig = await createCommandRig();
   const now = rig.now ?? 0;

@@ -1,4 +1,3 @@
-/** Runs commands in the process of the test, on a store in a folder, and collects their output. */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -19,16 +18,13 @@ export interface CommandRig {
   now: number | null;
   /** The first line of standard input; null if standard input is empty. */
   inputLine: string | null;
-  /** Further settings of the environment. */
   environment: Readonly<Record<string, string>>;
   /** The text of `.env`; null if the file does not exist. */
   dotEnv: string | null;
   run(...args: readonly string[]): Promise<CommandResult>;
-  /** Runs a command with `--json` and parses the output. @throws Error if the command fails */
   runJson<T>(...args: readonly string[]): Promise<T>;
 }
 
-/** Creates a rig on a store with the account `acme`. `environment` contains further settings. */
 export async function createCommandRig(environment: Readonly<Record<string, string>> = {}): Promise<CommandRig> {
   const folder = createTemporaryFolder();
   const database = `sqlite:${join(folder, 'postrider.db')}`;
@@ -109,7 +105,6 @@ export async function createCommandRig(environment: Readonly<Record<string, stri
 
 export const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 
-/** Runs the real program with `input` on its standard input, on the database of a rig. */
 export function launchProgram(folder: string, args: readonly string[], input: string | Buffer): Promise<CommandResult> {
   return runCommandProcess(folder, args, { POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}` }, input);
 }

@@ -1,4 +1,3 @@
-/** Tests accounts, keys, messages, settings and `send` on the command line, and the output of the real program. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
@@ -40,7 +39,6 @@ const BOUNCED_ATTEMPT: Attempt = {
   lineOffsetsMs: [4, 12],
 };
 
-/** Creates a rig with a bounced and a queued message, whose subjects contain terminal escapes. */
 async function createRigWithMessages(): Promise<CommandRig> {
   const rig = await createCommandRig();
   const messageParts = { subject: 'Hi \u001b[31mred\u202e', message: 'body', acceptedAt: CREATED_AT };

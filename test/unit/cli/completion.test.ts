@@ -1,4 +1,3 @@
-/** Tests the completion scripts in every shell that is installed on this machine. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -43,7 +42,6 @@ type Shell = keyof typeof SHELLS;
 const isInstalled = (shell: Shell) => spawnSync(shell, ['-c', 'exit 0']).status === 0;
 const INSTALLED_SHELLS = (Object.keys(SHELLS) as Shell[]).filter(isInstalled);
 
-/** Returns the sorted completions of the last of the words. `folder` is the working directory and the home folder. */
 function listCompletions(shell: Shell, folder: string, words: readonly string[]): readonly string[] {
   const { script, options, program } = SHELLS[shell];
   const path = join(folder, 'script');
@@ -75,11 +73,7 @@ describe.each(INSTALLED_SHELLS)('%s', (shell) => {
     ['every command of a group', ['postrider', 'key', ''], keyCommand === undefined ? [] : listNames(keyCommand)],
     ['the flags of a command', ['postrider', 'key', 'rotate', '--'], ['--grace', '--help', '--json']],
     ['the values of a flag', ['postrider', 'message', 'list', '--state', ''], [...STATES, 'deferred'].sort()],
-    [
-      'yes and no for a flag that accepts these values',
-      ['postrider', 'domain', 'set', '--subdomains', ''],
-      ['no', 'yes'],
-    ],
+    ['yes and no for a flag with these values', ['postrider', 'domain', 'set', '--subdomains', ''], ['no', 'yes']],
     ['a flag after a value', ['postrider', 'message', 'list', '--state', 'sending', '--si'], ['--since']],
     ['a value that is also a command', ['postrider', 'send', '--account', 'key', '--sub'], ['--subject']],
     ['no word for the value of a flag that has no list of values', ['postrider', 'key', 'create', '--name', ''], []],

@@ -8,7 +8,6 @@ interface DomainAnswer {
   readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
 }
 
-/** Creates a command rig with a DNS server that the test controls. */
 async function createRigWithDns(): Promise<{ rig: CommandRig; dns: FakeDns }> {
   const dns = await startDns();
   onTestFinished(() => dns.close());
@@ -16,7 +15,6 @@ async function createRigWithDns(): Promise<{ rig: CommandRig; dns: FakeDns }> {
   return { rig, dns };
 }
 
-/** Publishes all records of a domain in the zone. */
 function publishRecords(zone: Zone, { records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
     const [priority, host] = value.split(' ');

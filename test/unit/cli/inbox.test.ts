@@ -1,4 +1,3 @@
-/** Tests the output of `postrider inbox …`: captured messages with their findings, and rules. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

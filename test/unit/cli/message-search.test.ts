@@ -1,4 +1,3 @@
-/** `message search`: filters, output, and the cursor of the next page. */
 import { expect, test } from 'vitest';
 import { decodeCursor, encodeCursor } from '../../../src/operations/message-filter.ts';
 import { createMessage, createMessageIdAt } from '../../rig/messages.ts';

@@ -1,4 +1,3 @@
-/** Tests the audit log on the command line. */
 import { expect, test } from 'vitest';
 import { createCommandRig } from './command-rig.ts';
 

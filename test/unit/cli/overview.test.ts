@@ -1,4 +1,3 @@
-/** Tests the overview: the trend of the queue, and the traffic in a range. */
 import { describe, expect, test } from 'vitest';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { computeQueueStatus, type QueueInput } from '../../../src/statistics/figures.ts';
@@ -17,7 +16,7 @@ function createStep(at: number, counts: Partial<TrafficStep> = {}): TrafficStep 
 }
 
 describe('the trend of the queue', () => {
-  const createTrafficMinutes = (accepted: number, ended: number, count = 5) =>
+  const createMinutes = (accepted: number, ended: number, count = 5) =>
     Array.from({ length: count }, (_, index) => createStep(NOW - (count - index) * MINUTE_MS, { accepted, ended }));
   const createQueueInput = (changes: Partial<QueueInput> & { queued?: number; sending?: number }): QueueInput => ({
     figures: {
@@ -35,14 +34,10 @@ describe('the trend of the queue', () => {
     computeQueueStatus(createQueueInput(changes), NOW);
 
   test.each<[string, Parameters<typeof createQueueInput>[0], object]>([
-    [
-      'is empty when no message waits',
-      { recentSteps: createTrafficMinutes(100, 100) },
-      { trend: 'empty', emptyAt: null },
-    ],
+    ['is empty without messages', { recentSteps: createMinutes(100, 100) }, { trend: 'empty', emptyAt: null }],
     [
       'is draining, with the time at which the queue will be empty at the current rates',
-      { queued: 4_000, recentSteps: createTrafficMinutes(200, 1_200, 4) },
+      { queued: 4_000, recentSteps: createMinutes(200, 1_200, 4) },
       { trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200, emptyAt: NOW + 4 * MINUTE_MS },
     ],
     [
@@ -52,33 +47,33 @@ describe('the trend of the queue', () => {
     ],
     [
       'is growing, without a time at which the queue will be empty, when arrivals exceed departures',
-      { queued: 500, recentSteps: createTrafficMinutes(300, 200) },
+      { queued: 500, recentSteps: createMinutes(300, 200) },
       { trend: 'growing', emptyAt: null },
     ],
     [
-      'is not growing when the queue contains only messages in progress',
-      { sending: 3, recentSteps: createTrafficMinutes(1_200, 1_200) },
+      'is draining with messages in progress',
+      { sending: 3, recentSteps: createMinutes(1_200, 1_200) },
       { trend: 'draining' },
     ],
     [
       'is waiting when every message is due later',
-      { queued: 5, recentSteps: createTrafficMinutes(0, 10), nextDueAt: NOW + 3 * MINUTE_MS },
+      { queued: 5, recentSteps: createMinutes(0, 10), nextDueAt: NOW + 3 * MINUTE_MS },
       { trend: 'waiting', nextDueAt: NOW + 3 * MINUTE_MS },
     ],
     [
-      'is waiting when the account is locked',
-      { queued: 5, recentSteps: createTrafficMinutes(0, 10), nextDueAt: null },
+      'is waiting for an unlock',
+      { queued: 5, recentSteps: createMinutes(0, 10), nextDueAt: null },
       { trend: 'waiting', nextDueAt: null },
     ],
     [
-      'is waiting when the circuit breaker is open',
-      { queued: 5, recentSteps: createTrafficMinutes(0, 10), isBreakerOpen: true },
+      'is waiting for the breaker',
+      { queued: 5, recentSteps: createMinutes(0, 10), isBreakerOpen: true },
       { trend: 'waiting' },
     ],
     ['is waiting when there was no traffic', { queued: 5 }, { trend: 'waiting', emptyAt: null }],
     [
       'is draining when a message is in progress and the others are due later',
-      { queued: 5, sending: 1, recentSteps: createTrafficMinutes(0, 10), nextDueAt: NOW + 3 * MINUTE_MS },
+      { queued: 5, sending: 1, recentSteps: createMinutes(0, 10), nextDueAt: NOW + 3 * MINUTE_MS },
       { trend: 'draining' },
     ],
   ])('%s', (_name, changes, status) => {
@@ -92,16 +87,14 @@ describe('the trend of the queue', () => {
       [25, 26],
       [2, 1],
     ] as const) {
-      const status = getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(arrivals, departures) });
+      const status = getQueueStatus({ queued: 500, recentSteps: createMinutes(arrivals, departures) });
       expect([arrivals, departures, status.trend, status.emptyAt]).toEqual([arrivals, departures, 'steady', null]);
     }
     for (const [arrivals, departures, trend] of [
       [28, 25, 'growing'],
       [25, 28, 'draining'],
     ] as const)
-      expect(getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(arrivals, departures) }).trend).toBe(
-        trend,
-      );
+      expect(getQueueStatus({ queued: 500, recentSteps: createMinutes(arrivals, departures) }).trend).toBe(trend);
   });
 
   test('is not growing a few seconds after the first message, and the rates are not extrapolated to a full minute', () => {

@@ -1,4 +1,3 @@
-/** Tests that every command in an error, a finding, a page or the documentation runs as printed. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,16 +12,13 @@ const PROGRAM = await buildProgram(createContext(process), () => undefined);
 
 interface PrintedCommand {
   readonly path: string;
-  /** The text after `postrider `. */
   readonly commandText: string;
 }
 
-/** Returns the text after `postrider ` in each command between backticks. In templates, the backticks are escaped. */
 function findCommandsInBackticks(text: string): readonly string[] {
   return [...text.matchAll(/`(?:npx )?postrider ([^`\n]*?)\\?`/g)].map((match) => match[1] ?? '');
 }
 
-/** Returns the commands in indented and fenced code blocks of Markdown, without prompts and environment variables. */
 function findCommandsInBlocks(text: string): readonly string[] {
   const fencedBlocks = [...text.matchAll(/^ *```(?:sh|console)\n([\s\S]*?)^ *```$/gm)].map((match) => match[1] ?? '');
   const indentedLines = [...text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '').matchAll(/^(?: {4,}|\t).*$/gm)].map(
@@ -47,7 +43,6 @@ function extractOwnCommand(line: string): string {
     : '';
 }
 
-/** Returns the commands in calls of `commandLine([…])`, in indented lines of explanations, and in `<Code>` elements. */
 function findCommandsInCode(text: string): readonly string[] {
   const commandLineTexts = [...text.matchAll(/commandLine\(\[([^\]]*)\]/g)].map((match) =>
     (match[1] ?? '')
@@ -94,7 +89,6 @@ function findPrintedCommands(): readonly PrintedCommand[] {
   ];
 }
 
-/** Returns true for the name of a command without arguments, such as `message cancel`. */
 function isCommandName(commandText: string): boolean {
   const [firstWord, secondWord, ...furtherWords] = commandText.split(' ');
   const command = PROGRAM.commands.find((candidate) => candidate.name() === firstWord);
@@ -167,7 +161,6 @@ test('every printed command exists, and is printed with existing flags and all r
   ).toEqual([]);
 });
 
-/** Returns every command that performs an action, with its full name. */
 function listActionCommands(command: Command, path: readonly string[] = []): readonly (readonly [string, Command])[] {
   if (command.commands.length === 0) return [[path.join(' '), command]];
   return command.commands.flatMap((candidate) => listActionCommands(candidate, [...path, candidate.name()]));

@@ -48,7 +48,6 @@ describe('serve', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Starts a service and resolves when its output matches `until` or the process has ended. */
   async function startServe(args: readonly string[], until: RegExp, extra: Readonly<Record<string, string>> = {}) {
     const portSettings = {
       POSTRIDER_LISTEN: '127.0.0.1:0',

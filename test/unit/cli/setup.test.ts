@@ -1,4 +1,3 @@
-/** Tests the output of `postrider setup`. */
 import { expect, test } from 'vitest';
 import type { Setup } from '../../../src/operations/setup.ts';
 import { createCommandRig } from './command-rig.ts';

@@ -1,4 +1,3 @@
-/** Tests the output of `suppression import` on a terminal and in a pipe. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -11,7 +10,6 @@ interface ImportOutput {
   readonly lines: readonly string[];
 }
 
-/** Imports `text`. Each call of the clock advances it by `tickMs`. */
 async function runImport(text: string, { tty = false, tickMs = 0 } = {}): Promise<ImportOutput> {
   const file = join(createTemporaryFolder(), 'list.csv');
   writeFileSync(file, text);

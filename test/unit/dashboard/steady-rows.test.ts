@@ -1,4 +1,3 @@
-/** Tests that live updates do not move the rows of a list. */
 import { describe, expect, test } from 'vitest';
 import { mergeFilteredRows, mergeRows } from '../../../dashboard/src/parts/steady-rows.ts';
 

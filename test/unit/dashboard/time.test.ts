@@ -1,4 +1,3 @@
-/** Tests the times and durations of the dashboard. */
 import { afterEach, expect, test } from 'vitest';
 import {
   formatAge,

@@ -1,7 +1,3 @@
-/**
- * Tests the manifests for Kubernetes, the Dockerfile and the Compose files. The manifests are rendered as Kustomize
- * renders them, and validated against the schemas of the API.
- */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,8 +1,7 @@
 /**
- * Tests that the commands of the manual succeed as printed. A shell runs each code block after a line `<!-- run -->`,
- * in the order of the page. `postrider` passes its arguments to this process, which runs the command. The addresses and
- * the key in a block are replaced with those of a service. For a page about moving from a provider, the folder contains
- * the sample exports of that provider, and no service runs.
+ * A shell runs each code block of the manual after a line `<!-- run -->`, in the order of the page. `postrider` passes
+ * its arguments to this process. For a page about moving from a provider, the folder contains its sample exports, and
+ * no service runs.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +17,6 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 import { buildEnvironment, runCommand } from '../../rig/service.ts';
 
-/** Returns the code blocks of a page that follow a line `<!-- run -->`, without the indentation of a list. */
 function findMarkedBlocks(text: string): readonly string[] {
   return [...text.matchAll(/^( *)<!-- run -->\n+\1```sh\n([\s\S]*?)^\1```$/gm)].map(([, indent = '', block = '']) =>
     block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
@@ -58,7 +56,6 @@ interface Installation {
   readonly service: Service | null;
 }
 
-/** Creates the folder of the pages, starts its service, and runs the commands of the program `postrider`. */
 async function createInstallation(page: string): Promise<Installation> {
   const folder = createTemporaryFolder();
   const provider = MOVING_PAGE.exec(page)?.[1];
@@ -92,7 +89,6 @@ async function createInstallation(page: string): Promise<Installation> {
   return { folder, service };
 }
 
-/** Runs a block. The first command that fails ends the block. */
 function runBlock(block: string, { folder, service }: Installation) {
   const script = block
     .replaceAll('http://127.0.0.1:8080', service?.publicUrl ?? '')

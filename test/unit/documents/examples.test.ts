@@ -1,8 +1,4 @@
-/**
- * Tests the clients in docs/examples. docs/sending.md links to each file, and each client sends messages to a
- * running service as the page describes. A client whose interpreter is not installed is not run; an annotation of the
- * test lists it.
- */
+/** A client whose interpreter is not installed is not run; an annotation of the test lists it. */
 import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -17,7 +13,6 @@ import { IS_LONG_RUN } from '../../rig/sample.ts';
 const FOLDER = join(ROOT, 'docs/examples');
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** The command that starts each example. */
 const INTERPRETERS: Readonly<Record<string, readonly [string, ...string[]]>> = {
   'send.sh': ['sh'],
   'send.mjs': [process.execPath],
@@ -49,7 +44,6 @@ interface ExampleRun {
   readonly stderr: string;
 }
 
-/** Runs an example with a message and an idempotency key. */
 function runExample(
   example: (typeof EXAMPLES)[number],
   message: Readonly<Record<'to' | 'from' | 'subject' | 'message', string>>,

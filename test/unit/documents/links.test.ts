@@ -1,4 +1,3 @@
-/** Tests that the links of the documentation have existing files and headings as targets. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -13,14 +12,12 @@ function listPages(): readonly string[] {
   return [...readdirSync(ROOT), ...docsPages].filter((name) => name.endsWith('.md'));
 }
 
-/** Returns the page without its code blocks, in which links and headings are not rendered. */
 function removeCode(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8')
     .replaceAll(/^```[\s\S]*?^```/gm, '')
     .replaceAll(/^(?: {4,}|\t).*$/gm, '');
 }
 
-/** Returns the anchors of the headings, as GitHub creates them. */
 function findAnchors(page: string): ReadonlySet<string> {
   const headings = [...removeCode(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, text]) => text ?? '');
   return new Set(
@@ -33,7 +30,6 @@ function findAnchors(page: string): ReadonlySet<string> {
   );
 }
 
-/** Returns the fault of a link, or null if the link is valid. */
 function findLinkFault(page: string, link: string): string | null {
   if (/^[a-z]+:/.test(link)) return null;
   const [path = '', anchor] = link.split('#');

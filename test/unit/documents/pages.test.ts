@@ -1,7 +1,3 @@
-/**
- * Tests that each page of the manual is in an index and begins with its purpose, and that every setting and metric on a
- * page exists.
- */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -15,7 +11,6 @@ const PAGE_PATHS = [
   ...listFiles('docs', '.md'),
 ];
 
-/** Returns the targets of Markdown links outside code, without external links. */
 function findLinks(page: string): readonly string[] {
   const prose = readPage(page)
     .replaceAll(/^```[\s\S]*?^```/gm, '')

@@ -1,13 +1,8 @@
-/**
- * Tests that the source contains each text that docs/troubleshooting.md quotes from the output of the service and the
- * commands.
- */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
 const ROOT = new URL('../../../', import.meta.url);
-/** The headers of the tables whose first column quotes printed text. */
 const QUOTING_HEADERS = ['message', 'finding', 'what you see'];
 
 function readSource(): string {
@@ -16,7 +11,6 @@ function readSource(): string {
   return files.map((name) => readFileSync(`${folder}${name}`, 'utf8')).join('\n');
 }
 
-/** Returns the code spans in the first column of each table whose header is in `QUOTING_HEADERS`. */
 function findQuotations(page: string): readonly string[] {
   const foundQuotations: string[] = [];
   let isQuotingTable = false;

@@ -1,4 +1,3 @@
-/** Checks who is served and who is evicted when a listener is full. */
 import type { ServerResponse } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runEvery, systemClock } from '../../../src/clock.ts';
@@ -26,7 +25,6 @@ const LIMITS: CapacityLimits = {
   maxInFlight: 2_000,
 };
 
-/** Creates a capacity that is checked as the listeners check theirs. `log` lists what was closed or evicted, and why. */
 function createRig(limits: Partial<CapacityLimits> = {}) {
   const clock = createVirtualClock(0);
   const capacity = new Capacity({ ...LIMITS, ...limits }, clock);
@@ -55,7 +53,6 @@ function createRig(limits: Partial<CapacityLimits> = {}) {
     body.onEvicted = (reason) => void log.push(`${name} ${reason}`);
     return body;
   };
-  /** Receives `seconds` of a body at a rate. */
   const receive = async (bodies: readonly Body[], bytesPerSecond: number, seconds: number) => {
     for (let n = 0; n < seconds; n += 1) {
       for (const body of bodies) if (body.state === 'reading') capacity.take(body, bytesPerSecond);

@@ -1,4 +1,3 @@
-/** Tests of the connections of the public listener: resets, pipelining, unread responses and a full listener. */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
@@ -173,7 +172,6 @@ test('each time the timer runs, one paused unauthenticated connection is resumed
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  /** Sends requests on other connections, which give the server time to read more data from the paused connections. */
   const waitForPendingReads = async () => {
     for (let n = 0; n < 50; n += 1) await (await fetch(`http://127.0.0.1:${port}/`)).text();
   };

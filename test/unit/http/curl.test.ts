@@ -1,10 +1,8 @@
-/** Checks the arguments that a shell passes to curl for the command of the first message. */
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { createFirstCurlCommand } from '../../../src/http/curl.ts';
 import { getFirstRecipient } from '../../../src/model/outcome.ts';
 
-/** Returns the arguments that `sh` passes to curl. */
 function readArguments(command: string): readonly string[] {
   const script = `curl() { for one in "$@"; do printf '%s\\0' "$one"; done; }\n${command}\n`;
   return execFileSync('/bin/sh', ['-c', script], { encoding: 'utf8' }).split('\0').slice(0, -1);

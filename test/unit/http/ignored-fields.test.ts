@@ -1,4 +1,3 @@
-/** Checks which unknown members of a body are listed, and their order. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { findIgnoredFields } from '../../../src/http/protocol.ts';
@@ -6,7 +5,6 @@ import { selectCaseCount } from '../../rig/sample.ts';
 
 const MESSAGE = { to: 'a@b.example', from: 'c@d.example', subject: 's', message: 'm' };
 
-/** Returns the ignored fields of a body that contains `extraMembers` before the four known fields. */
 function readIgnoredFields(extraMembers: string): ReturnType<typeof findIgnoredFields> {
   const body = Buffer.from(`{${extraMembers}${extraMembers === '' ? '' : ','}${JSON.stringify(MESSAGE).slice(1)}`);
   return findIgnoredFields(body, JSON.parse(body.toString()));

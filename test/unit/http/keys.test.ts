@@ -131,7 +131,6 @@ function createLookups(find: (hashes: readonly string[]) => Promise<FoundKeys> =
     },
     clock,
   });
-  /** Starts a lookup and records its outcome. */
   const startLookup = (hash: string, peer: string) => {
     const status = { outcome: 'waiting' };
     const lookupPromise = lookups.find(hash, peer);

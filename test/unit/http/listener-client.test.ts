@@ -1,4 +1,3 @@
-/** Tests the client of the public listener over TCP, a unix socket and TLS. */
 import { writeFileSync } from 'node:fs';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';

@@ -1,5 +1,3 @@
-/** Starts a public listener for tests and sends requests to it over real sockets. */
-
 import { hash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
@@ -70,7 +68,6 @@ export interface RecordedEvents {
   readonly dropReasons: DropReason[];
   acceptedCount: number;
   replayedCount: number;
-  /** The number of requests with a valid key. */
   authenticatedRequestCount: number;
 }
 
@@ -150,7 +147,6 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
   return { address: await listener.start(), listener, keyCache: options.keyCache, recordedEvents };
 }
 
-/** Starts a listener and closes it after the current test. */
 export async function startListener(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
   const rig = await startRig(changes);
   onTestFinished(() => rig.listener.close());
@@ -188,7 +184,6 @@ export interface ReceivedResponse {
   readonly body: unknown;
 }
 
-/** Posts a body to `path`. An object is sent as JSON. */
 export async function postBody(
   rig: Rig,
   body: string | Buffer | object,
@@ -220,7 +215,6 @@ export function sendRaw(rig: Rig, bytes: string | Buffer): Promise<string> {
   });
 }
 
-/** Returns a raw POST request for `target`, with `Connection: close`. */
 export function createRawRequest(body: string, headers: readonly string[] = [], target = '/api/v1/send-mail'): string {
   const lines = [
     `POST ${target} HTTP/1.1`,
@@ -234,7 +228,6 @@ export function createRawRequest(body: string, headers: readonly string[] = [], 
   return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }
 
-/** Parses a raw response. */
 export function parseRawResponse(response: string): {
   readonly status: number;
   readonly head: string;

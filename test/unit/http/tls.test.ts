@@ -33,10 +33,6 @@ const createOptions = (): Partial<ListenerOptions> => ({
   limits: { certificatePollMs: 10 },
 });
 
-/**
- * Returns the common name of the certificate that a new connection receives, or the message of the error that closed
- * it.
- */
 function readCertificateName(port: number, maxVersion: 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3' = 'TLSv1.3'): Promise<string> {
   return new Promise((resolve) => {
     const socket: TLSSocket = connect(

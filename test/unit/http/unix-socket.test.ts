@@ -1,4 +1,3 @@
-/** Tests listeners on unix sockets: the file of the socket, and the client that a proxy reports. */
 import { once } from 'node:events';
 import { existsSync, linkSync, lstatSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';

@@ -1,5 +1,3 @@
-/** Tests that docs/notifications.md lists every code, and that the body of a notification has the documented form. */
-
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';

@@ -1,7 +1,3 @@
-/**
- * Tests the notifiers of one and of several nodes: start and end of an item, restart, crash, retries,
- * and an outage of the database.
- */
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import type { NotificationTarget } from '../../../src/model/notification.ts';

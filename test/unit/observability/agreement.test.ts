@@ -1,7 +1,3 @@
-/**
- * Tests that history, metrics, time series and reputation, which derive from the same events, agree after a run with
- * mixed outcomes.
- */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
@@ -28,10 +24,6 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
   lost: { kind: 'unanswered', reply: createReply(421, '4.4.2') },
 };
 
-/**
- * Creates a transport that answers as in `OUTCOMES`, and that forwards messages for all other recipients to the inner
- * transport.
- */
 function withOutcomes(innerTransport: Transport): Transport {
   return {
     ...innerTransport,

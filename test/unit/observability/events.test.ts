@@ -1,7 +1,3 @@
-/**
- * Tests events after the commit. Log, metrics, time series and runtime status derive from them, and an error of a
- * subscriber does not affect a publisher.
- */
 import { expect, test } from 'vitest';
 import type { EventOf, ServiceEvent } from '../../../src/model/events.ts';
 import type { SettledEventType } from '../../../src/model/message.ts';
@@ -25,9 +21,6 @@ const SETTLED_EVENT_TYPES: readonly SettledEventType[] = [
   'message.uncertain',
 ];
 
-/**
- * Returns the event of a change of state by the queue without an attempt. `overrides` replaces members of the event.
- */
 function createChangeEvent<Type extends SettledEventType>(
   type: Type,
   overrides: Partial<EventOf<SettledEventType>> = {},

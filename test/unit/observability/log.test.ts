@@ -1,6 +1,3 @@
-/**
- * Tests the log. A line contains the name and the listed fields of its event, and no other field of the event.
- */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';

@@ -1,4 +1,3 @@
-/** Tests that the Grafana dashboard and the alert rules use only metrics and label values that the service exposes. */
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -40,7 +39,6 @@ const EXPRESSIONS = [
   ...RULES.map(({ alert, expr }) => [alert, expr] as const),
 ];
 
-/** Creates metrics with every series. */
 function createMetricsWithEverySeries(): Metrics {
   const metrics = createTestMetrics({
     readQueueStatistics: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
@@ -58,7 +56,6 @@ function createMetricsWithEverySeries(): Metrics {
   return metrics;
 }
 
-/** Returns the names of all series of a scrape, and the values of their labels. */
 async function readSeries(): Promise<{
   readonly names: ReadonlySet<string>;
   readonly labels: ReadonlyMap<string, ReadonlySet<string>>;

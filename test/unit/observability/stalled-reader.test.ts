@@ -1,4 +1,3 @@
-/** Tests a process that writes more log lines to a pipe without a reader than the pipe can contain. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterEach, expect, test } from 'vitest';
 

@@ -1,7 +1,3 @@
-/**
- * Tests traces. Each message has one trace with the original times, and any node can create the trace.
- * Without an SDK there are no traces.
- */
 import { context, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterEach, expect, test } from 'vitest';

@@ -1,4 +1,3 @@
-/** Tests the operations on accounts, keys, tokens and the audit log: results, errors and audit log entries. */
 import { describe, expect, test } from 'vitest';
 import { formatAccount } from '../../../src/cli/account.ts';
 import {
@@ -15,7 +14,6 @@ import { createToken, listTokens, revokeToken } from '../../../src/operations/to
 import { createAccount as createFakeAccount } from '../http/rig.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
-/** Performs an operation and checks its result. Returns the value of the result, or the code and field of the error. */
 async function performChecked(rig: OperationRig, operation: Operation, input: Readonly<Record<string, unknown>>) {
   const performResult = await rig.perform(operation, input);
   if (performResult.ok) return performResult.value;
@@ -24,7 +22,6 @@ async function performChecked(rig: OperationRig, operation: Operation, input: Re
 }
 
 const NOW = Date.UTC(2030, 0, 1);
-/** The warning was stored at the last bounce, when 7 of 100 messages had bounced. */
 const ACCOUNT = createFakeAccount({
   name: 'acme',
   warning: '7 hard bounces of 100 messages in 7 days (7 %; the limit is 10 %)',

@@ -1,4 +1,3 @@
-/** Tests the deliverability figures and their changes. */
 import { describe, expect, test } from 'vitest';
 import {
   createKeyCounts,
@@ -14,7 +13,6 @@ import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 type CountsByKey = Readonly<Record<string, Partial<MutableKeyCounts>>>;
 
-/** Returns the counts of `accepted` messages, of which `bounced` bounced and the others were delivered. */
 const createCounts = (accepted: number, bounced = 0, complained = 0): Partial<MutableKeyCounts> => ({
   ...{ accepted, ended: accepted, delivered: accepted - bounced, bounced, hard: bounced, complained },
   latencies: new Map([[getLatencyBucket(200), accepted - bounced]]),

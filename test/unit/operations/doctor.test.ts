@@ -1,4 +1,3 @@
-/** Tests the operations that check the installation: results match their schemas, and faults are findings. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';

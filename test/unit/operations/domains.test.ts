@@ -1,7 +1,3 @@
-/**
- * Tests the operations on sending domains: results match their schemas, errors have codes, and the audit log has every
- * change.
- */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';

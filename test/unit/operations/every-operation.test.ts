@@ -1,7 +1,4 @@
-/**
- * Tests that every operation exported under src/operations has a command and a route, and that its input and result are
- * in the document of the operator API. test/unit/operator/responses.test.ts performs every operation over HTTP.
- */
+/** test/unit/operator/responses.test.ts performs every operation over HTTP. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Command } from 'commander';
@@ -47,7 +44,6 @@ async function listExportedOperations(): Promise<readonly Operation[]> {
   return modules.flatMap((module) => Object.values(module).filter(isOperation));
 }
 
-/** Returns the methods of the routes of an operation. */
 function listMethods(operation: Operation): readonly string[] {
   return [
     ...OPERATION_ROUTES.filter((route) => route.operation === operation),
@@ -55,7 +51,6 @@ function listMethods(operation: Operation): readonly string[] {
   ].map(({ method }) => method);
 }
 
-/** Returns the commands of `program`, to any depth. */
 function listCommands(program: Command): readonly Command[] {
   return program.commands.flatMap((command) => [command, ...listCommands(command)]);
 }

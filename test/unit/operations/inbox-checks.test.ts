@@ -1,4 +1,3 @@
-/** Tests the checks of captured messages: what each check finds, and limits for hostile content. */
 import { describe, expect, test } from 'vitest';
 import { checkMessage } from '../../../src/operations/inbox-checks.ts';
 import { measureProcessorMs } from '../../rig/processor-time.ts';
@@ -6,7 +5,6 @@ import { selectCaseCount } from '../../rig/sample.ts';
 
 const wrapBody = (body: string) =>
   `<!doctype html>\n<html lang="en">\n<head><title>Receipt</title></head>\n<body>\n${body}\n</body></html>`;
-/** Returns the findings for `body` in a message without other faults. */
 const check = (body: string, members: { text?: string | null; subject?: string } = {}) =>
   checkMessage({ subject: 'Receipt', text: 'Hello', ...members, html: wrapBody(`<p>Hello</p>${body}`) });
 const listCodes = (body: string) => check(body).map(({ code }) => code);

@@ -1,4 +1,3 @@
-/** Tests the operations on the rules of the inbox: refused input and the reported effect. */
 import { describe, expect, test } from 'vitest';
 import { addInboxRule, listInboxRules } from '../../../src/operations/inbox-rules.ts';
 import { createOperationRig } from './operation-rig.ts';

@@ -1,4 +1,3 @@
-/** Tests the operations on captured messages: pages of the list, and one message. */
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { Inbox, InboxEntry } from '../../../src/model/inbox.ts';

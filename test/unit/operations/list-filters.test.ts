@@ -1,4 +1,3 @@
-/** Tests the filters of suppression lists and of the audit log. */
 import { expect, test } from 'vitest';
 import type { SuppressionReason } from '../../../src/model/suppression.ts';
 import { createAccount, lockAccount } from '../../../src/operations/accounts.ts';

@@ -1,8 +1,6 @@
-/** Reads suppression lists from bytes that arrive in chunks. */
 import { readSuppressionList } from '../../../src/operations/suppression-reader.ts';
 import type { ListRow } from '../../../src/operations/suppression-rows.ts';
 
-/** The time of rows without a time. */
 export const NOW = Date.UTC(2030, 0, 1);
 
 /** Reads a list in chunks of `size` bytes. `format` is the label of a recognized export. */
@@ -21,7 +19,6 @@ export async function readList(bytes: Buffer, size = Math.max(bytes.length, 1)) 
   return found;
 }
 
-/** Returns a row in the format of the expected rows of the corpus. */
 export function toExpectedRow(row: ListRow): unknown {
   if (row.kind === 'excluded') return row.exclusion;
   if (row.kind === 'invalid') return [row.line, row.lastLine, row.fault];

@@ -1,4 +1,3 @@
-/** Tests of the changes of all messages that match a filter: batches, cursors, and the count before a change. */
 import { expect, test } from 'vitest';
 import { countMessages } from '../../../src/operations/message-search.ts';
 import { changeMessages } from '../../../src/operations/messages.ts';

@@ -1,4 +1,3 @@
-/** Tests of the export of messages as CSV: formulas, quotes, the limit, and reading page by page. */
 import { expect, test } from 'vitest';
 import { exportMessages } from '../../../src/operations/message-search.ts';
 import { performDownload } from '../../../src/operations/operation.ts';

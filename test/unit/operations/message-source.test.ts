@@ -1,4 +1,3 @@
-/** Tests that the source of a message equals the bytes that an attempt transmits, and that known differences are reported. */
 import { expect, onTestFinished, test } from 'vitest';
 import { createSigningParts } from '../../../src/domains/setup.ts';
 import { createPrepare, DomainCache } from '../../../src/domains/signing.ts';
@@ -25,7 +24,6 @@ function publishRecords({ zone }: FakeDns, { records }: Pick<DomainDetails, 'rec
   for (const { name, value } of records) zone[name] = { TXT: [value] };
 }
 
-/** Returns the bytes that the queue passes to the transport. */
 async function prepareLikeQueue(
   { context, store }: OperationRig,
   storedMessage: ReturnType<typeof createMessage>,

@@ -1,4 +1,3 @@
-/** Tests the events of operations on messages. */
 import { expect, test } from 'vitest';
 import type { Scope } from '../../../src/model/audit.ts';
 import { createOperatorMessageId, getIdTimestamp, isMessageId } from '../../../src/model/submission.ts';

@@ -1,7 +1,3 @@
-/**
- * Performs operations on a store in a folder as the operator `cli:tester`, and checks every result against the
- * definition of the operation.
- */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -28,17 +24,13 @@ import { createCaptureInbox } from '../../../src/transports/capture/transport.ts
 import { createInstallation } from '../../../src/wiring/installation.ts';
 import { createCommandRig } from '../cli/command-rig.ts';
 
-/** The id in every response of the public listener of the rig. */
 const TEST_MESSAGE_ID = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
 
 export interface OperationRig {
   readonly folder: string;
   readonly context: ServiceContext;
-  /** The whole store, for data that operators do not create: messages and reports. */
   readonly store: Store;
-  /** The events that operations have published. */
   readonly events: readonly ServiceEvent[];
-  /** The time of the clock of the operations. */
   now: number;
   /**
    * Performs an operation. Fails if the result does not match its schema, or if the operation does not declare the
@@ -53,15 +45,11 @@ export interface OperationRig {
     operation: Operation<I, R, ServiceContext>,
     rawInput: Readonly<Record<string, unknown>>,
   ): Promise<Static<R>>;
-  /** Performs an upload of `text` and returns its result. Each progress report is also checked against its schema. */
   upload(operation: UploadOperation, rawInput: Readonly<Record<string, unknown>>, text: string): Promise<unknown>;
-  /** Returns the pages of a download. */
   download(operation: DownloadOperation, rawInput: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;
-  /** Returns actor, action and target of each audit log entry, oldest first. */
   listAudit(): Promise<readonly string[]>;
 }
 
-/** Creates the rig on a store with the account `acme`. `environment` contains further settings. */
 export async function createOperationRig(environment: Readonly<Record<string, string>> = {}): Promise<OperationRig> {
   const { folder, store } = await createCommandRig(environment);
   const variables = { POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`, ...environment };

@@ -1,4 +1,3 @@
-/** Tests the operation that lists the providers with the state of their events. */
 import { expect, test } from 'vitest';
 import { listProviders } from '../../../src/operations/providers.ts';
 import { createOperationRig } from './operation-rig.ts';

@@ -1,4 +1,3 @@
-/** Tests the setup checklist: each step has the state that follows from the settings and the store. */
 import { expect, onTestFinished, test } from 'vitest';
 import { addDomain, verifyDomain } from '../../../src/operations/domains.ts';
 import { type Setup, type SetupStep, showSetup } from '../../../src/operations/setup.ts';

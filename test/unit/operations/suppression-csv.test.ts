@@ -26,7 +26,7 @@ describe('the import fails with a one-line error if the file', () => {
   it.each([
     ['is empty', Buffer.alloc(0), /^the file is empty;/],
     [
-      'contains a NUL',
+      'has a NUL',
       Buffer.from('ada@example.com\nbob\0@example.com\n'),
       /^the file is not CSV: line 2 contains binary data;/,
     ],
@@ -93,12 +93,7 @@ describe('the memory and the time for reading a hostile file are limited', () =>
     ],
     ['a line of semicolons', '', ';', /line 1 on: the (line|row) has more than/],
     ['a line of empty quoted cells', 'ada@example.com\r\n', '"",', /line 2 on: the (line|row) has more than/],
-    [
-      'a row of many lines of commas',
-      'ada@example.com\n"\n"',
-      `,"\n"${','.repeat(5_000)}`,
-      /the row has more than 1000 cells/,
-    ],
+    ['lines of commas', 'ada@example.com\n"\n"', `,"\n"${','.repeat(5_000)}`, /the row has more than 1000 cells/],
     [
       'an unclosed quote',
       'ada@example.com\n"',

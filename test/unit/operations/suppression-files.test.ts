@@ -1,7 +1,3 @@
-/**
- * Tests imports of suppression lists: the state after a store error or an invalid file, and the capacity
- * that remains for deliveries during an import.
- */
 import { expect, test } from 'vitest';
 import { type Clock, systemClock } from '../../../src/clock.ts';
 import { type FileContent, performUpload, type UploadObserver } from '../../../src/operations/operation.ts';
@@ -25,7 +21,6 @@ function toFileContent(...chunks: readonly string[]): FileContent {
 
 const NO_OBSERVER: UploadObserver<ImportProgress> = { onRowsRead: () => undefined, onProgress: () => undefined };
 
-/** Imports `content` into the list of `acme`, on a store with some methods replaced. */
 function runImport(
   { context }: OperationRig,
   content: FileContent,
@@ -39,7 +34,6 @@ function runImport(
   return performUpload(importSuppressions, { account: 'acme' }, content, importContext, observer);
 }
 
-/** Returns the audit log entries of imports, newest first. */
 async function listAuditEntries({ store }: OperationRig): Promise<readonly unknown[]> {
   const entries = await store.listAudit(null, 99);
   return entries.map(({ actor, action, target, after }) => [
@@ -128,7 +122,6 @@ test.each([
   expect(await listAuditEntries(rig)).toEqual([]);
 });
 
-/** A node that is always alive. */
 const NODE = {
   name: 'a',
   roles: ['api'],

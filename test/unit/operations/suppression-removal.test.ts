@@ -1,4 +1,3 @@
-/** Tests the removal of an address from a suppression list of Postrider and from the list of Amazon SES. */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { addSuppression, removeSuppression } from '../../../src/operations/suppressions.ts';
 import { CREDENTIALS, createErrorAnswer, type SesFake, startSesFake } from '../../rig/ses-fake.ts';
@@ -11,7 +10,6 @@ beforeEach(() => {
 
 const SUPPRESSION = { account: 'acme', address: 'ada@example.com' };
 
-/** Starts the SES fake and creates a rig with the given transport, by default `ses:`. */
 async function startFixture(getTransport = ({ endpoint }: SesFake) => `ses://eu-west-1?endpoint=${endpoint}`) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());

@@ -1,4 +1,3 @@
-/** Tests of the limits for wrong passwords: a refusal for each peer with too many, and a delay for all peers. */
 import { expect, test } from 'vitest';
 import { MAX_FAILURES } from '../../../src/http/peers.ts';
 import { AccessControl, MAX_DELAY_MS } from '../../../src/operator/access.ts';

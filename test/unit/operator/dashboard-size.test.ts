@@ -1,4 +1,3 @@
-/** Checks the size of the scripts that a browser loads before it shows a page of the built dashboard. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Fastify from 'fastify';
@@ -9,7 +8,6 @@ import { ROOT } from '../../house/source.ts';
 const DIST_FOLDER = join(ROOT, 'dashboard/dist');
 const MAX_KB = 200;
 
-/** An entry of the manifest that Vite writes. The key of an entry is its source file. */
 interface ManifestEntry {
   readonly file: string;
   readonly imports?: readonly string[];
@@ -34,7 +32,6 @@ beforeAll(async () => {
   compressedBytes = new Map(await Promise.all(sizes));
 });
 
-/** Returns the files of an entry and of all its static imports. */
 function listFiles(name: string, visited = new Set<string>()): readonly string[] {
   const entry = manifestEntries.get(name);
   if (entry === undefined || visited.has(name)) return [];

@@ -1,4 +1,3 @@
-/** Checks that the files of the dashboard are served without authentication, and that no other file is served. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync } from 'node:zlib';

@@ -1,4 +1,3 @@
-/** Tests of delayed responses. */
 import { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { delayResponse } from '../../../src/operator/access.ts';

@@ -1,6 +1,3 @@
-/**
- * Tests of live updates over HTTP: expiry, the maximum number of streams, and clients that do not read.
- */
 import type { Socket } from 'node:net';
 import { connect } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -46,7 +43,6 @@ async function startListener(
 
 interface EventStream {
   readonly readReceived: () => string;
-  /** Returns the number of received events. */
   readonly countEvents: () => number;
   readonly isClosed: () => boolean;
   readonly socket: Socket;

@@ -1,4 +1,3 @@
-/** Tests of wrong passwords and tokens over HTTP: which requests are refused, delayed or unaffected. */
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { type MonotonicClock, systemClock } from '../../../src/clock.ts';
@@ -15,10 +14,6 @@ import { createApi, createOptions, startOperatorListener } from './operator-rig.
 const PASSWORD = 'correct horse';
 const TOKEN = `po_${'a'.repeat(43)}`;
 
-/**
- * Starts a listener. Delays of responses end when `endDelays` is called. With `delaysLookups`, the interval between two
- * lookups ends when the test runs the functions in `intervals`.
- */
 async function startListener(delaysLookups = false, tokenText = TOKEN) {
   const store = { isUnavailable: false };
   const pendingDelays: (() => void)[] = [];

@@ -1,4 +1,3 @@
-/** Tests of the import and export of suppression lists over HTTP. */
 import Fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 import { createHttpServer } from '../../../src/http/server.ts';
@@ -11,7 +10,6 @@ const EXPORT_PATH = '/accounts/acme/suppressions/export';
 const IMPORT_PATH = '/accounts/acme/suppressions/import';
 const CSV = { 'Content-Type': 'text/csv' };
 
-/** Creates an app with the routes. It uses the store of `rig`; the methods in `store` replace those of this store. */
 function createApp({ context }: OperationRig, store: Partial<OperationRig['context']['store']> = {}) {
   const app = Fastify();
   onTestFinished(() => app.close());

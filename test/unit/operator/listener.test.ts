@@ -29,56 +29,22 @@ const createBasicHeader = (password: string) => ({
 });
 
 describe('pages', () => {
+  const host = 'Host: localhost';
   test.each([
-    ['a request that is not HTTP', 'hello there\r\n\r\n', 400, 'Malformed HTTP request'],
-    [
-      'a target that cannot be decoded',
-      'GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n',
-      400,
-      'Malformed request target',
-    ],
-    [
-      'a target below the path of a page, with invalid encoding',
-      'GET /inbox/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n',
-      400,
-      'Malformed request target',
-    ],
-    [
-      'two Host headers',
-      'GET / HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n',
-      400,
-      'Exactly one Host header is required',
-    ],
-    [
-      'Transfer-Encoding in HTTP/1.0',
-      'GET / HTTP/1.0\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
-      400,
-      'Malformed HTTP request',
-    ],
-    ['a request without a Host header', 'GET / HTTP/1.1\r\n\r\n', 400, 'Exactly one Host header is required'],
-    [
-      'a request with large headers',
-      `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
-      431,
-      'Request header fields too large',
-    ],
-    [
-      'a request with an unknown expectation',
-      'GET / HTTP/1.1\r\nHost: localhost\r\nExpect: tea\r\n\r\n',
-      417,
-      'Expectation failed',
-    ],
-    ['a request to an unknown route', 'GET /api/v1/send-mail HTTP/1.1\r\nHost: localhost\r\n\r\n', 404, 'Not found'],
-    [
-      'a request with an unsupported method',
-      'PROPFIND / HTTP/1.1\r\nHost: localhost\r\n\r\n',
-      405,
-      'Method not allowed',
-    ],
-    ['a request with an invalid method', 'FETCH / HTTP/1.1\r\nHost: localhost\r\n\r\n', 400, 'Malformed HTTP request'],
-    ['a CONNECT request', 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n', 405, 'Method not allowed'],
+    ['a request that is not HTTP', 'hello there', 400, 'Malformed HTTP request'],
+    ['a target that cannot be decoded', `GET /%zz HTTP/1.1\r\n${host}`, 400, 'Malformed request target'],
+    ['such a target below a page', `GET /inbox/%zz HTTP/1.1\r\n${host}`, 400, 'Malformed request target'],
+    ['two Host headers', `GET / HTTP/1.1\r\n${host}\r\n${host}`, 400, 'Exactly one Host header is required'],
+    ['a chunked HTTP/1.0', `GET / HTTP/1.0\r\n${host}\r\nTransfer-Encoding: chunked`, 400, 'Malformed HTTP request'],
+    ['no Host header', 'GET / HTTP/1.1', 400, 'Exactly one Host header is required'],
+    ['large headers', `GET / HTTP/1.1\r\n${host}\r\nX: ${'x'.repeat(20_000)}`, 431, 'Request header fields too large'],
+    ['an unknown expectation', `GET / HTTP/1.1\r\n${host}\r\nExpect: tea`, 417, 'Expectation failed'],
+    ['an unknown route', `GET /api/v1/send-mail HTTP/1.1\r\n${host}`, 404, 'Not found'],
+    ['an unsupported method', `PROPFIND / HTTP/1.1\r\n${host}`, 405, 'Method not allowed'],
+    ['an invalid method', `FETCH / HTTP/1.1\r\n${host}`, 400, 'Malformed HTTP request'],
+    ['a CONNECT request', 'CONNECT a:1 HTTP/1.1\r\nHost: a:1', 405, 'Method not allowed'],
   ])('%s gets the error body of the listener and no banner', async (_name, bytes, status, message) => {
-    const response = await sendRaw(await startListener(), bytes.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
+    const response = await sendRaw(await startListener(), `${bytes}\r\nConnection: close\r\n\r\n`);
     const [head = '', body = ''] = response.split('\r\n\r\n');
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(JSON.parse(body)).toEqual({ result: 'error', code: expect.stringMatching(/^[a-z-]+$/), message });

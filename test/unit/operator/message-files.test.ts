@@ -1,4 +1,3 @@
-/** Checks that the HTML of a message is served as HTML only to a frame, and with the policy of the sandboxed frame. */
 import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';

@@ -1,4 +1,3 @@
-/** Starts operator listeners whose dependencies are fakes that the tests replace. */
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
@@ -34,7 +33,6 @@ export function createOptions(
   };
 }
 
-/** The dependencies of the operator API. The tests perform no operation. */
 export function createApi(store: Partial<ApiStore>, changes: Partial<Api> = {}): Api {
   return {
     store: {
@@ -67,7 +65,6 @@ export function createApi(store: Partial<ApiStore>, changes: Partial<Api> = {}):
   };
 }
 
-/** Starts a listener and closes it after the current test. */
 export async function startOperatorListener(
   options: OperatorOptions,
 ): Promise<{ readonly listener: OperatorListener; readonly port: number; readonly signInUrl: string | null }> {

@@ -1,16 +1,10 @@
-/**
- * Sends requests to a listener and checks each response against the OpenAPI document: status, headers, media type and
- * body.
- */
 import { type IncomingHttpHeaders, request } from 'node:http';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect } from 'vitest';
 
-/** The options of a request. */
 export interface RequestOptions {
   readonly path?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
-  /** An object is sent as JSON. */
   readonly body?: object | string;
   readonly headers?: Readonly<Record<string, string>>;
   /** The loopback address of the client. Limits for wrong credentials apply per address. */
@@ -46,7 +40,6 @@ export interface DocumentedOperation {
   readonly responses: Readonly<Record<string, DocumentedResponse | { readonly $ref: string }>>;
 }
 
-/** The parts of the document that the check uses. */
 export interface ApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentedOperation>>>>;
   readonly components: {
@@ -55,7 +48,6 @@ export interface ApiDocument {
   };
 }
 
-/** Sends one request over a new connection. */
 export function sendRequest(
   url: string,
   method: string,
@@ -97,7 +89,6 @@ export function sendRequest(
   return promise;
 }
 
-/** Returns the path with its parameter values and the query. */
 export function createTarget(path: string, { path: parameters = {}, query = {} }: RequestOptions): string {
   const filledPath = path.replace(/\{([^}]+)\}/g, (_whole, name: string) =>
     encodeURIComponent(parameters[name] ?? 'x'),
@@ -111,7 +102,6 @@ const FORMATS = {
   uuid: /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/,
 };
 
-/** Creates a function that checks responses against the document. */
 export function createResponseCheck(document: ApiDocument) {
   const ajv = new Ajv2020({ strict: false, formats: FORMATS });
 
@@ -158,7 +148,6 @@ export function createResponseCheck(document: ApiDocument) {
   };
 }
 
-/** Returns the data of each event, or the value of each line. */
 function parseItems(type: string, text: string): readonly unknown[] {
   const lines = text.split('\n').filter((line) => line !== '');
   const data =

@@ -9,13 +9,10 @@ export type RequestStep = readonly [operation: string, status: number, given: Re
 
 /** Values that are known only after the service has started. */
 export interface KnownIds {
-  /** Ids of queued messages with deferred recipients. */
   readonly queuedIds: readonly [string, string];
-  /** Ids of messages in states other than `queued`. */
   readonly completedIds: readonly string[];
   /** Ids of captured messages: one with HTML, and one with only text. */
   readonly capturedIds: readonly [string, string];
-  /** The request headers of a page that is signed in. */
   readonly session: Readonly<Record<string, string>>;
   readonly password: string;
 }

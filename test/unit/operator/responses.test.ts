@@ -1,8 +1,4 @@
-/**
- * Checks the operator listener against its OpenAPI document. The registered routes must be the documented routes. The
- * test causes each documented response of a route over HTTP and checks the response against its schema. Exactly the
- * operations that make a change write entries of the audit log.
- */
+/** Causes each documented response of each route over HTTP, and checks it against the OpenAPI document. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
@@ -44,7 +40,6 @@ interface RunningService {
   readonly service: Service;
   readonly url: string;
   readonly store: Store;
-  /** The registered routes, such as `GET /accounts/:account`. */
   readonly routes: readonly string[];
   /**
    * While `storeUnavailable` is true, the store does not respond. While `settingsUnreadable` is true, the settings
@@ -187,7 +182,6 @@ test('every route is in the OpenAPI document, and every response matches the doc
   /** Responses that do not match the document. They are reported together at the end. */
   const failures: string[] = [];
   const successfulOptions = new Map<string, RequestOptions>();
-  /** Sends a request and checks the response against the document. Returns the status. */
   const requestOperation = async (operationId: string, options: RequestOptions, method?: string): Promise<number> => {
     const documentedOperation = byId.get(operationId);
     if (documentedOperation === undefined) throw new Error(`there is no ${operationId} in the document`);
@@ -202,7 +196,6 @@ test('every route is in the OpenAPI document, and every response matches the doc
     responseCounts.set(answer, (responseCounts.get(answer) ?? 0) + 1);
     return response.status;
   };
-  /** Sends a request and checks the response and its status. */
   const expectStatus = async (
     operationId: string,
     status: number,
@@ -219,7 +212,6 @@ test('every route is in the OpenAPI document, and every response matches the doc
       failures.push(String(error));
     }
   };
-  /** Returns credentials that the operation accepts. */
   const selectCredentials = (operation: DocumentedOperation) =>
     operation.security?.some((requirement) => 'password' in requirement) === true ||
     ADMIN_OPERATIONS.includes(operation.operationId)
@@ -237,7 +229,6 @@ test('every route is in the OpenAPI document, and every response matches the doc
     password: PASSWORD,
   });
   const findNewestEntry = async () => (await rig.store.listAudit(null, 1))[0]?.id;
-  /** The operations that have written an entry of the audit log. */
   const auditedIds = new Set<string>();
   for (const [operationId, status, options] of steps) {
     const operation = byId.get(operationId)?.operation;

@@ -1,4 +1,3 @@
-/** Tests that concurrent requests to a route share one run of its operation. */
 import { expect, test } from 'vitest';
 import { Type } from '../../../src/model/schema.ts';
 import { ok } from '../../../src/operations/errors.ts';

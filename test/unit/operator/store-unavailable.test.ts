@@ -1,4 +1,3 @@
-/** Checks that a session is not reported as ended while the store does not respond. */
 import { expect, test } from 'vitest';
 import { StoreError } from '../../../src/store/error.ts';
 import { signInByLink } from '../../rig/session.ts';

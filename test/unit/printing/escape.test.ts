@@ -124,7 +124,6 @@ const SETTINGS = [
   ...'POSTRIDER_TLS_CERT POSTRIDER_ROLES POSTRIDER_LOG POSTRIDER_MAX_AGE POSTRIDER_MAX_REQUEST'.split(' '),
 ];
 
-/** Returns the whole output of `config` for a setting, or the error line. */
 function printSetting(name: string, value: string): string {
   try {
     return JSON.stringify(describeSettings({ [name]: value }, null));

@@ -15,10 +15,6 @@ import { MAX_ROW_KEYS, startDeliverabilityCounter } from '../../../src/statistic
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2030, 0, 1, 10);
-/**
- * Creates the deliverability counter as the subscriber of a publisher. `rows` contains the last written version of each
- * row, as the store would.
- */
 function createCounterRig(startAt = START) {
   const clock = createVirtualClock(startAt);
   const events = createEvents(clock);
@@ -39,7 +35,6 @@ function createCounterRig(startAt = START) {
   });
   events.subscribe(createCountHandlers([counter]));
 
-  /** Returns the sums of the written rows by key. */
   function readKeys(series: string, spanMs: number = SPANS_MS[1]) {
     const sums = new Map<string, ReturnType<typeof createKeyCounts>>();
     for (const row of rows.values()) {

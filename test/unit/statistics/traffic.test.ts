@@ -20,7 +20,6 @@ test('stop writes the remaining rows, and counts after the stop are not written'
   expect(writes).toHaveLength(1);
 });
 
-/** Returns the stored rows after all writes. A row replaces the earlier row of the same interval. */
 function mergeRows(writes: readonly (readonly TrafficRow[])[]): Map<string, TrafficRow> {
   return new Map(writes.flat().map((row) => [`${row.spanMs} ${row.at}`, row]));
 }

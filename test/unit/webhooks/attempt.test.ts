@@ -1,7 +1,3 @@
-/**
- * Tests attempts against receivers that are slow, redirect, reset the connection, send invalid responses or send long
- * responses.
- */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -41,7 +37,6 @@ function createClient(parts: Partial<WebhookClientParts> = {}) {
 
 const createRequest = (url: string) => ({ url, headers: { 'webhook-id': 'evt' }, body: Buffer.from('{"a":"é"}') });
 
-/** A clock that ends every timeout after 50 ms. */
 const shortTimeoutClock: MonotonicClock = { ...systemClock, after: (_delayMs, run) => systemClock.after(50, run) };
 
 describe('an attempt', () => {

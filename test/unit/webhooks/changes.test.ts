@@ -1,7 +1,3 @@
-/**
- * Tests that a change of an endpoint applies, on every node, to every attempt that begins after the operation has
- * returned: the operation waits for the leases of earlier claims. Tests who sees the URL.
- */
 import { randomBytes } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,10 +1,8 @@
-/** Tests when webhooks yield to messages. */
 import { expect, it } from 'vitest';
 import { createWebhookPace, MAX_LATER_PAUSE_MS, MAX_PAUSE_MS, MAX_YIELD_MS } from '../../../src/webhooks/pace.ts';
 
 const SAMPLE_MS = 100;
 
-/** Creates a pace with a clock that `runFor` advances. `load` is the load of every sample. */
 function createRig() {
   let now = 0;
   const load = { utilization: 1, messagesPerSecond: 5_000 };
@@ -12,7 +10,6 @@ function createRig() {
     () => now,
     () => load.utilization,
   );
-  /** Applies the load for `ms` and returns the pause at the end. */
   const runFor = (ms: number) => {
     for (const end = now + ms; now < end; ) {
       now += SAMPLE_MS;

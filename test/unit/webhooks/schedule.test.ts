@@ -1,4 +1,3 @@
-/** Tests the schedule of the retries of webhooks. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {

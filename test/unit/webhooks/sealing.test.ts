@@ -1,4 +1,3 @@
-/** Tests the encryption of signing secrets and the cache of their keys. */
 import { randomBytes } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { createSigningKey, createSigningSecret } from '../../../src/model/webhook-target.ts';

@@ -1,4 +1,3 @@
-/** Tests the signatures of webhooks. The package `standardwebhooks` verifies them. */
 import { randomBytes } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,3 @@
-/** Tests the check of URLs and addresses of endpoints: every spelling of an address that is not public. */
 import { describe, expect, it, vi } from 'vitest';
 import { type AddressLookup, parseTargetUrl, resolveTarget } from '../../../src/model/webhook-target.ts';
 import { maskTargetUrl } from '../../../src/printing/escape.ts';

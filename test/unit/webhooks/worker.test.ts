@@ -1,4 +1,3 @@
-/** Tests the worker with a store in memory and a clock that the test controls. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { ServiceEvent } from '../../../src/model/events.ts';
@@ -47,21 +46,15 @@ const respondWith = (status: number | null, retryAfterMs: number | null = null):
   return { durationMs: 3, status, error: isSuccess ? null : 'failed', body: '', retryAfterMs };
 };
 
-/** A worker over a list of due deliveries. `attempt` decides the results. */
 function createRig(
   options: {
     readonly attempt?: (request: WebhookRequest) => Promise<WebhookAttemptResult>;
     readonly settle?: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
     readonly failingWebhooks?: readonly number[];
-    /** Returns true if the response of the next claim is lost after its commit. */
     readonly losesResponse?: () => boolean;
-    /** Returns the duration of the next claim. */
     readonly getClaimMs?: () => number;
-    /** The number of events that each run of the worker finds. */
     readonly eventsPerRun?: number;
-    /** The number of endpoints that one claim examines. */
     readonly maxExamined?: number;
-    /** The pause between two runs of a saturated node. */
     readonly pauseMs?: number;
   } = {},
 ) {

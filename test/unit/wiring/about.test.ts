@@ -1,4 +1,3 @@
-/** Tests the information about the service that the dashboard shows. */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import { createEvents } from '../../../src/observability/events.ts';

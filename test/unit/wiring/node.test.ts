@@ -1,4 +1,3 @@
-/** Tests that a node of each kind of database stores the counts of the requests that it refused. */
 import { expect, onTestFinished, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { RefusedReports } from '../../../src/model/node.ts';
@@ -18,7 +17,6 @@ const NODE_STATUS = {
   refusedReports: [],
 };
 
-/** Starts a node on a store that has an entry of a process that did not stop cleanly. */
 async function startTestNode(database: string) {
   const clock = createVirtualClock(START);
   const heartbeats: (readonly RefusedReports[] | undefined)[] = [];

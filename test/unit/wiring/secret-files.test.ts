@@ -1,4 +1,3 @@
-/** Tests files of secret settings that change while the service runs. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
