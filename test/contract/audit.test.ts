@@ -1,4 +1,3 @@
-/** Tests that every store writes an operator's change and its audit log entry together or not at all. */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -15,7 +14,6 @@ const ACTOR: Actor = { name: 'token:ci', at: 1_900_000_000_000 };
 const NOW = 1_800_000_000_000;
 
 const createSecret = (letter: string) => ({ prefix: 'pr_abc', hash: letter.repeat(64) });
-/** Returns an import step for a batch with one row. */
 const createStep = (change: Partial<ImportStep> = {}): ImportStep => ({
   entry: null,
   fileBytes: 500,
@@ -33,7 +31,6 @@ const NEW_WEBHOOK: NewWebhook = {
 
 interface OpenedStore {
   readonly store: Store;
-  /** Makes every write of an audit log entry fail in the database while `isRefused` is true. */
   refuseEntries(isRefused: boolean): Promise<void>;
 }
 
@@ -71,7 +68,6 @@ async function openTestStore(name: 'sqlite' | 'postgres'): Promise<OpenedStore> 
   };
 }
 
-/** Prepares the rows that the changes in `CHANGES` need. */
 async function prepareStore(store: Store) {
   const { id: accountId } = expectDone(await store.createAccount('acme', NO_LIMITS, NOW));
   const newKey = { name: 'web', ...createSecret('a'), expiresAt: null };
@@ -164,7 +160,6 @@ const CHANGES: Readonly<
   'webhook.delete': (store, { webhookId }, actor) => store.deleteWebhook(webhookId, actor),
 };
 
-/** Reads all data that the changes in `CHANGES` can affect. */
 async function readAllData(store: Store, { retriedId, cancelledId, endedId }: PreparedRows) {
   return Promise.all([
     store.listAccounts(),

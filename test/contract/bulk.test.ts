@@ -1,7 +1,3 @@
-/**
- * Tests on every store the batches of an action on many messages: outcomes, the audit log entry, and two concurrent
- * runs.
- */
 import { describe, expect, test } from 'vitest';
 import type { BulkAction, BulkStep } from '../../src/model/message.ts';
 import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';

@@ -1,4 +1,3 @@
-/** Tests the deliverability series and the mailbox providers of domains on every store. */
 import { describe, expect, test } from 'vitest';
 import {
   createKeyCounts,

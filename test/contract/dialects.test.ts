@@ -1,4 +1,3 @@
-/** Tests that a statement of a shared store module means the same on both databases. */
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 

@@ -1,4 +1,3 @@
-/** Tests that nodes that change the same messages at the same time apply each event once, and do not deadlock. */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -37,7 +36,6 @@ async function openNodes(kind: keyof typeof createSetting): Promise<readonly [St
 
 const REACTIVATION: FeedbackEvent = { ...HARD_BOUNCE, kind: 'reactivated' };
 
-/** Returns the event of a provider about a message. Two events about one message have the same digest. */
 function createReport(id: string, event: FeedbackEvent) {
   const digest = createHash('sha256').update(id).digest('hex');
   return createFeedbackReport({ id }, event, { source: 'postmark', digest, isProviderEvent: true });
@@ -73,7 +71,6 @@ test.each(['sqlite', 'postgres'] as const)(
   },
 );
 
-/** Opens stores of `count` nodes on one PostgreSQL database. `countDeadlocks` closes them. */
 async function openPostgresNodes(count: number) {
   const url = await createTemporaryDatabase({ content: 'empty-store' });
   const setting = parsePostgresUrl(url);
@@ -91,7 +88,6 @@ async function openPostgresNodes(count: number) {
       const client = new pg.Client(url);
       await client.connect();
       onTestFinished(() => client.end());
-      // A connection adds its deadlocks to the statistics at the latest when the server closes it.
       const countOtherClients = async () => {
         const { rows } = await client.query(
           'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',

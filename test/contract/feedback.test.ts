@@ -1,4 +1,3 @@
-/** Tests how every store applies feedback reports. */
 import { describe, expect, test } from 'vitest';
 import type { FailureClass } from '../../src/model/failure.ts';
 import { type FeedbackEvent, type FeedbackReport, type FeedbackResult, packReports } from '../../src/model/feedback.ts';
@@ -23,7 +22,6 @@ const TEN_DOMAINS = Array.from({ length: 10 }, (_, n) => `organization-${n}.exam
 const UNKNOWN_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'there is no report in it' };
 
 describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
-  /** Stores a delivered message. `reference` is the id that the next hop has assigned to the message. */
   async function storeDeliveredMessage(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMessage> {
     const message = createMessage({ lease: LEASE, to });
     await store.accept([message]);
@@ -81,7 +79,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       await storeDeliveredMessage(store, 'otto@example.com'),
     ];
     const { endedAt } = (await store.findMessage(message.id)) ?? {};
-    // A soft bounce after the delivery changes only the history.
     expect(await report(store, message, SOFT_BOUNCE)).toMatchObject({
       kind: 'recorded',
       verb: 'soft-bounced',
@@ -170,7 +167,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       expect(results.map(({ kind }) => kind)).toEqual([...Array(20).fill('recorded'), ...Array(40).fill('repeated')]);
       const kept = await store.findMessage(message.id);
       expect([kept?.events.length, kept?.furtherReports]).toEqual([22, 40]);
-      // A report with an effect is still applied and recorded.
       expect(await recordReport(store, create({ id: message.id }, COMPLAINT))).toMatchObject({
         to: 'complained',
         suppressed: true,
@@ -567,7 +563,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const listVerbs = async (store: Store, { id }: NewMessage) =>
       (await store.findMessage(id))?.events.map(({ verb }) => verb);
 
-    /** Stores a message that waits for a retry after an attempt with this outcome. */
     async function storeDeferredMessage(
       store: Store,
       kind: 'unanswered' | 'deferred',

@@ -1,4 +1,3 @@
-/** Tests the rules of the inbox on every store: matching, exact counts and limits. */
 import { describe, expect, test } from 'vitest';
 import {
   type InboxRuleAnswer,

@@ -1,4 +1,3 @@
-/** Tests nodes and the recovery of leases on every store. */
 import { describe, expect, test } from 'vitest';
 import { createMessage, createSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';

@@ -1,4 +1,3 @@
-/** Tests the states of items that need attention, and the notifications to operators, on every store. */
 import { describe, expect, test } from 'vitest';
 import type { AttentionItem } from '../../src/model/attention.ts';
 import { NOTIFICATION_KEY_ID } from '../../src/model/message.ts';

@@ -1,4 +1,3 @@
-/** Tests the audit log, operator tokens and ended sessions on every store. */
 import { describe, expect, test } from 'vitest';
 import { expectDone, STORES } from '../rig/stores.ts';
 

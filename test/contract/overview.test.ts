@@ -1,4 +1,3 @@
-/** Tests the traffic time series and the overview on every store. */
 import { describe, expect, test } from 'vitest';
 import type { AccountLimits } from '../../src/model/account.ts';
 import { HOUR_MS, listFailureCounts, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';

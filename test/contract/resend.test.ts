@@ -1,7 +1,3 @@
-/**
- * Tests the resend of a message on every store: the new message, the histories of both messages, the limits and the
- * refusals.
- */
 import { describe, expect, test } from 'vitest';
 import type { NewMessage } from '../../src/model/message.ts';
 import { toSeq } from '../../src/store/rules/messages.ts';

@@ -1,7 +1,3 @@
-/**
- * Tests the message search on every store: by several states, by `deferred`, and by the words and the code of the last
- * reply.
- */
 import { describe, expect, test } from 'vitest';
 import type { RecordedFailure } from '../../src/model/failure.ts';
 import type { StateChange } from '../../src/model/message.ts';
@@ -26,11 +22,9 @@ const ANY_MESSAGE: MessageSearch = {
 };
 const HARD_FAILURE: RecordedFailure = { class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: null };
 const SOFT_FAILURE: RecordedFailure = { class: 'soft', category: 'throttled', status: '4.7.500', diagnostic: null };
-/** A reply of a hostile next hop. */
 const HOSTILE_REPLY = '550 5.7.1 <script>alert(1)</script> \u001b[31mbl\u0007ocked\u202e';
 
 describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
-  /** Creates a store with five messages, oldest first. Returns the store and the ids of the messages by name. */
   async function createStoreWithMessages() {
     const store = await openWithAccounts({}, 'other');
     const ids: Record<string, string> = {};

@@ -1,4 +1,3 @@
-/** Tests on every store that search results are complete and newest first, whichever messages are indexed. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FAILURE_CLASSES, type RecordedFailure } from '../../src/model/failure.ts';
@@ -38,7 +37,6 @@ const parseCriteria = (text: string, fields: readonly Field[] = ALL_FIELDS): rea
   parseSearchText(text, fields) ?? [];
 
 describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
-  /** Indexes all messages accepted before `until`. Returns the number of index steps. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
     let stepCount = 0;
     while (
@@ -48,7 +46,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     return stepCount;
   }
 
-  /** Reads all pages of a search. */
   async function readAllPages(store: Store, search: Partial<MessageSearch>, budgetMs = 5_000): Promise<string[]> {
     const ids: string[] = [];
     let cursor: string | null = null;
@@ -99,7 +96,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
         subject: 'Rite of spring',
       });
       await store.accept([ritaMessage, koelnMessage, hanMessage, annMessage]);
-      // A search reads the newest 10 rows for each message of its page, so only the index finds the other messages.
       const limit = indexed ? 1 : 50;
       if (indexed) {
         const newer = { to: 'new@other.test', from: 'new@other.test', subject: 'New' };
@@ -153,7 +149,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     },
   );
 
-  /** Creates a message in the given state. */
   async function moveToState(store: Store, message: NewMessage, state: State): Promise<void> {
     const lease = state === 'queued' || state === 'suppressed' || state === 'cancelled' ? null : LEASE;
     await store.accept([{ ...message, lease, suppressedBy: state === 'suppressed' ? 'simulator' : null }]);

@@ -1,5 +1,3 @@
-/** Tests that two runs with the same seed have the same results on a store with an injected clock and random source. */
-
 import { describe, expect, test } from 'vitest';
 import { createMessageIdGenerator } from '../../src/model/submission.ts';
 import type { StoreEnvironment } from '../../src/store/environment.ts';
@@ -12,7 +10,6 @@ const START = Date.UTC(2031, 4, 5, 6, 7, 8);
 const NODE = { name: 'node-a', roles: ['api', 'deliver'], version: '1.0.0' };
 
 describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => {
-  /** Calls random operations: accept, claim, settle and read. Resolves to all results of the store. */
   async function runSeed(seed: number): Promise<readonly unknown[]> {
     const clock = createVirtualClock(START);
     const random = createSeededRandom(seed);

@@ -1,4 +1,3 @@
-/** Tests messages, the queue, accounts and keys on every store. */
 import { describe, expect, test } from 'vitest';
 import type { DirectoryChanges } from '../../src/model/account.ts';
 import type { AcceptResult, Lease, NewMessage } from '../../src/model/message.ts';
@@ -7,7 +6,6 @@ import { createEntry, createMessage, createSettlement, NO_LIMITS } from '../rig/
 import { selectCaseCount } from '../rig/sample.ts';
 import { expectDone, STORES } from '../rig/stores.ts';
 
-/** Returns claim limits for this many messages of any size. */
 const createClaimLimits = (maxMessages: number) => ({ maxMessages, maxBytes: 1_000_000 });
 
 const LEASE: Lease = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -259,7 +257,6 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
     expect(servedAccounts.size).toBe(200);
   });
 
-  /** Claims up to `maxMessages` messages at a time until no message is due. Returns the ids of each claim. */
   async function claimAll(store: Store, maxMessages: number, maxBytes = 1_000_000): Promise<string[][]> {
     const claims: string[][] = [];
     for (let isIncomplete = true; isIncomplete && claims.length < 1_000; ) {
@@ -293,7 +290,6 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
 
   test('a due message of one account is found among many accounts whose messages are due later', async () => {
     const store = await openWithAccounts();
-    // A step of a claim examines 2,000 accounts. Creating as many accounts on PostgreSQL takes most of a minute.
     const accountCount = selectCaseCount(name === 'sqlite' ? 2_200 : 200, 4_500);
     await createAccounts(store, accountCount);
     const messages = Array.from({ length: accountCount }, (_, index) =>
@@ -701,7 +697,6 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
       ['default', null],
       ['second', 'abuse'],
     ]);
-    // The result and the reported changes have the same revision.
     expect(foundKeys.revision).toBe(reportedChanges[0]?.revision);
   });
 

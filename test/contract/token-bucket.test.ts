@@ -1,7 +1,3 @@
-/**
- * Tests that every store applies the same rules to shared token buckets. PostgreSQL implements these rules in an SQL
- * statement.
- */
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { type TokenBucket, takeTokens } from '../../src/store/rules/token-bucket.ts';

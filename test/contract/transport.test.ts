@@ -1,4 +1,3 @@
-/** Tests the guarantees of src/transports/transport.ts with every transport. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';

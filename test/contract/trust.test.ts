@@ -1,4 +1,3 @@
-/** Tests suppression lists, sending domains and reputation on every store. */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Account, DirectoryChanges } from '../../src/model/account.ts';
@@ -13,7 +12,6 @@ const HOUR_MS = 3_600_000;
 describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   const createManualEntry = (address: string) => ({ address, reason: 'manual', source: null, at: 5 }) as const;
 
-  /** Settles this many messages of an account with the given outcome. */
   async function settleMessages(
     store: Store,
     accountId: number,
@@ -161,7 +159,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await store.setAccount('default', { volume: 6 }, 2, knownVersion)).toEqual(staleResult);
     expect(await store.setAccount('default', { bounceRate: 0.5, volume: 7 }, 3, knownVersion)).toEqual(staleResult);
     expect(await store.lockAccount('default', 'unpaid', 3, knownVersion)).toEqual(staleResult);
-    // An accepted message does not change the version of the account.
     const currentVersion = await computeCurrentVersion();
     await store.accept([createMessage({})]);
     expect((await store.lockAccount('default', 'unpaid', 4, currentVersion)).kind).toBe('done');

@@ -1,4 +1,3 @@
-/** Tests the endpoints of webhooks, the outbox and the deliveries on every store. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { NewMessage } from '../../src/model/message.ts';
@@ -66,7 +65,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   ): Promise<readonly LeasedDelivery[]> =>
     (await store.claimDeliveries(CLAIM_LIMITS, owner, now + LEASE_MS, now)).deliveries;
 
-  /** Creates deliveries from all events and claims all due deliveries. */
   async function claimAllDeliveries(store: Store, now = Date.now()): Promise<readonly LeasedDelivery[]> {
     await fanOut(store, now);
     return claimDeliveries(store, now);
@@ -97,7 +95,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
 
   const settleDeliveredMessage = (store: Store, message: NewMessage) => store.settle([createSettlement(message)]);
 
-  /** Creates messages whose histories contain every kind of change and every cause of a change. */
   async function createMessagesInAllStates(store: Store): Promise<readonly NewMessage[]> {
     const now = Date.now();
     await store.addSuppressions('default', [{ address: 'gone@example.com', reason: 'manual', source: null, at: now }]);
@@ -163,7 +160,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     for (const { id } of messages) {
       const history = (await store.findMessage(id))?.events ?? [];
       const expected = history.flatMap(({ attempt, ...entry }, sequence) => {
-        // An event contains no SMTP transcript.
         const { lineOffsetsMs: _, ...reducedAttempt } = attempt ?? {};
         const reducedEntry = { ...entry, attempt: attempt === null ? null : { ...reducedAttempt, transcript: [] } };
         return EVENT_VERBS.includes(entry.verb)
@@ -416,7 +412,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const [repeatedDelivery, ...others] = await claimDeliveries(store, now, 'node-b');
     expect([repeatedDelivery?.id, others]).toEqual([deadNodeDelivery.id, []]);
     expect(await settleDelivery(store, deadNodeDelivery, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
-    // A service without other nodes ends the leases of its earlier processes.
     expect(await store.recoverDeliveries({ ...recovery, includeAllLeases: true })).toBe(2);
     const recoveredDeliveries = await claimDeliveries(store, now, 'node-a');
     expect(recoveredDeliveries.map(({ id }) => id).toSorted()).toEqual(
@@ -554,7 +549,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect((await store.findWebhook(webhook.id))?.failingSince).toBeNull();
     expect(await store.disableFailingWebhooks(now + 10, now + 10, 10)).toEqual([]);
     await settleDelivery(store, three, { kind: 'failed' }, now + 10);
-    // A later failure neither disables the endpoint nor restarts the period without a success.
     expect(await settleDelivery(store, four, { kind: 'failed' }, now + MAX_FAILING_MS)).toEqual([
       { kind: 'settled', disabled: null },
     ]);

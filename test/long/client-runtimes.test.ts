@@ -1,7 +1,3 @@
-/**
- * Runs the client library on Deno and Bun against the real service. The test installs both programs from the npm
- * registry (about 200 MB), so it is not part of `npm test`.
- */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -16,7 +12,6 @@ import { startProcess } from '../rig/service.ts';
 
 const runFile = promisify(execFile);
 
-/** Prints one JSON object with the results of every part of the library. */
 const PROGRAM_TEXT = `
 import { createClient, verifyWebhook } from 'postrider-client';
 const { baseUrl, apiKey, silentUrl, secret, headers, body } = JSON.parse(globalThis.Deno?.args[0] ?? process.argv[2]);

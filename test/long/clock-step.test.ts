@@ -1,7 +1,3 @@
-/**
- * Tests a service whose clock is set ahead while it runs. With the embedded store, this is the clock of the machine.
- * With PostgreSQL, it is the clock of the server.
- */
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -23,7 +19,6 @@ interface AdjustableClock {
   setAhead(ms: number): Promise<void>;
 }
 
-/** Returns a clock of the machine, which the embedded store uses. The clock can be set ahead. */
 async function openMachineClock(): Promise<AdjustableClock> {
   let aheadMs = 0;
   return {
@@ -35,10 +30,6 @@ async function openMachineClock(): Promise<AdjustableClock> {
   };
 }
 
-/**
- * Returns a clock of the database server that can be set ahead: the search path contains a function that replaces
- * `clock_timestamp` of PostgreSQL.
- */
 async function openServerClock(): Promise<AdjustableClock> {
   const database = await createTemporaryDatabase();
   const name = new URL(database).pathname.slice(1);

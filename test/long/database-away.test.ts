@@ -1,8 +1,3 @@
-/**
- * Tests a database that becomes unavailable and later available again. Every acknowledged message is stored. A call
- * that fails reports a one-line error within a time limit. After each fault the same store continues without
- * intervention.
- */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { prepareAccept } from '../../src/store/postgres/accept.ts';

@@ -28,21 +28,16 @@ const DASHBOARD_BUILD = 'dashboard/dist';
 /** `caught`: a test failed. `missed`: all tests passed. `invalid`: the tests did not run. */
 export interface FaultResult {
   readonly kind: 'caught' | 'missed' | 'invalid';
-  /** The first failed test, or the reason why the tests did not run. */
   readonly detail: string;
   readonly seconds: number;
 }
 
 export interface FaultyCopy {
-  /** Runs the parts of all faults without a fault. */
   runUnchanged(): Promise<FaultResult>;
-  /** Applies the fault, runs its part, and undoes the fault. */
   run(fault: DeliberateFault): Promise<FaultResult>;
-  /** Ends running tests and removes the copy. */
   dispose(): Promise<void>;
 }
 
-/** Returns one line for each fault that does not fit the checkout. */
 export function findInvalidFaults(faults: readonly DeliberateFault[]): readonly string[] {
   const testFiles = listFiles('test', '.test.ts').filter((path) => !path.startsWith('test/long/'));
   return faults.flatMap(({ name, file, find, part }) => {
@@ -58,7 +53,6 @@ export function findInvalidFaults(faults: readonly DeliberateFault[]): readonly 
   });
 }
 
-/** Copies the checkout into a temporary folder and starts the PostgreSQL servers that all runs share. */
 export async function createFaultyCopy(faults: readonly DeliberateFault[]): Promise<FaultyCopy> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-faults-'));
   const copy = join(folder, 'checkout');

@@ -1,8 +1,3 @@
-/**
- * Tests twenty minutes of constant load, in alternating windows with and without hostile clients (resets, pipelines
- * whose responses are not read, idle connections, hostile reports) and kills of the service. The test prints the rates
- * but does not check them. To measure the rates, run `npm run bench -- hostile`.
- */
 import { expect, test } from 'vitest';
 import { runHostile } from '../../bench/hostile.ts';
 

@@ -1,7 +1,3 @@
-/**
- * Tests a `restore` that is killed before each of its steps or runs twice at the same time. The result is the complete
- * old database, the complete new database, or one line with the remedy.
- */
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,7 +20,6 @@ beforeAll(() => {
 
 const NEW_ACCOUNTS = ['new'];
 
-/** Runs a restore that is killed before step number `step`. Resolves to its exit code or signal. */
 function runKilledRestore(path: string, step: number, links: string): Promise<number | string> {
   const child = spawn(process.execPath, [KILLED_RESTORE_PROGRAM, backup, path, String(step), links], {
     stdio: 'ignore',
@@ -32,7 +27,6 @@ function runKilledRestore(path: string, step: number, links: string): Promise<nu
   return new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code ?? 'unknown')));
 }
 
-/** The states of a database before its restore, with the functions that create them. */
 const DATABASE_STATES = {
   'whose log is only in the -wal file': createCrashedDatabase,
   'that is damaged': (path: string) => {
@@ -58,7 +52,6 @@ const CASES = [
 describe.each(CASES)(
   'a restore of a database %s (%s), killed at every step',
   (databaseState, links, expectedAccounts) => {
-    // A kill before a step has the same effect as a kill after the previous step.
     test('results in the complete old or new database, or in one line with the remedy', async () => {
       let refusalCount = 0;
       for (let step = 1; ; step += 1) {

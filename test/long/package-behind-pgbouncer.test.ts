@@ -18,12 +18,10 @@ import { type ServiceProcess, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
 const CLIENT_COUNT = 12;
-/** Number of acknowledged messages before each fault and before the end of the load. */
 const MESSAGES_PER_PHASE = 500;
 const CONNECTION_COUNT = 4;
 const ROLE = { name: 'mailer', password: 'mailer-password' };
 
-/** Runs a query on the server as the superuser and returns its rows. */
 type RunQuery = (sql: string) => Promise<{ readonly rows: readonly unknown[] }>;
 
 async function expectTlsConnections(run: RunQuery): Promise<void> {

@@ -1,7 +1,3 @@
-/**
- * Tests how a refused connection to PgBouncer in transaction mode is reported, on the oldest supported PostgreSQL. The
- * environment variable PGBOUNCER selects the PgBouncer executable.
- */
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { startPgBouncer } from '../rig/pgbouncer.ts';

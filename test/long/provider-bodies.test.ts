@@ -22,19 +22,13 @@ const MESSAGE = {
   hasReportedBounce: false,
 } as const;
 const RUN_OPTIONS = { seed: 20261123, numRuns: 4_000 };
-/**
- * The providers whose signature is in the body or covers the form fields of the body. A changed body can be
- * unauthenticated.
- */
 const BODY_SIGNERS: readonly string[] = ['mailgun', 'mandrill'];
 
-/** Returns the body with `length` bytes replaced by `bytes`. `position` is in thousandths of the length of the body. */
 function spliceBytes(body: Buffer, position: number, length: number, bytes: Uint8Array | string): Buffer {
   const at = Math.floor((body.length * position) / 1_000);
   return Buffer.concat([body.subarray(0, at), Buffer.from(bytes as string), body.subarray(at + length)]);
 }
 
-/** Replaces a JSON value with the JSON text `value`. `position` selects the value that is replaced. */
 function replaceValue(body: Buffer, position: number, value: string): Buffer {
   const text = body.toString('latin1');
   const values = [...text.matchAll(/(?<=":\s*)(?:"[^"]*"|-?\d+(?:\.\d+)?)/g)];
@@ -43,7 +37,6 @@ function replaceValue(body: Buffer, position: number, value: string): Buffer {
   return Buffer.from(text.slice(0, match.index) + value + text.slice(match.index + match[0].length), 'latin1');
 }
 
-/** Inserts members at the beginning of the object that `position` selects. */
 function insertMember(body: Buffer, position: number, member: string): Buffer {
   const text = body.toString('latin1');
   const objectStarts = [...text.matchAll(/\{/g)];
@@ -82,7 +75,6 @@ const value = fc.constantFrom(
   `${'['.repeat(50_000)}${']'.repeat(50_000)}`,
   `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`,
 );
-/** Returns the canonical form of an address, which is the same for every spelling of a mailbox. */
 function toCanonical(address: string): string | null {
   const parsedAddress = parseAddress(address);
   return parsedAddress === null ? null : toCanonicalAddress(parsedAddress);

@@ -1,4 +1,3 @@
-/** Tests POSTRIDER_REQUIRE_SYNC_STANDBY, and the reports about the standby of the server. */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { STANDBY_TEXTS, type Standby } from '../../src/model/node.ts';
 import { openStore } from '../../src/store/open.ts';
@@ -11,7 +10,6 @@ import { parsePostgresUrl } from '../rig/stores.ts';
 const WAIT_OPTIONS = { timeout: 120_000 };
 const STANDBY_ERROR_PATTERN = /the server does not require a synchronous standby\. Set synchronous_standby_names/;
 
-/** Returns the finding of `doctor` about the standby, and the log line that a start writes about the standby. */
 async function readReports(url: string): Promise<{ readonly doctor: unknown; readonly start: unknown }> {
   const folder = createTemporaryFolder();
   const settings = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: 'ab'.repeat(32) };
@@ -32,7 +30,6 @@ async function readReports(url: string): Promise<{ readonly doctor: unknown; rea
   };
 }
 
-/** Opens the store and returns the kind of standby that it reports. */
 async function readStandby(url: string): Promise<Standby | null> {
   const reportedStandbys: Standby[] = [];
   const onStandby = (standby: Standby) => void reportedStandbys.push(standby);

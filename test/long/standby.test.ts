@@ -1,9 +1,3 @@
-/**
- * Tests changes while the synchronous standby is down and an administrator cancels the waits for it. PostgreSQL then
- * reports each commit as successful although only the primary has it. Neither the call that made the change nor a later
- * call that finds the changed row acknowledges the change. Therefore the standby has every acknowledged change after a
- * failover.
- */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -32,12 +26,9 @@ interface ServerPair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
   readonly database: string;
-  /** A database URL that names both hosts. */
   readonly url: string;
   readonly store: Store;
-  /** Cancels every wait for the standby. Resolves to the number of cancelled waits. */
   cancelWaits(backendFunction?: 'pg_cancel_backend' | 'pg_terminate_backend'): Promise<number>;
-  /** Crashes the primary and promotes the standby. */
   failOver(): Promise<void>;
 }
 
@@ -76,7 +67,6 @@ async function startPair(): Promise<ServerPair> {
   };
 }
 
-/** Returns the result of a call while all waits for the standby are cancelled repeatedly. */
 async function readResultDuringCancels(
   call: Promise<unknown>,
   { cancelWaits }: ServerPair,
@@ -97,11 +87,9 @@ async function readResultDuringCancels(
 interface Operation {
   readonly name: string;
   readonly run: (store: Store) => Promise<unknown>;
-  /** The result of a repeated call after the standby is available again. */
   readonly repeatedResult: unknown;
 }
 
-/** Prepares the changes whose repetition finds the row of the first call. The standby must run. */
 async function prepareOperations(store: Store): Promise<readonly Operation[]> {
   const now = Date.now();
   const lease: Lease = { owner: 'node', until: now + DAY_MS };
@@ -174,7 +162,6 @@ async function prepareOperations(store: Store): Promise<readonly Operation[]> {
   ];
 }
 
-/** Returns a matcher for `value` in which objects may have additional members. */
 function createMatcher(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(createMatcher);
   if (value === null || typeof value !== 'object') return value;
@@ -371,8 +358,6 @@ test('while the standby is down, abandoned calls hold no server connection', asy
     const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
     return (rows[0] as { n: number }).n;
   };
-  // A server process applies the reloaded setting before one of its next statements. After the setting is applied, both
-  // calls wait and are abandoned.
   const readResults = async () => {
     const calls = [pool.sync(), pool.transaction((transaction) => forceDurableCommit(transaction))];
     return (await Promise.allSettled(calls)).map(({ status }) => status);

@@ -1,4 +1,3 @@
-/** Tests flags of the engine for the threads of the SQLite store, in processes of their own. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';

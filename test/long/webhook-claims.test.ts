@@ -1,5 +1,3 @@
-/** Tests the claims of webhook deliveries with rows that no operation creates, on every store. */
-
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
@@ -17,7 +15,6 @@ const ENDPOINT_COUNT = 3_500;
 
 interface Installation {
   readonly setting: DatabaseSetting;
-  /** Runs SQL statements that both SQLite and PostgreSQL support. */
   readonly run: (sql: string) => Promise<unknown>;
 }
 

@@ -8,7 +8,6 @@ import { parsePostgresUrl } from './stores.ts';
 
 export const SENDER_COUNT = 6;
 
-/** Opens a store with one account, and closes it after the test. */
 export async function openStoreAt(url: string): Promise<Store> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => store.close());
@@ -16,7 +15,6 @@ export async function openStoreAt(url: string): Promise<Store> {
   return store;
 }
 
-/** Accepts concurrent batches continuously until `end` is called. */
 export function startAccepting(accept: Store['accept']) {
   const acknowledgedIds: string[] = [];
   const errors: unknown[] = [];
@@ -37,7 +35,6 @@ export function startAccepting(accept: Store['accept']) {
   return {
     acknowledgedIds,
     errors,
-    /** Resolves after `count` further acknowledgements. */
     async waitForAcknowledgements(count: number): Promise<void> {
       const targetCount = acknowledgedIds.length + count;
       await expect.poll(() => acknowledgedIds.length).toBeGreaterThanOrEqual(targetCount);
@@ -49,7 +46,6 @@ export function startAccepting(accept: Store['accept']) {
   };
 }
 
-/** Returns the acknowledged ids that are not in the queue or have no body. */
 export async function findMissingIds(
   acceptLoad: ReturnType<typeof startAccepting>,
   url: string,

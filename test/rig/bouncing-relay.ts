@@ -10,14 +10,12 @@ import { connectSmtp } from './smtp-client.ts';
 
 export interface BouncingRelay {
   readonly port: number;
-  /** The replies of the feedback listener to the reports, in order. */
   readonly feedbackReplies: readonly string[];
   /** Envelope senders of the accepted messages, by recipient. */
   readonly senders: ReadonlyMap<string, string>;
   close(): Promise<void>;
 }
 
-/** Starts the relay. `getFeedbackPort` returns the port of the feedback listener and is called for each report. */
 export async function startBouncingRelay(getFeedbackPort: () => number): Promise<BouncingRelay> {
   const feedbackReplies: string[] = [];
   const senders = new Map<string, string>();

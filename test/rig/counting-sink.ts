@@ -1,16 +1,10 @@
-/**
- * Runs a mail server in the process of the test. The server counts accepted messages by the id in their Message-ID, and
- * supports PIPELINING.
- */
 import { startLoopbackServer } from './loopback.ts';
 
 export interface CountingSink {
   readonly port: number;
-  /** The number of times that each message was accepted, by id. */
   readonly acceptCounts: ReadonlyMap<string, number>;
   /** The ids of the messages in the order of their first acceptance. */
   readonly acceptOrder: readonly string[];
-  /** Starts to reply to the final dot of each message, if the sink was started with `answerContent: false`. */
   startAnswering(): void;
 }
 
@@ -20,7 +14,6 @@ const REPLIES_BY_VERB: Readonly<Record<string, string>> = {
   QUIT: '221 bye\r\n',
 };
 
-/** Starts the server. With `answerContent: false`, the server sends no reply to the final dot of a message. */
 export async function startCountingSink({ answerContent = true } = {}): Promise<CountingSink> {
   const acceptCounts = new Map<string, number>();
   const acceptOrder: string[] = [];

@@ -1,7 +1,5 @@
-/** Runs the curl command that `serve` prints, without a shell: parses the arguments and sends the request. */
 import { type Answer, sendRequest } from '../scenarios/running-service.ts';
 
-/** Returns the arguments of the first command in `text` that begins with `curl -i`. */
 export function readCurlArguments(text: string): readonly string[] {
   const command = text.slice(text.indexOf('curl -i')).replaceAll('\\\n', ' ').split('\n')[0] ?? '';
   return [...command.matchAll(/'([^']*)'|(\S+)/g)].map((argument) => argument[1] ?? argument[2] ?? '');

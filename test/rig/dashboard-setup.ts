@@ -1,4 +1,3 @@
-/** Builds the dashboard before the tests if its sources have changed since the last build. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';

@@ -26,7 +26,6 @@ export interface FakeDns {
   readonly host: string;
   readonly port: number;
   readonly zone: Zone;
-  /** The received queries, such as `udp TXT example.com`. */
   readonly queries: readonly string[];
   close(): Promise<void>;
 }
@@ -207,7 +206,6 @@ function encodeName(name: string): Buffer {
   return Buffer.concat([...labels, Buffer.of(0)]);
 }
 
-/** Returns the bytes of an IPv6 address. One `::` may replace a sequence of zero groups. */
 function encodeIpv6(address: string): Buffer {
   const [leadingText = '', trailingText] = address.split('::');
   const parseGroups = (text: string) => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)));

@@ -1,4 +1,3 @@
-/** Reads and authenticates requests that contain provider events. Needs neither a listener nor a store. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProviderEvent, ProviderRequest, ReadResult } from '../../src/providers/event-reader.ts';
@@ -6,10 +5,8 @@ import type { Json } from '../../src/providers/json.ts';
 import type { EventFormat, ProviderName } from '../../src/providers/provider.ts';
 import { findProvider } from '../../src/providers/providers.ts';
 
-/** The samples of the documented types of events, one folder for each provider. */
 const SAMPLES = join(import.meta.dirname, '../corpus/provider-events');
 
-/** The message and the recipient in the sample files. */
 export const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 export const RECIPIENT = 'recipient@example.com';
 
@@ -19,7 +16,6 @@ export function createRequest(body: string | Buffer, headers: ProviderRequest['h
   return { method: 'POST', headers, body: Buffer.from(body), url: null };
 }
 
-/** Returns the function that authenticates a request with these secrets. */
 export function createAuthenticator(
   { createAuthenticator: create }: EventFormat,
   ...secrets: readonly string[]
@@ -73,11 +69,8 @@ export function getFormat(provider: ProviderName): EventFormat {
 
 export interface FormatReader {
   readonly readSampleBody: (name: string) => Buffer;
-  /** Returns the JSON of a sample file. */
   readonly readSample: (name: string) => unknown;
-  /** Returns the events and the counts of a request whose body is this JSON. */
   readonly read: (value: unknown) => EventsResult;
-  /** Returns the only event of a request whose body is this JSON. */
   readonly readEvent: (value: unknown) => ProviderEvent;
 }
 
@@ -93,7 +86,6 @@ export function createFormatReader(provider: ProviderName): FormatReader {
   };
 }
 
-/** Returns a copy of a sample in which the given members are replaced. */
 export function replaceMembers(sample: unknown, members: Json): Json {
   if (typeof sample !== 'object' || sample === null) throw new Error('the sample is not an object');
   return { ...sample, ...members };

@@ -1,4 +1,3 @@
-/** Describes the exit code of a process, or the signal that ended the process. */
 export function describeExit(codeOrSignal: number | string | null): string {
   return typeof codeOrSignal === 'number'
     ? `exited with status ${codeOrSignal}`

@@ -1,20 +1,16 @@
-/** Starts a service whose dashboard pages contain long texts, failures, locks and findings. */
 import { createHash } from 'node:crypto';
 import { expect, vi } from 'vitest';
 import type { RunningService, Scenario } from '../scenarios/running-service.ts';
 import type { BrowserRig } from './browser.ts';
 import { submitAccepted } from './service.ts';
 
-/** A recipient with a long but realistic address. */
 export const LONG_ADDRESS = `a.long.name.as.they.are.given.in.some.companies@${'subsidiary.'.repeat(6)}example.com`;
 
 export interface FilledService {
   readonly service: RunningService;
-  /** The id of a delivered message to `LONG_ADDRESS`. */
   readonly id: string;
 }
 
-/** Resolves when the message to `LONG_ADDRESS` has been delivered. */
 export async function startFilledService(scenario: Scenario, { callApi }: BrowserRig): Promise<FilledService> {
   const folder = scenario.createFolder();
   const service = await scenario.serve(folder, { POSTRIDER_WEBHOOK_TARGETS: 'any' });

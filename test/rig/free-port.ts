@@ -1,7 +1,6 @@
 /** Free ports on loopback, also for programs that run outside of Vitest. */
 import { createServer, type Server } from 'node:net';
 
-/** Returns a port on which no process listens. */
 export async function findFreePort(): Promise<number> {
   const server = createServer();
   const port = await listenOnFreePort(server);
@@ -9,7 +8,6 @@ export async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** Starts to listen on a free port, and returns the port. */
 export async function listenOnFreePort(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();

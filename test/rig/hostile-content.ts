@@ -31,7 +31,6 @@ export async function startRecordingServer(): Promise<RecordingServer> {
   };
 }
 
-/** Returns short hostile texts for subjects, names and reasons. */
 export function createHostileTexts(otherServerUrl: string): readonly string[] {
   return [
     `<script>alert('script')</script>`,
@@ -45,7 +44,6 @@ export function createHostileTexts(otherServerUrl: string): readonly string[] {
   ];
 }
 
-/** Returns a hostile HTML body. Each link has a unique name. */
 export function createHostileHtml(otherServerUrl: string): string {
   return `<!doctype html><html><head>
 <meta http-equiv="refresh" content="0;url=${otherServerUrl}/refresh">

@@ -14,11 +14,6 @@ export interface Target {
 /** The peer closes the connection after this time if the server has not closed it. */
 const MAX_CONNECTION_MS = 2_000;
 
-/**
- * Sends the first `byteCount` bytes of `content` and disconnects. Resolves when the connection is closed. With
- * `waitForResponse`, the peer disconnects after the first bytes of a response, or when the server closes the
- * connection.
- */
 export function sendAndDisconnect(
   target: Target,
   content: Buffer,

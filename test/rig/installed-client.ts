@@ -1,4 +1,3 @@
-/** Packs the client library from a copy of its folder and installs it in an empty folder. */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,7 +6,6 @@ import { ROOT } from '../house/source.ts';
 import type { PackResult } from './installed-package.ts';
 
 const runFile = promisify(execFile);
-/** The files of the checkout that the build reads. */
 const SOURCE_FILES = ['bin/build-client.js', 'LICENSE', 'tsconfig.json', 'package.json'];
 const CLIENT_FOLDER = 'clients/typescript';
 
@@ -15,7 +13,6 @@ export interface InstalledClient {
   readonly packResult: PackResult;
   /** The folder that contains only the installed package. */
   readonly folder: string;
-  /** The path of the main file of the package. */
   readonly main: string;
 }
 

@@ -1,4 +1,3 @@
-/** Packs the npm package from a copy of the checkout and installs the package in an empty folder. */
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -28,7 +27,6 @@ export interface InstalledPackage {
   readonly packResult: PackResult;
   /** The folder that contains only the installed package. */
   readonly folder: string;
-  /** The path of the command `postrider`. */
   readonly command: string;
 }
 

@@ -19,10 +19,6 @@ export interface KeyboardUser {
 /** The maximum number of Tab presses to reach an element. Every page needs fewer presses. */
 const MAX_TAB_PRESSES = 120;
 
-/**
- * A script that returns true if the focus of the active element is visible: if its outline, border, shadow or
- * background differs from that of a copy of the element without the focus.
- */
 const IS_FOCUS_VISIBLE = `(() => {
   const element = document.activeElement;
   const copy = element.cloneNode(true);

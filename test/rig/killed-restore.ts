@@ -1,8 +1,3 @@
-/**
- * Runs `restore` and kills the process (SIGKILL) before a step. A step is a change of a file name or of the content of
- * a file. Usage: `node killed-restore.ts BACKUP DATABASE STEP links|no-links`. STEP is the number of the step, from 1.
- * The exit code is 0 if the restore has fewer steps than STEP.
- */
 import { linkSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { syncPath } from '../../src/store/sqlite/files.ts';
 import { type RestoreSteps, restoreDatabase } from '../../src/store/sqlite/restore.ts';

@@ -1,4 +1,3 @@
-/** Starts `aws-ses-v2-local`, an independent implementation of the Amazon SES API, on loopback. */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
@@ -7,7 +6,6 @@ const { default: start } = createRequire(import.meta.url)('aws-ses-v2-local') as
 
 export interface LocalSes {
   readonly endpoint: string;
-  /** Returns the accepted messages, oldest first. */
   fetchEmails(): Promise<
     readonly {
       readonly messageId: string;

@@ -5,11 +5,9 @@ import { listenOnFreePort } from './free-port.ts';
 
 export interface LoopbackServer {
   readonly port: number;
-  /** Closes every tracked socket. */
   closeAll(): void;
 }
 
-/** Starts a server on a free port. It tracks its connections, and further sockets that `track` receives. */
 export async function startLoopbackServer(
   onConnection: (socket: Socket, track: (socket: Socket) => Socket) => void,
 ): Promise<LoopbackServer> {

@@ -10,7 +10,6 @@ import { IS_LONG_RUN } from './sample.ts';
 
 /** The in-memory file system of Linux. */
 const MEMORY_FOLDER = '/dev/shm';
-/** The files of a test run need less than 2 GB. */
 const MIN_FREE_BYTES = 6_000_000_000;
 
 /** Creates an empty folder. The caller removes it. */

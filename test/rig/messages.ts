@@ -1,4 +1,3 @@
-/** Creates messages for tests of the store and the queue. */
 import { randomUUID } from 'node:crypto';
 import type { AccountLimits } from '../../src/model/account.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
@@ -11,14 +10,12 @@ export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, r
 /** One id generator per millisecond, because a test may accept messages with a time in the past. */
 const generators = new Map<number, MessageIdGenerator>();
 
-/** Returns an id generated at `ms`. */
 export function createMessageIdAt(ms: number): string {
   const generator = generators.get(ms) ?? createMessageIdGenerator(null, randomUUID);
   generators.set(ms, generator);
   return generator.next(ms);
 }
 
-/** Returns a message of account 1 in the form in which the listener passes it to the store. `overrides` replaces members. */
 export function createMessage(overrides: Partial<NewMessage> = {}): NewMessage {
   const acceptedAt = overrides.acceptedAt ?? Date.now();
   const to = overrides.to ?? 'rita@example.com';
@@ -52,12 +49,10 @@ export function createAttempt(outcome?: Attempt['outcome']): Attempt {
   };
 }
 
-/** Returns an entry of `node-a` in the history of a message. */
 export function createEntry(verb: string, members: Partial<StateChange['event']> = {}): StateChange['event'] {
   return { at: Date.now(), verb, by: 'node-a', detail: null, failure: null, attempt: null, ...members };
 }
 
-/** Returns the settlement of the lease of a first attempt, or of the given attempt. The outcome is delivered, or `change`. */
 export function createSettlement(
   { id, lease, attempts = 1 }: Pick<NewMessage, 'id' | 'lease'> & Partial<Pick<LeasedMessage, 'attempts'>>,
   change: Partial<StateChange> = {},
@@ -68,7 +63,6 @@ export function createSettlement(
   return { id, owner, attempts, changes: [stateChange], refundAttempt: false };
 }
 
-/** Returns a DKIM key of a domain. */
 export function createDkimKey(selector: string, state: DkimKey['state'] = 'active'): DkimKey {
   return {
     ...{ selector, algorithm: 'rsa', publicKey: 'cHVibGlj', sealed: 'the sealed private key', state },

@@ -1,4 +1,3 @@
-/** Runs the notifiers of several nodes on one store, with a clock that the test controls. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { AttentionCode, AttentionItem } from '../../src/model/attention.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
@@ -49,9 +48,7 @@ export interface NotifierRig {
   /** Returns the result of an attempt. A promise that never resolves simulates a target that does not answer. */
   answer: (attempt: DeliveryAttempt) => TargetResult | Promise<TargetResult>;
   startNode(name: string): Notifier;
-  /** Advances the clock in steps of one second, and waits after each step until the nodes are idle. */
   advance(ms: number): Promise<void>;
-  /** Returns, for each attempt to an HTTPS target, the codes of the alarms that began and of the alarms that ended. */
   listChanges(): (readonly [began: readonly string[], ended: readonly string[]])[];
 }
 

@@ -1,4 +1,3 @@
-/** Compares the recorded webhook events with the histories of all messages. */
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { MESSAGE_EVENT_TYPES, WEBHOOK_EVENT_TYPES } from '../../src/model/webhook.ts';
@@ -45,7 +44,6 @@ export async function createDisabledWebhook(database: Parameters<typeof openStor
 }
 
 export interface EventComparison {
-  /** The number of history entries that cause an event. */
   readonly entryCount: number;
   /** Events that are not recorded exactly once, each as `MESSAGE SEQUENCE TYPE: COUNT`. */
   readonly differences: readonly string[];
@@ -65,11 +63,6 @@ function compareEvents(history: readonly EventRow[], recorded: readonly EventRow
   return { entryCount: history.length, differences };
 }
 
-/**
- * Compares the events in the outbox and in the deliveries with the histories. The store must have one endpoint, which
- * was created before the first message and subscribes to every type. No service may use the database during the
- * comparison.
- */
 export function compareSqliteEvents(path: string): EventComparison {
   const database = new DatabaseSync(path, { readOnly: true });
   try {
@@ -83,10 +76,6 @@ export function compareSqliteEvents(path: string): EventComparison {
   }
 }
 
-/**
- * Compares the events in the outbox and in the deliveries of a PostgreSQL database with the histories. All rows are
- * read in one snapshot, so services may use the database during the comparison.
- */
 export async function comparePostgresEvents(url: string): Promise<EventComparison> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

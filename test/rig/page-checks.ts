@@ -35,20 +35,14 @@ const FIND_OVERFLOW = `(() => {
   return [(scrollWidth - clientWidth) + ' px too wide', ...elements];
 })()`;
 
-/** A script that returns the texts of the form fields that are taller than their content. */
 const FIND_GAPS = `[...document.querySelectorAll('form .mantine-InputWrapper-root')]
   .filter((field) => field.getBoundingClientRect().bottom > field.lastElementChild.getBoundingClientRect().bottom + 8)
   .map((field) => field.textContent)`;
 
-/**
- * A script that returns true if no animation runs and no placeholder is visible. During an animation, the colors are
- * not final.
- */
 const IS_SETTLED = `document.querySelector('[aria-label="Loading"]') === null &&
   document.getAnimations().every(({ playState, effect }) =>
     playState !== 'running' || effect.getComputedTiming().iterations === Infinity)`;
 
-/** Resolves when the page is fully loaded and no animation runs. */
 export async function waitUntilSettled(page: Page): Promise<void> {
   // `waitForFunction` would evaluate the script in a way that the content security policy of the page forbids.
   await expect.poll(() => page.evaluate(IS_SETTLED)).toBe(true);
@@ -67,28 +61,21 @@ export async function emulateLightDesktop(page: Page): Promise<void> {
 
 /** What axe checks. The default is every rule on the whole page. */
 export interface AxeScope {
-  /** The selector of the checked element. */
   readonly within?: string;
   readonly rules?: readonly string[];
 }
 
-/** Returns one text for each serious or critical violation, with the rule and the element. */
 export async function findSeriousFaults(page: Page, scope: AxeScope = {}): Promise<readonly string[]> {
   await waitUntilSettled(page);
   if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(readFileSync(AXE_PATH, 'utf8'));
   return page.evaluate<readonly string[]>(buildAxeScript(scope));
 }
 
-/** Returns the form fields with an unexpected gap below their content. */
 export async function findGapsInForms(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   return page.evaluate<readonly string[]>(FIND_GAPS);
 }
 
-/**
- * Returns the number of pixels by which the page is too wide, and the elements that overflow. Returns an empty list if
- * the page fits.
- */
 export async function findHorizontalOverflow(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
   return page.evaluate<readonly string[]>(FIND_OVERFLOW);

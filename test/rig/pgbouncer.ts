@@ -1,4 +1,3 @@
-/** Runs Debian's PgBouncer in transaction mode in front of a server, as an unprivileged user. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { accessSync, chownSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -10,23 +9,19 @@ import type { Pem } from './postgres-tls.ts';
 
 /** The path of the PgBouncer executable. The environment variable PGBOUNCER overrides the default. */
 const PGBOUNCER_PATH = process.env.PGBOUNCER ?? '/usr/sbin/pgbouncer';
-/** The first minor version of PgBouncer 1 that tracks prepared statements of the protocol. */
 const FIRST_TRACKING_MINOR_VERSION = 21;
 /** PgBouncer refuses to run as root. */
 const UNPRIVILEGED_ID = 65_534;
 
 export interface PgBouncer {
   readonly port: number;
-  /** The version line of the program, such as `PgBouncer 1.18.0`. */
   readonly version: string;
-  /** True if this version tracks prepared statements of the protocol. */
   readonly tracksStatements: boolean;
   /** Kills PgBouncer, which ends every connection, and starts PgBouncer again on the same port. */
   restart(): Promise<void>;
 }
 
 export interface PgBouncerOptions {
-  /** The port of the server on loopback. */
   readonly serverPort: number;
   /** The role that clients use to sign in to PgBouncer, and that PgBouncer uses to sign in to the server. */
   readonly role?: { readonly name: string; readonly password: string };
@@ -36,14 +31,12 @@ export interface PgBouncerOptions {
 
 const SUPERUSER = { name: 'postrider', password: 'postrider' };
 
-/** Starts PgBouncer for a server and stops PgBouncer at the end of the test. */
 export async function startPgBouncer(options: PgBouncerOptions): Promise<PgBouncer> {
   const pgBouncer = await launchPgBouncer(options, createTemporaryFolder());
   onTestFinished(pgBouncer.stop);
   return pgBouncer;
 }
 
-/** Returns true if the program is installed. */
 export function isPgBouncerInstalled(): boolean {
   try {
     accessSync(PGBOUNCER_PATH);

@@ -9,13 +9,11 @@ export type StartupOptions = 'refuse' | 'drop';
 
 export interface PoolerProxy {
   readonly port: number;
-  /** The names of the parameters in all startup messages so far. */
   readonly parameters: Set<string>;
 }
 
 const SSL_REQUEST = 80_877_103;
 
-/** Starts a proxy for `port` on loopback and stops it at the end of the test. With `ignoresSet`, setting a parameter has no effect. */
 export async function startPoolerProxy(
   port: number,
   { options, ignoresSet = false }: { readonly options: StartupOptions; readonly ignoresSet?: boolean },
@@ -59,7 +57,6 @@ export async function startPoolerProxy(
   return { port: server.port, parameters };
 }
 
-/** Returns the parameters of a startup message (postgresql.org/docs/current/protocol-message-formats.html). */
 export function readParameters(message: Buffer): Map<string, string> {
   const parts = message.subarray(8, message.readInt32BE(0)).toString().split('\0');
   const parameters = new Map<string, string>();
@@ -82,7 +79,6 @@ export function encodeFatalError(code: string, text: string): Buffer {
   return Buffer.concat([Buffer.from('E'), length, body]);
 }
 
-/** Returns the messages with an empty query in place of every simple query that sets a parameter. */
 function removeSetQueries(bytes: Buffer): Buffer {
   const changedBytes = Buffer.from(bytes);
   for (let at = 0; at + 5 <= changedBytes.length; at += changedBytes.readInt32BE(at + 1) + 1) {

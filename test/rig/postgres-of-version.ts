@@ -6,12 +6,10 @@ import { startLoopbackServer } from './loopback.ts';
 
 const TYPE_OIDS = { boolean: 16, integer: 23, text: 25 } as const;
 
-/** Starts the server on loopback and stops it at the end of the test. Resolves to its port. */
 export async function startServerOfVersion({
   version,
   isReplica = false,
 }: {
-  /** The value of `server_version_num`: 150_003 is version 15.3. */
   readonly version: number;
   readonly isReplica?: boolean;
 }): Promise<number> {

@@ -1,9 +1,3 @@
-/**
- * Runs a real PostgreSQL server from the npm package of its binaries, with its own data folder, a free port on loopback
- * and a password. PostgreSQL refuses to run as root. If this process runs as root, it starts PostgreSQL as the user
- * `nobody`. A shell reads a pipe of this process. When this process ends for any reason, the shell stops the server and
- * removes the folders of the server.
- */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import {
   accessSync,
@@ -48,20 +42,14 @@ const SETTINGS: Readonly<Record<string, string>> = {
 export interface Server {
   readonly port: number;
   readonly folder: string;
-  /** Returns the URL of a database on this server. */
   url(database: string): string;
-  /** Runs statements on a database as the superuser. */
   run(sql: string, database?: string): Promise<pg.QueryResult>;
-  /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>;
   dropDatabase(url: string): Promise<void>;
-  /** Terminates the connections of all clients, as an administrator may do. */
   terminateBackends(): Promise<void>;
   /** Stops the server immediately without a checkpoint, like a crash. */
   crash(): Promise<void>;
-  /** Starts the server on the same port. */
   start(): Promise<void>;
-  /** Calls `crash` and `start`. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -84,7 +72,6 @@ export interface ServerOptions {
 
 let databaseCount = 0;
 
-/** Starts a server. `stop` stops the server and removes its folders. */
 export async function startServer({
   version = 'newest',
   settings = {},
@@ -199,7 +186,6 @@ export async function startServer({
   };
 }
 
-/** Creates a base backup of a running server in the folder `data`, and configures it as a standby of that server. */
 async function copyRunningServer({ port, folder }: Server, data: string): Promise<void> {
   const client = connectClient(port, 'postgres');
   await client.connect();
@@ -221,10 +207,6 @@ function connectClient(port: number, database: string): pg.Client {
   return new pg.Client({ host: '127.0.0.1', port, user: USER, password: PASSWORD, database });
 }
 
-/**
- * Returns the folder of the binaries. If the user that runs the server cannot execute the binaries there, copies them
- * and returns the folder of the copy.
- */
 function prepareBinaries(version: ServerVersion, folder: string, isRoot: boolean): string {
   const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();

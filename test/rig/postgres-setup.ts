@@ -40,10 +40,6 @@ export async function setup(): Promise<(() => Promise<void>) | undefined> {
   };
 }
 
-/**
- * Starts a server and creates the template database, with the tables of an empty store. No client connects to the
- * template afterwards.
- */
 async function startWithTemplate(version: ServerVersion): Promise<Server> {
   const server = await startServer({ version, inMemory: true });
   await server.run(`CREATE DATABASE ${TEMPLATE_DATABASE}`);

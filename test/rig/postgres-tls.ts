@@ -18,15 +18,11 @@ export interface Pem {
 export interface TlsServer {
   readonly server: PostgresServer;
   readonly authority: Pem;
-  /** The certificate of the server, for `localhost`. */
   readonly certificate: Pem;
-  /** A client certificate for the role `certified`. */
   readonly clientCertificate: Pem;
-  /** Creates a database and returns its URL with these parameters. */
   url(parameters: Readonly<Record<string, string>>, host?: string): Promise<string>;
 }
 
-/** Creates a certificate authority. */
 export function createAuthority(name: string): Promise<Pem> {
   return generate([{ name: 'commonName', value: name }], {
     algorithm: 'sha256',
@@ -42,7 +38,6 @@ function createCertificate(name: string, issuer: Pem): Promise<Pem> {
   });
 }
 
-/** Starts a server with TLS and stops it at the end of the test. */
 export async function startTlsServer(options: ServerOptions = {}): Promise<TlsServer> {
   const authority = await createAuthority('Test authority');
   const [certificate, clientCertificate, server] = await Promise.all([

@@ -15,7 +15,6 @@ interface DatabaseOptions {
   readonly content?: DatabaseContent;
 }
 
-/** Creates a database on the shared server and drops it after the test. */
 export async function createTemporaryDatabase(options: DatabaseOptions = {}): Promise<string> {
   const { version = getTestedVersion() } = options;
   const url = await createSharedDatabase(options);
@@ -28,21 +27,18 @@ export async function createTemporaryDatabase(options: DatabaseOptions = {}): Pr
 
 const sharedUrls = new Map<ServerVersion, Promise<string>>();
 
-/** Creates a database on the shared server. The database exists until the end of the run. */
 export async function createSharedDatabase({
   version = getTestedVersion(),
   content = 'none',
 }: DatabaseOptions = {}): Promise<string> {
   const url = new URL(await getSharedServer(version));
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 12)}`;
-  // The files are in memory, so copying them takes less time than writing their pages to the WAL.
   const template = content === 'none' ? '' : ` TEMPLATE ${TEMPLATE_DATABASE} STRATEGY FILE_COPY`;
   await runStatement(url.href, `CREATE DATABASE ${name}${template}`);
   url.pathname = `/${name}`;
   return url.href;
 }
 
-/** Returns the URL of the shared server. The first request of a run starts it (postgres-setup.ts). */
 function getSharedServer(version: ServerVersion): Promise<string> {
   const url = sharedUrls.get(version) ?? requestSharedServer(version);
   sharedUrls.set(version, url);
@@ -66,7 +62,6 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   return server;
 }
 
-/** Starts a synchronous standby of `primary`. Every commit on `primary` waits for the standby. */
 export async function startStandby(primary: PostgresServer): Promise<PostgresServer> {
   const standby = await startPostgres({ standbyOf: primary });
   await primary.run("ALTER SYSTEM SET synchronous_standby_names = 'standby'");
@@ -78,7 +73,6 @@ export async function startStandby(primary: PostgresServer): Promise<PostgresSer
   return standby;
 }
 
-/** Runs statements on a database, on a separate connection. */
 export async function runStatement(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -89,7 +83,6 @@ export async function runStatement(url: string, sql: string): Promise<void> {
   }
 }
 
-/** Returns every row of every table as text. */
 export async function dumpRows(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -1,5 +1,3 @@
-/** Measures processor time. Other load of the machine affects processor time less than elapsed time. */
-
 /** Runs `work` and returns the processor time that this process used during the call, in milliseconds. */
 export function measureProcessorMs(work: () => void): number {
   const usageBefore = process.cpuUsage();

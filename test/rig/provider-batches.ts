@@ -7,14 +7,12 @@ import type { EventProviderName } from '../../src/providers/provider.ts';
 /** A format of request bodies that contain several events. */
 export interface BatchFormat {
   readonly title: string;
-  /** Returns a body that contains these members. A member may be any JSON value. */
   readonly create: (members: readonly unknown[]) => Buffer;
 }
 
 const JSON_ARRAY: BatchFormat = { title: 'a JSON array', create: (members) => Buffer.from(JSON.stringify(members)) };
 const EVENTS_FIELD = 'mandrill_events';
 
-/** The formats by provider. The list is empty if the provider sends one event in each request. */
 export const BATCH_FORMATS: Readonly<Record<EventProviderName, readonly BatchFormat[]>> = {
   postmark: [],
   sendgrid: [JSON_ARRAY],
@@ -40,7 +38,6 @@ export const BATCH_FORMATS: Readonly<Record<EventProviderName, readonly BatchFor
   postal: [],
 };
 
-/** Returns the only event in the body of a sample, without the list or the object that contains the event. */
 export function readMember(name: EventProviderName, body: Buffer): unknown {
   const text = name === 'mandrill' ? new URLSearchParams(body.toString()).get(EVENTS_FIELD) : body.toString();
   const value: unknown = JSON.parse(text ?? 'null');
@@ -50,7 +47,6 @@ export function readMember(name: EventProviderName, body: Buffer): unknown {
   return events[0];
 }
 
-/** Returns the event without its type. An event of Postal also contains its type in the payload. */
 export function removeType(name: EventProviderName, member: unknown): unknown {
   const type = name === 'postal' ? /"(?:event|status)":"[A-Za-z]+"/g : /"(?:event|type|RecordType)":"[A-Za-z_.]+"/;
   return JSON.parse(JSON.stringify(member).replace(type, '"untyped":true'));

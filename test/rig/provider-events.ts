@@ -1,16 +1,10 @@
-/**
- * Creates the requests by which providers send their events, from the sample files. Signs the requests
- * with `node:crypto` and not with the code of the service. Each provider has one row in `EVENT_SENDERS`.
- */
 import { createHash, createHmac, createSign, generateKeyPairSync, randomBytes, randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EventProviderName } from '../../src/providers/provider.ts';
 
-/** The message id and the recipient in the sample files. */
 const SAMPLE_ID = '01990000-0000-7000-8000-000000000001';
 const SAMPLE_RECIPIENT = 'recipient@example.com';
-/** The id that MailerSend assigned to the message in its sample files. */
 const SAMPLE_REFERENCE = '61eec2dc16ae8b627a4b87e7';
 const SAMPLES = join(import.meta.dirname, '../corpus/provider-events');
 
@@ -24,7 +18,6 @@ export interface EventRequest {
  * An account at a provider: the secret, and a function that creates requests with the authentication of this account.
  */
 export interface EventSender {
-  /** The value of POSTRIDER_EVENTS_<PROVIDER>. */
   readonly secret: string;
   /**
    * Creates a request that contains this body and is authenticated with the secret. `url` is the public URL of the
@@ -36,16 +29,10 @@ export interface EventSender {
 
 export interface EventSenderRow {
   readonly name: EventProviderName;
-  /** Creates a sender with a random secret. The requests of two senders have different signatures. */
   readonly createSender: () => EventSender;
-  /** The sample files of a hard bounce and of a delivery. */
   readonly samples: { readonly hardBounce: string; readonly delivery: string };
   /** The ids of the events in the samples. `createEventBody` replaces the digits of these ids. */
   readonly eventIds: readonly string[];
-  /**
-   * Matches the message id in the header of a message to the relay of the provider. Null if the events do not contain
-   * this id, but the id that the provider returns in the reply of its relay (`createReference`).
-   */
   readonly metadata: RegExp | null;
 }
 
@@ -129,10 +116,6 @@ export const EVENT_SENDERS: readonly EventSenderRow[] = [
   },
 ];
 
-/**
- * Returns the body of a sample file with the id and the recipient of `message`, and with random digits in the event
- * ids.
- */
 export function createEventBody(
   { name, eventIds }: Pick<EventSenderRow, 'name' | 'eventIds'>,
   sample: string,
@@ -149,7 +132,6 @@ export function createEventBody(
   return Buffer.from(replacements.reduce((body, [from, to]) => body.replaceAll(from, to), text));
 }
 
-/** Returns the id that a provider without support for metadata assigns to the message. */
 export function createReference(messageId: string): string {
   return createHash('sha256').update(messageId).digest('hex').slice(0, SAMPLE_REFERENCE.length);
 }
@@ -165,7 +147,6 @@ function createBasicSender(): EventSender {
   return { secret, createRequest: (body) => ({ headers: { ...JSON_TYPE, authorization }, body }) };
 }
 
-/** Creates a sender that signs a timestamp and the body with ECDSA and SHA-256. */
 function createSendgridSender(): EventSender {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   return {
@@ -182,9 +163,6 @@ function createSendgridSender(): EventSender {
   };
 }
 
-/**
- * Creates a sender that signs a timestamp and the token in the body with HMAC-SHA256. The body contains the signature.
- */
 function createMailgunSender(): EventSender {
   const secret = randomBytes(16).toString('hex');
   return {
@@ -202,10 +180,6 @@ function createMailgunSender(): EventSender {
   };
 }
 
-/**
- * Creates a sender that signs the body with a hexadecimal HMAC-SHA256. `field` is the name of the header field that
- * contains the signature.
- */
 function createHexSender(field: string): EventSender {
   const secret = randomBytes(16).toString('hex');
   const createRequest = (body: Buffer): EventRequest => {
@@ -215,7 +189,6 @@ function createHexSender(field: string): EventSender {
   return { secret, createRequest };
 }
 
-/** Creates a sender that signs the body with RSA (PKCS#1 v1.5, SHA-256). */
 function createPostalSender(): EventSender {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 1024 });
   const createRequest = (body: Buffer): EventRequest => {
@@ -225,7 +198,6 @@ function createPostalSender(): EventSender {
   return { secret: publicKey.export({ type: 'spki', format: 'der' }).toString('base64'), createRequest };
 }
 
-/** Creates a sender that signs an id, a timestamp and the body with HMAC-SHA256. Equal bodies have equal ids. */
 function createResendSender(): EventSender {
   const key = randomBytes(24);
   return {
@@ -240,7 +212,6 @@ function createResendSender(): EventSender {
   };
 }
 
-/** Creates a sender that signs the URL and the only field of the form with HMAC-SHA1. */
 function createMandrillSender(): EventSender {
   const secret = randomBytes(16).toString('base64url');
   return {

@@ -1,7 +1,3 @@
-/**
- * Runs the receivers of provider events on loopback, with the store and the intake of the service, and sends requests
- * to the receivers.
- */
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -29,19 +25,14 @@ const MAX_BATCH_REPORTS = 4;
 
 export interface ReceiverRig {
   readonly port: number;
-  /** The URL of the endpoint of the provider. */
   readonly url: string;
   /** The public URL of the endpoint. The signatures of some providers cover this URL. */
   readonly publicUrl: string;
-  /** The published events of the service, in the order of their publication. */
   readonly events: readonly ServiceEvent[];
-  /** Returns the reason for each refusal of a request, in the order of the refusals. */
   readonly listRefusals: () => readonly string[];
-  /** The operations that failed, each with its error, in the order of the failures. */
   readonly faults: readonly string[];
 }
 
-/** Starts the listener with the endpoint of one provider. The listener is closed at the end of the test. */
 export async function startReceiver(
   name: EventProviderName,
   secret: string,
@@ -53,7 +44,6 @@ export async function startReceiver(
   }: {
     readonly format?: Partial<EventFormat>;
     readonly limits?: Partial<ServerLimits>;
-    /** A function that replaces the thread that reads large bodies. */
     readonly readBody?: BodyReader['read'];
   } = {},
 ): Promise<ReceiverRig> {
@@ -136,7 +126,6 @@ export async function storeDeliveredMessage(store: Store, to: string): Promise<s
   return message.id;
 }
 
-/** Resolves to the types of the history entries of the message. */
 export const readVerbs = async (store: Store, id: string) =>
   (await store.findMessage(id))?.events.map(({ verb }) => verb) ?? [];
 
@@ -146,7 +135,6 @@ export async function countBounces(store: Store): Promise<number> {
   return result.kind === 'done' ? result.value.bounces : -1;
 }
 
-/** Sends a request to the endpoint of the receiver. */
 export async function postEvents({ url }: Pick<ReceiverRig, 'url'>, { headers, body }: EventRequest) {
   const response = await fetch(url, { method: 'POST', headers: { ...headers }, body: new Uint8Array(body) });
   await response.arrayBuffer();
@@ -169,7 +157,6 @@ export interface RawConnection {
   readonly closePromise: Promise<void>;
 }
 
-/** Opens a TCP connection to the listener. The connection is closed at the end of the test. */
 export function openConnection({ port }: Pick<ReceiverRig, 'port'>): RawConnection {
   const socket = connect(port, '127.0.0.1');
   const chunks: Buffer[] = [];

@@ -1,6 +1,3 @@
-/** Creates headers of the PROXY protocol, version 2. */
-
-/** Creates a header. `client` is the IPv4 address of the client, or the bytes of all addresses and ports. */
 export function createProxyHeaderV2(
   client: string | Buffer,
   family = 0x11,

@@ -1,8 +1,3 @@
-/**
- * Creates a queue with a real embedded database in the current thread, and with a clock and a transport that the test
- * controls.
- */
-
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { ServiceEvent } from '../../src/model/events.ts';
@@ -21,7 +16,6 @@ import { createAttempt, createMessage } from './messages.ts';
 
 export const START = Date.UTC(2026, 0, 5);
 
-/** A circuit breaker that is always closed and allows every attempt. */
 export const CLOSED_BREAKER: CircuitBreaker = {
   allowsAttempt: () => true,
   getRetryAt: () => null,
@@ -102,7 +96,6 @@ export function createQueueRig(
     await clock.advance(10);
     await drainPromise;
   });
-  /** Accepts messages, starts the dispatcher, and advances the clock. Returns the messages. */
   async function runMessages(count: number, advanceMs: number): Promise<readonly NewMessage[]> {
     const messages = Array.from({ length: count }, () => createMessage({ acceptedAt: START }));
     store.accept(messages);

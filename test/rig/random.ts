@@ -1,6 +1,5 @@
 /** A generator of random numbers for tests that must choose the same values in each run. */
 
-/** Returns a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
 export function createSeededRandom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,4 +1,3 @@
-/** Creates feedback reports for tests of the store. */
 import { randomBytes } from 'node:crypto';
 import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
 
@@ -9,7 +8,6 @@ export const HARD_BOUNCE = {
 } as const satisfies FeedbackEvent;
 export const COMPLAINT = { ...HARD_BOUNCE, kind: 'complaint', feedbackType: 'abuse' } as const satisfies FeedbackEvent;
 
-/** Returns a report that differs from every other report. `changes` replaces members. */
 export function createReport(
   messageRef: FeedbackReport['messageRef'],
   event: FeedbackEvent,

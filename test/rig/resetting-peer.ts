@@ -1,12 +1,7 @@
-/**
- * Runs a peer in a worker thread. A test can reset the connection of the peer between two statements of the tested
- * code, even if both statements run in one turn of the event loop.
- */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
 export interface ResettingPeer {
-  /** Connects to the port. Resolves when the connection is closed. Only `resetNow` closes it. */
   connect(port: number): Promise<void>;
   /** Resets the connection. When the function returns, the reset has arrived at the server. */
   resetNow(): void;

@@ -1,4 +1,3 @@
-/** Creates the databases that tests of `restore` replace, and reads their accounts. */
 import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
@@ -9,10 +8,8 @@ import { createTemporaryFolder } from './folder.ts';
 import { createMessage } from './messages.ts';
 
 const FILE_SUFFIXES = ['', '-wal', '-shm'] as const;
-/** The accounts of a database that `createCrashedDatabase` creates. */
 export const OLD_ACCOUNTS = ['in-the-log', 'old'];
 
-/** Returns the accounts of a database as a service reads them. */
 export async function readAccounts(path: string): Promise<readonly string[]> {
   const store = await openSqliteStore({ path, exclusive: true, runsInCallerThread: true });
   try {
@@ -34,7 +31,6 @@ export function createDatabase(path: string, accounts: readonly string[]): void 
   database.close();
 }
 
-/** Creates a database whose account `in-the-log` is only in the `-wal` file, as after a SIGKILL. */
 export function createCrashedDatabase(path: string): void {
   const folder = createTemporaryFolder();
   const livePath = join(folder, 'live.db');

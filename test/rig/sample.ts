@@ -3,7 +3,6 @@
  * `npm run test:contract` run the full number of cases.
  */
 
-/** True if `npm run test:long` runs the tests. */
 export const IS_LONG_RUN = process.env.TEST_EXTENT === 'long';
 
 /** Returns the number of cases to run: `sample` under `npm test`, otherwise `full`. */

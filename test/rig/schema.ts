@@ -4,7 +4,6 @@ import { pathToFileURL } from 'node:url';
 import { SCHEMA_FOLDER } from '../../src/store/schema.ts';
 import { createTemporaryFolder } from './folder.ts';
 
-/** Creates a folder with the current schema and one further migration of a database. Returns the folder. */
 export function createSchemaFolder(database: 'sqlite' | 'postgres', sql: string): URL {
   const folder = createTemporaryFolder();
   for (const name of readdirSync(SCHEMA_FOLDER)) copyFileSync(new URL(name, SCHEMA_FOLDER), join(folder, name));

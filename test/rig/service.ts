@@ -1,4 +1,3 @@
-/** Runs the real service and its commands, in this process or in processes of their own, and sends requests to it. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
@@ -20,7 +19,6 @@ export interface ServiceProcess {
   readonly key: string | null;
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Resolves to the exit code or signal of the process. */
   readonly exitPromise: Promise<number | string>;
   kill(signal: NodeJS.Signals): void;
 }
@@ -139,10 +137,6 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/**
- * Runs one command in this process, with `folder` as the working directory. The working directory belongs to the whole
- * process, so a test runs the commands of different folders one after another, or in processes.
- */
 export async function runCommand(
   folder: string,
   args: readonly string[],
@@ -193,7 +187,6 @@ export function enterFolder(folder: string): void {
   process.chdir(folder);
 }
 
-/** Calls `work` with `folder` as the working directory of this process. */
 export async function runInFolder<T>(folder: string, work: () => Promise<T>): Promise<T> {
   process.chdir(folder);
   try {
@@ -203,7 +196,6 @@ export async function runInFolder<T>(folder: string, work: () => Promise<T>): Pr
   }
 }
 
-/** Runs one command in a process of its own, with `folder` as the working directory and `input` on standard input. */
 export async function runCommandProcess(
   folder: string,
   args: readonly string[],

@@ -8,7 +8,6 @@ import { listenOnFreePort } from './free-port.ts';
 
 export interface SesAnswer {
   readonly status: number;
-  /** The error type in the header `x-amzn-errortype`. */
   readonly type?: string;
   readonly body: unknown;
 }
@@ -43,16 +42,11 @@ export interface SesFake {
   readonly endpoint: string;
   readonly receivedMessages: readonly ReceivedMessage[];
   readonly identities: Map<string, Identity>;
-  /** The method and the path of each request so far, such as `POST /v2/email/outbound-emails`. */
   readonly requests: readonly string[];
   readonly connectionCount: number;
   /** Returns the behavior for a message. The default is `accept`. */
   send: (message: { readonly to: string; readonly count: number }) => SesBehavior;
   account: SesBehavior;
-  /**
-   * The account-level suppression list: reasons by address. As at Amazon SES, the local part is matched exactly, and
-   * the domain without regard to case.
-   */
   readonly suppressionReasons: Map<string, 'BOUNCE' | 'COMPLAINT'>;
   /** The behavior of the operations on the suppression list. */
   suppressionList: SesBehavior;

@@ -1,8 +1,3 @@
-/**
- * Signs in at an operator listener through the operator API, as the sign-in page does, with the one-time link or the
- * password.
- */
-
 /** The headers with which a page sends its session. */
 export type SessionHeaders = {
   readonly Cookie: string;
@@ -29,7 +24,6 @@ export async function signIn(
   return { Cookie: cookie, 'Postrider-Session': session };
 }
 
-/** Signs in with the link that the service printed when it started. */
 export function signInByLink(link: string): Promise<SessionHeaders> {
   const { origin, searchParams } = new URL(link);
   return signIn(origin, { link: searchParams.get('link') ?? '' });

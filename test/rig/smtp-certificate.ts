@@ -8,7 +8,6 @@ export interface Certificate {
 
 const certificates = new Map<string, Promise<Certificate>>();
 
-/** Returns a self-signed certificate for `name`. The certificate for `localhost` is also valid for 127.0.0.1. */
 export function getCertificate(name = 'localhost'): Promise<Certificate> {
   let certificate = certificates.get(name);
   if (certificate === undefined) {

@@ -4,26 +4,14 @@ import { connect as connectSocket, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
 export interface SmtpClient {
-  /** Sends a line (CR LF is added) and resolves to the whole reply, or to `closed` if the connection ends. */
   command(line: string): Promise<string>;
-  /** Sends exactly these bytes. */
   write(bytes: string | Uint8Array): void;
-  /** Resolves to the next reply, or to `closed` if the connection ends. */
   readReply(): Promise<string>;
-  /** Starts TLS and accepts every certificate. */
   startTls(): Promise<void>;
-  /**
-   * Sends MAIL, RCPT, DATA and the message. The lines of the message must end with CR LF. Resolves to the reply to the
-   * final dot, or to the first error reply.
-   */
   send(from: string, to: string, message: string | Uint8Array): Promise<string>;
   close(): void;
 }
 
-/**
- * Connects to the server, reads the greeting and sends EHLO. `localAddress` is the source address, which must be in the
- * loopback network. The client sends `firstBytes` before it reads the greeting, as a proxy sends its header.
- */
 export async function connectSmtp(
   port: number,
   localAddress = '127.0.0.1',

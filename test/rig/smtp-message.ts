@@ -6,7 +6,6 @@ import type { OutgoingMessage, Transport } from '../../src/transports/transport.
 
 let messageCount = 0;
 
-/** Returns a message with a unique id. */
 export function createOutgoingMessage(
   data: string | Buffer = 'From: a@sender.example\r\nTo: b@b.example\r\nSubject: hello\r\n\r\nHello\r\n',
   envelope: Partial<OutgoingMessage['envelope']> = {},
@@ -19,7 +18,6 @@ export function createOutgoingMessage(
   };
 }
 
-/** Returns the setting of a relay on loopback without TLS. */
 export function createSmtpSetting(port: number, overrides: Partial<SmtpSetting> = {}): SmtpSetting {
   return {
     kind: 'smtp',
@@ -36,7 +34,6 @@ export function createSmtpSetting(port: number, overrides: Partial<SmtpSetting> 
   };
 }
 
-/** Creates an SMTP transport that connects to a port on loopback. */
 export function createLoopbackTransport(
   port: number,
   overrides: Partial<SmtpSetting> = {},

@@ -10,13 +10,11 @@ import type { Certificate } from './smtp-certificate.ts';
 
 export interface SmtpPeer {
   readonly port: number;
-  /** The number of connections accepted so far. */
   readonly connectionCount: number;
   /** Command lines received so far, on all connections. */
   readonly commands: readonly string[];
   /** Complete messages received so far, without dot-stuffing. */
   readonly messages: readonly Buffer[];
-  /** Closes the server. Rejects if a script failed. */
   close(): Promise<void>;
 }
 
@@ -50,7 +48,6 @@ export class PeerConnection {
     if (!this.#isEnded) this.#socket.write(bytes);
   }
 
-  /** Resolves to the next command line. */
   async readLine(): Promise<string> {
     for (;;) {
       const endIndex = this.#buffer.indexOf('\r\n');
@@ -72,7 +69,6 @@ export class PeerConnection {
     return line;
   }
 
-  /** Sends the greeting and answers EHLO with the given extensions. */
   async greet(extensions: readonly string[] = EHLO): Promise<void> {
     this.writeLines('220 peer.example ESMTP');
     await this.answerEhlo(extensions);
@@ -83,14 +79,12 @@ export class PeerConnection {
     await this.answerCommand('EHLO', ...lines);
   }
 
-  /** Accepts MAIL, RCPT and DATA of one message. The last reply is 354. */
   async acceptEnvelope(): Promise<void> {
     await this.answerCommand('MAIL', '250 2.1.0 Ok');
     await this.answerCommand('RCPT', '250 2.1.5 Ok');
     await this.answerCommand('DATA', '354 go on');
   }
 
-  /** Reads the message up to its final dot. */
   async readContent(): Promise<Buffer> {
     for (;;) {
       const receivedBytes = this.#buffer;
@@ -106,14 +100,12 @@ export class PeerConnection {
     }
   }
 
-  /** Accepts one complete message. */
   async acceptMessage(): Promise<void> {
     await this.acceptEnvelope();
     await this.readContent();
     this.writeLines('250 2.0.0 Ok: queued');
   }
 
-  /** Accepts messages until the client sends QUIT or disconnects. */
   async acceptMessages(): Promise<void> {
     for (;;) {
       const line = await this.readLine();
@@ -130,7 +122,6 @@ export class PeerConnection {
     }
   }
 
-  /** Waits until the buffer of received bytes contains `count` bytes. */
   async waitForBytes(count: number): Promise<void> {
     while (this.#buffer.length < count) await this.#waitForData();
   }
@@ -154,7 +145,6 @@ export class PeerConnection {
     this.#socket.resetAndDestroy();
   }
 
-  /** Resolves when the connection has ended. */
   async waitForClose(): Promise<void> {
     while (!this.#isEnded) await this.#waitForData().catch(() => undefined);
   }
@@ -187,7 +177,6 @@ export class PeerConnection {
   }
 }
 
-/** Starts a server on loopback that runs `script` for each connection. The first connection has the number 1. */
 export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
   const openConnections = new Set<PeerConnection>();
   const commands: string[] = [];

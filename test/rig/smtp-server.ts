@@ -11,7 +11,6 @@ export interface ReceivedMessage {
 export interface RealSmtpServer {
   readonly port: number;
   readonly receivedMessages: readonly ReceivedMessage[];
-  /** The number of connections accepted so far. */
   readonly connectionCount: number;
   close(): Promise<void>;
 }

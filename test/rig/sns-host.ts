@@ -12,16 +12,12 @@ import { listenOnFreePort } from './free-port.ts';
 import { type Authority, CERT_URL, createAuthority, REGION } from './sns.ts';
 
 export interface SnsHost {
-  /** The key with which SNS signs its messages, and the certificate of the key. */
   readonly signer: Authority;
-  /** The environment variables that the service needs to connect to the host. */
   readonly environment: Record<string, string>;
-  /** The URL paths of the requests that confirmed a subscription. */
   readonly confirmedPaths: readonly string[];
   close(): Promise<void>;
 }
 
-/** Starts the host, and writes the certificate of the test authority to a file in `folder`. */
 export async function startSnsHost(folder: string): Promise<SnsHost> {
   const root = await createAuthority('Test Root of SNS');
   const host = `sns.${REGION}.amazonaws.com`;

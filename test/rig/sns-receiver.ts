@@ -1,8 +1,3 @@
-/**
- * Runs the SNS receiver on loopback. The test provides the certificate authority and the responses to the requests of
- * the receiver.
- */
-
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
@@ -36,7 +31,6 @@ export interface SnsRig {
   readonly reports: FeedbackReport[];
   readonly refusals: string[];
   readonly subscriptions: string[];
-  /** The URLs that the receiver fetched. */
   readonly fetchedUrls: string[];
   /** The failed operations of the receiver, each with its error. */
   readonly faults: string[];
@@ -57,7 +51,6 @@ export async function createSnsRig(
     readonly responses?: Readonly<Record<string, string | number>>;
     readonly recordReport?: (report: FeedbackReport) => Promise<RecordResult>;
     readonly now?: () => number;
-    /** Replaces `responses`. */
     readonly get?: typeof fetch | null;
   } = {},
 ): Promise<SnsRig> {
@@ -121,7 +114,6 @@ export async function createSnsRig(
   };
 }
 
-/** Starts a test server. Returns a fetch function that sends every request to this server. */
 export async function createServerFetch(serve: RequestListener): Promise<typeof fetch> {
   const server = createServer(serve).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -135,7 +127,6 @@ export async function createServerFetch(serve: RequestListener): Promise<typeof 
     fetch(`http://127.0.0.1:${port}${new URL(input).pathname}${new URL(input).search}`, init)) as typeof fetch;
 }
 
-/** Returns the fields of a bounce notification. */
 export const createBounceNotification = (overrides: Record<string, string> = {}) => ({
   Message: createSesEvent('Bounce', 'ses-1', 'rita@example.com'),
   ...overrides,

@@ -1,4 +1,3 @@
-/** Simulates Amazon SNS for tests: creates a certificate authority, signing certificates, and signed messages. */
 import { randomUUID, sign } from 'node:crypto';
 import { generate } from 'selfsigned';
 
@@ -15,10 +14,6 @@ export interface Authority extends SigningPair {
   ): Promise<Authority>;
 }
 
-/**
- * Creates a root authority. If `issuer` is given, the result is an intermediate authority with a signature of the
- * issuer. If `ca` is false, the result is a server certificate.
- */
 export async function createAuthority(
   name = 'Test Root',
   issuer: SigningPair | null = null,
@@ -60,10 +55,6 @@ const SIGNED_FIELDS: Readonly<Record<string, readonly string[]>> = {
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
 };
 
-/**
- * Creates a signed message of SNS. `fields` replaces members before the message is signed, and `afterSigning` replaces
- * members of the signed message.
- */
 export function createSnsMessage(
   key: string,
   fields: Readonly<Record<string, string>>,
@@ -92,7 +83,6 @@ export function createSnsMessage(
   return { ...message, Signature, ...afterSigning };
 }
 
-/** Creates an event in the format that Amazon SES documents. */
 export function createSesEvent(
   type: string,
   reference: string,

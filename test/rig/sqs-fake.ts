@@ -16,28 +16,18 @@ interface QueuedMessage {
 
 export interface SqsFake {
   readonly queueUrl: string;
-  /** The number of messages that are not deleted yet. */
   readonly remainingCount: number;
-  /** The number of times that each message was received, by message number from 0. */
   readonly receiveCounts: readonly number[];
   /** The visibility timeouts that the client requested, in seconds. */
   readonly visibilityTimeoutsS: readonly number[];
-  /** The number of receive requests in progress. */
   readonly pendingReceiveCount: number;
-  /** The number of receive requests that ended without a message. */
   readonly emptyAnswerCount: number;
   send(body: string, sentAt?: number): void;
-  /** The number of requests so far, with or without a response. */
   readonly requestCount: number;
-  /** Responds to the next `count` requests with this status. */
   failNextRequests(count: number, status?: number): void;
-  /** Closes the connections of the next `count` requests without a response. */
   disconnectNextRequests(count: number): void;
-  /** Sends no response to the next `count` requests. */
   stallNextRequests(count: number): void;
-  /** Confirms the next `count` deletion requests but does not delete the messages. */
   ignoreNextDeletions(count: number): void;
-  /** Ends the visibility timeout of every message. */
   endVisibilityTimeouts(): void;
   close(): Promise<void>;
 }

@@ -17,7 +17,6 @@ export interface TrackedServer {
 export type ClientStatements = Map<string, Buffer>;
 
 export interface StatementTracking {
-  /** Returns the messages that the server receives in place of a message of the client. */
   translateForServer(server: TrackedServer, client: ClientStatements, message: Buffer): readonly Buffer[];
   /**
    * Returns false if the client must not receive a message of this type from the server, because the message answers a
@@ -87,7 +86,6 @@ export function createStatementTracking(): StatementTracking {
   };
 }
 
-/** Splits a message body after its first string, which ends with a zero byte. */
 function splitName(body: Buffer): readonly [name: string, afterName: Buffer] {
   const end = body.indexOf(0);
   return [body.toString('utf8', 0, end), body.subarray(end + 1)];

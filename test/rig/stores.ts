@@ -1,4 +1,3 @@
-/** Defines the stores that every contract suite tests. */
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';
@@ -15,7 +14,6 @@ import { startTransactionPooler } from './transaction-pooler.ts';
 
 export interface TestedStore {
   readonly name: 'sqlite' | 'postgres';
-  /** Opens an empty store. It is closed after the test. */
   readonly open: (options?: Pick<OpenOptions, 'environment'>) => Promise<Store>;
   /** Opens a store with the account `default`, whose id is 1, and with further accounts. */
   readonly openWithAccounts: (limits?: Partial<AccountLimits>, ...otherNames: readonly string[]) => Promise<Store>;
@@ -32,7 +30,6 @@ function createTestedStore(
       runsInCallerThread: runsInCallerThread || environment?.isSimulated === true,
       ...(environment === undefined ? {} : { environment }),
     });
-    // A test may have closed the store.
     onTestFinished(() => store.close().catch(() => undefined));
     return store;
   };
@@ -85,20 +82,17 @@ function listTestedStores(): readonly TestedStore[] {
   return getTestedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 }
 
-/** Returns the value of a change that must succeed. */
 export function expectDone<T>(result: { readonly kind: 'done'; readonly value: T } | { readonly kind: string }): T {
   if (!('value' in result) || result.kind !== 'done') throw new Error(result.kind);
   return result.value;
 }
 
-/** Parses a PostgreSQL URL into a database setting. */
 export function parsePostgresUrl(url: string): DatabaseSetting {
   const parseResult = parseDatabaseUrl(url);
   if (!parseResult.ok) throw new Error(parseResult.fault);
   return parseResult.value;
 }
 
-/** Creates a pool for a PostgreSQL URL, and closes it after the test. */
 export function createTestPool(url: string, options: { readonly statementTimeoutMs?: number } = {}): Pool {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');

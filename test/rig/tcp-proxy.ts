@@ -4,15 +4,12 @@ import { startLoopbackServer } from './loopback.ts';
 
 export interface TcpProxy {
   readonly port: number;
-  /** Accepts bytes and new connections but does not forward the bytes. */
   pause(): void;
   /** Closes all connections, so that bytes in transit are lost, and forwards the bytes of new connections. */
   resume(): void;
-  /** Closes every connection immediately. */
   closeAll(): void;
 }
 
-/** Starts a proxy for `port` on loopback and stops it at the end of the test. */
 export async function startTcpProxy(port: number): Promise<TcpProxy> {
   let isPaused = false;
   const server = await startLoopbackServer((clientSocket, track) => {

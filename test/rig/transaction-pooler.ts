@@ -14,12 +14,7 @@ import { type ClientStatements, createStatementTracking, type TrackedServer } fr
 
 export interface TransactionPooler {
   readonly port: number;
-  /** The client requests that the pooler refused. */
   readonly refusedRequests: readonly string[];
-  /**
-   * Returns the number of transactions whose server connection differed from that of the previous transaction of the
-   * same client.
-   */
   getSwitchCount(): number;
 }
 
@@ -53,7 +48,6 @@ interface Client {
   readonly statements: ClientStatements;
 }
 
-/** Starts the pooler for `port` on loopback and stops it at the end of the test. */
 export async function startTransactionPooler(
   port: number,
   {
@@ -109,7 +103,6 @@ export async function startTransactionPooler(
     socket.end(encodeFatalError('08P01', `the pooler does not support: ${reason}`));
   }
 
-  /** Adds a new server connection, on which the client has just signed in, to the pool. */
   function poolUpstream(key: string, client: Client, upstream: Upstream): void {
     let bufferedBytes: Buffer = Buffer.alloc(0);
     upstream.socket.removeAllListeners('data');

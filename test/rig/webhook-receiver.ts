@@ -43,9 +43,7 @@ export interface WebhookReceiver {
   readonly url: string;
   readonly port: number;
   readonly receivedWebhooks: readonly ReceivedWebhook[];
-  /** The number of accepted connections. */
   readonly connectionCount: number;
-  /** The number of responses that were incomplete when the connection was closed. */
   readonly abortedResponseCount: number;
   /** Returns the behavior for a webhook. The default is a 200 response without a body. */
   chooseBehavior: (webhook: ReceivedWebhook, count: number) => ReceiverBehavior;
@@ -54,7 +52,6 @@ export interface WebhookReceiver {
 
 const ENDLESS_BODY_BYTES = 10 * 1_048_576;
 
-/** Starts a receiver. With `certificate`, the receiver uses HTTPS. */
 export async function startWebhookReceiver(
   options: {
     readonly host?: string;

@@ -22,7 +22,6 @@ export type SettingKey = keyof typeof SETTINGS_TABLE;
 
 type WrongRow = readonly (readonly [value: string, errorText: string, otherSettings?: Environment])[];
 
-/** A word that every secret in this file contains. No error may contain this word. */
 export const SECRET_WORD = 'hunter2';
 
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:a';
@@ -281,14 +280,10 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
   logLevel: [['warning', 'did you mean warn?']],
 };
 
-/** Returns the settings that have a row of wrong values. */
 export function listSettingsWithWrongValues(): readonly string[] {
   return Object.keys(WRONG_ROWS);
 }
 
-/**
- * Returns the wrong values of a setting: first the values that are wrong for all settings, then the values of its row.
- */
 export function getWrongValues(key: SettingKey, example: string): readonly WrongValue[] {
   const commonRow: WrongRow = [
     ['', 'is empty in the environment; set a value, or remove it'],

@@ -1,7 +1,3 @@
-/**
- * Tests the backup of the embedded store while the service runs, the restore of a backup, and the transfer to
- * PostgreSQL.
- */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,12 +17,10 @@ const UNREACHABLE_RELAY = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER
 const rig = createScenario();
 
 const getDatabasePath = (folder: string) => join(folder, 'data/postrider.db');
-/** Returns the arguments that transfer the embedded store of `folder`. */
 const listTransferArgs = (folder: string, url: string) => [
   ...['migrate-store', '--from', `sqlite:${getDatabasePath(folder)}`, '--to', url],
 ];
 
-/** Runs a command that fails. Returns the line on standard error. */
 async function runFailingCommand(folder: string, args: readonly string[]): Promise<string> {
   const { code, stderr } = await runCommand(folder, args);
   expect(code).toBe(1);
@@ -155,7 +149,6 @@ test('after a transfer to PostgreSQL, all data is in PostgreSQL, the API key is 
     .poll(async () => (await listMessages(folder, postgres)).find(({ id }) => id === queuedId)?.state)
     .toBe('delivered');
   expect((await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
-  // The secret file exists only on this machine, not on other nodes.
   const expectedText = /POSTRIDER_SECRET is not set, so this node uses its own file data\/secret/;
   expect((await runCommand(folder, ['doctor'], postgres)).stdout).toMatch(expectedText);
   const addOutput = await runCommand(folder, ['domain', 'add', 'default', 'example.org'], postgres);

@@ -1,7 +1,3 @@
-/**
- * Tests `npm run demo` as a process: its terminal output, its pages, and its shutdown. `npm test` stops the demo while
- * it writes its sample messages, `npm run test:long` when they are complete.
- */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -56,7 +52,6 @@ test('the demo shows its sample messages, and leaves no files after its shutdown
   }
 });
 
-/** Checks that the complete demo accepts messages, has messages in every state, and has content for every page. */
 async function checkCompleteDemo(
   readOutput: (pattern: RegExp) => Promise<string>,
   callApi: (path: string) => Promise<unknown>,

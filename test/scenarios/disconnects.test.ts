@@ -1,8 +1,3 @@
-/**
- * Tests that no disconnect of a peer (reset, half-close or close, after any byte) stops a listener of a real process.
- * The public listener and the event listener are tested with and without TLS. `npm test` checks a sample of byte
- * positions, `npm run test:long` every position.
- */
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
@@ -21,10 +16,6 @@ const rig = createScenario();
 const SAMPLE_COUNT = 1;
 const MAX_CONCURRENT_TASKS = 24;
 
-/**
- * Returns the byte positions at which to disconnect: the first, the last, and a sample or all of the positions between
- * them.
- */
 function listDisconnectPositions(length: number, random: () => number): readonly number[] {
   if (IS_LONG_RUN) return Array.from({ length: length + 1 }, (_, position) => position);
   return [0, length, ...Array.from({ length: SAMPLE_COUNT }, () => 1 + Math.floor(random() * (length - 1)))];
@@ -33,7 +24,6 @@ function listDisconnectPositions(length: number, random: () => number): readonly
 const createHttpRequest = (line: string, headers: readonly string[] = [], body = '') =>
   `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers.map((header) => `${header}\r\n`).join('')}\r\n${body}`;
 
-/** Returns the requests that the test sends to an HTTP listener, by name. */
 function createRequests(authorization: string, path: string): Readonly<Record<string, string>> {
   const body = JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 'x', message: 'y' });
   const createPost = (headers: readonly string[], content = body) =>
@@ -61,7 +51,6 @@ function createRequests(authorization: string, path: string): Readonly<Record<st
 const SMTP_SESSION =
   'EHLO a.example\r\nMAIL FROM:<>\r\nRCPT TO:<postmaster@bounces.example.org>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\nQUIT\r\n';
 
-/** Returns the first bytes that a TLS client sends. The test sends them over a plain TCP connection. */
 async function recordClientHello(): Promise<Buffer> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -101,10 +90,6 @@ async function disconnectEverywhere(
 
 const getPort = (address: string | null): number => Number(address?.split(':').at(-1));
 
-/**
- * Checks that the process is running and has printed no error, and that the operator listener, the SMTP listener and,
- * without TLS, the public listener answer.
- */
 async function checkListeners(service: ServiceProcess, secure: boolean): Promise<void> {
   expect(service.child.exitCode).toBe(null);
   expect(service.stderr()).not.toMatch(/uncaught|unhandled|ECONNRESET|EPIPE|TypeError/i);

@@ -1,4 +1,3 @@
-/** Tests that `doctor` changes nothing before the first start. */
 import { readdirSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { runCommand } from '../rig/service.ts';
@@ -12,7 +11,6 @@ test('before the first start, no check of doctor fails, and doctor creates no fi
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   const findings = JSON.parse(stdout) as { check: string; result: string }[];
   const results = Object.fromEntries(findings.map(({ check, result }) => [check, result]));
-  // A synced write that takes more than one second, as on a busy machine, causes a warning.
   expect(results).toMatchObject({ database: expect.stringMatching(/^(ok|warning)$/), transport: 'ok' });
   expect(readdirSync(folder)).toEqual([]);
 });

@@ -1,4 +1,3 @@
-/** Tests rotations of keys and wrong secrets with the `domain` commands. test/unit tests each command. */
 import { expect, test } from 'vitest';
 import { runCommand, runJsonCommand } from '../rig/service.ts';
 import { createScenario } from './running-service.ts';

@@ -1,7 +1,3 @@
-/**
- * Tests feedback over SMTP with a bouncing relay, the service and its listener: a report changes only the message of
- * its return path.
- */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { type BouncingRelay, composeDeliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
@@ -120,7 +116,6 @@ test('a forged, unrelated or replayed report changes no message', async () => {
   expect(await client.send('', forgedReturnPath, composeBounce('victim@example.net', forgedReturnPath))).toMatch(
     /^550 /,
   );
-  // A report applies only to the message of its return path, even if it names another recipient.
   const otherReturnPath = relay.senders.get('gone@example.net') ?? '';
   await client.command('RSET');
   expect(await client.send('', otherReturnPath, composeBounce('victim@example.net', otherReturnPath))).toMatch(/^250 /);

@@ -1,4 +1,3 @@
-/** Tests the first steps: start the service, run the printed command or `send`, read the message. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';

@@ -1,7 +1,3 @@
-/**
- * Tests the inbox of `capture:` with a running service: hostile messages are shown as data and only to authenticated
- * operators, and a rule causes a permanent failure.
- */
 import { beforeAll, expect, test } from 'vitest';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import type { SessionHeaders } from '../rig/session.ts';
@@ -28,7 +24,6 @@ beforeAll(async () => {
 const runJson = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, SETTINGS);
 const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 
-/** Calls the operator API and returns the parsed body of the response, without a check of the status. */
 async function callApi<T>(method: string, path: string, body?: object): Promise<T> {
   const headers = { ...session, Origin: service.operatorUrl };
   const init =

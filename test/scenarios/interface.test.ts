@@ -1,4 +1,3 @@
-/** Tests the rules of the interface specification and of the product with a running service. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type ConnectionOptions, connect } from 'node:tls';
@@ -213,7 +212,6 @@ describe('https', () => {
     writeFileSync(join(at, 'cert.pem'), cert);
     writeFileSync(join(at, 'key.pem'), key, { mode: 0o600 });
   }
-  /** Sends a request to `url`. Resolves to the common name of the certificate and the response. */
   function sendOverTls(url: string, request: string): Promise<{ name: string; text: string }> {
     const options: ConnectionOptions = { port: Number(new URL(url).port), rejectUnauthorized: false };
     return new Promise((resolve, reject) => {

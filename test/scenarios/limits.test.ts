@@ -1,7 +1,3 @@
-/**
- * Tests that limits are exact under concurrency, and that a command that changes a limit, a key or a lock takes effect
- * in the running service within a second.
- */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { generateApiKey } from '../../src/model/credentials.ts';
@@ -26,7 +22,6 @@ beforeAll(async () => {
 
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 
-/** Creates an account with the given limits, and a key of the account. */
 async function createAccount(name: string, ...limits: string[]): Promise<NewKey> {
   await runJson('account', 'create', name, ...limits);
   return runJson<NewKey>('key', 'create', name);

@@ -1,7 +1,3 @@
-/**
- * Tests several nodes on one PostgreSQL database: limits are exact across all nodes, changes apply on every node, and
- * each node performs only its roles. The nodes run in this process; test/faults starts nodes as processes.
- */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -27,7 +23,6 @@ beforeAll(async () => {
 
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
 
-/** Sends `count` concurrent requests to the nodes in turn. */
 const submitRepeatedly = (key: string, count: number, headers = {}) =>
   Promise.all(
     Array.from({ length: count }, (_, n) => submit(nodes[n % NODE_COUNT]?.publicUrl ?? '', key, {}, headers)),

@@ -1,7 +1,3 @@
-/**
- * Tests notifications to operators with a running service, a real SMTP server and a receiver that verifies signatures
- * with the package `standardwebhooks`.
- */
 import { connect, createServer } from 'node:net';
 import { Webhook } from 'standardwebhooks';
 import { expect, test } from 'vitest';
@@ -46,7 +42,6 @@ test('the lock of an account is reported once by a signed request and by mail, e
 
   const readMails = () => server.receivedMessages.map(({ data }) => data.toString().replaceAll('=\r\n', ''));
   const findMail = () => readMails().find((mail) => mail.includes('Account shop is locked')) ?? '';
-  /** Verifies the signatures of the requests that the receiver has received, and returns the alarms. */
   const listBegunItems = () =>
     receiver.receivedWebhooks.flatMap(({ body, headers }) =>
       (new Webhook(SECRET).verify(body, { ...headers }) as NotificationPayload).data.began.map(

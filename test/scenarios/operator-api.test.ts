@@ -1,7 +1,3 @@
-/**
- * Tests the operator API as scripts and pages use it: sign-in, effects on the public listener, test messages and
- * errors. test/unit/operator/responses.test.ts tests every operation and each of its statuses.
- */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { type SessionHeaders, signIn } from '../rig/session.ts';

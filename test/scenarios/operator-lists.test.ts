@@ -1,7 +1,3 @@
-/**
- * Tests suppression lists of a running service: imports and exports through the operator API, and connections that
- * fail. test/unit/operations tests the formats of files and the batches of an import.
- */
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NO_LIMITS } from '../rig/messages.ts';
@@ -103,7 +99,6 @@ test('a JSON file of a provider is imported, a dry run adds nothing, and rows wi
   ]);
 });
 
-/** Opens a connection, and writes the head of an import of `contentLength` bytes. */
 function openImport(list: string, contentLength: number): Socket {
   const { hostname, port, host } = new URL(service.operatorUrl);
   const socket = connect(Number(port), hostname);
@@ -113,7 +108,6 @@ function openImport(list: string, contentLength: number): Socket {
   return socket;
 }
 
-/** Resolves to the response of the service, when its body is complete. */
 function readResponse(socket: Socket): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';

@@ -1,8 +1,3 @@
-/**
- * Tests the events of every provider in `EVENT_SENDERS` with one service and one relay. The relay profile decides only
- * how a provider identifies a message: by metadata (test/unit/domains/relay-metadata.test.ts) or by the id in the reply
- * of the relay, as MailerSend does, whose profile the service uses.
- */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { RETURN_PATH_MESSAGE_RATE } from '../../src/feedback/smtp-limits.ts';
 import type { MessageDetails } from '../../src/operations/message-details.ts';

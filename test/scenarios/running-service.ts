@@ -1,7 +1,3 @@
-/**
- * Starts services for the tests of a file, in this process or as processes of their own. After the last test, the
- * services are stopped, the processes are killed and their folders are removed.
- */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -37,39 +33,28 @@ export interface RunningService {
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
   /** The API key that the first start on an empty store prints. Otherwise, an empty string. */
   readonly key: string;
-  /** The first line of `serve --json`, and then the lines of the log. */
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Stops the service. A service of its own process receives SIGTERM; resolves to its exit code or signal. */
   stop(): Promise<number | string>;
 }
 
 export interface ServiceProcess extends RunningService {
   readonly child: ChildProcess;
-  /** Resolves to the exit code or the signal when the process ends. */
   readonly exitPromise: Promise<number | string>;
 }
 
 export interface Scenario {
-  /** Creates a folder that is removed after the last test of the file. */
   createFolder(): string;
   /**
    * Opens the store of the service in `folder` as a command does. Tests use the store where they need no command,
    * because the start of a command takes longer than a call of the store.
    */
   openStore(folder: string): Promise<Store>;
-  /** Starts the service in this process. Rejects as `startService` does. */
   serve(folder: string, settings?: Record<string, string>, options?: ServiceOptions): Promise<RunningService>;
-  /**
-   * Starts `serve --json` as a process: for tests of signals, kills, exit codes, limits of a process and several nodes.
-   * If the process ends before the service listens, rejects with the standard error of the process.
-   */
   serveProcess(folder: string, settings?: Record<string, string>): Promise<ServiceProcess>;
-  /** Starts `serve` without `--json` as a process. `banner` is its complete output. */
   serveWithBanner(folder: string, settings?: Record<string, string>): Promise<ServiceProcess & { banner: string }>;
 }
 
-/** Returns functions that start the services of a test file. Each test file calls `createScenario` once, at its top. */
 export function createScenario(): Scenario {
   const folders: string[] = [];
   const stores: Store[] = [];
@@ -206,18 +191,15 @@ export interface Answer {
   readonly headers: Headers;
 }
 
-/** Sends a request and reads the whole response. */
 export async function sendRequest(url: string, init: RequestInit = {}): Promise<Answer> {
   const response = await fetch(url, init);
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-/** Signs in with the printed link. Resolves to the headers that a signed-in page sends. */
 export function signInToService({ signIn }: RunningService): Promise<SessionHeaders> {
   return signInByLink(signIn ?? '');
 }
 
-/** Returns the number of occurrences of each value. */
 export function countValues(values: readonly (string | number)[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const value of values) counts[value] = (counts[value] ?? 0) + 1;
@@ -226,7 +208,6 @@ export function countValues(values: readonly (string | number)[]): Record<string
 
 export const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Returns the id in the body of a 201 response. Throws an error if the body does not have the form of such a body. */
 export function readMessageId(text: string): string {
   const id = /^\{"result":\{"id":"([0-9a-f-]{36})"\}\}$/.exec(text)?.[1] ?? '';
   if (!UUID_V7.test(id)) throw new Error(`not the body of a 201: ${text}`);

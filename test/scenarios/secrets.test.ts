@@ -23,7 +23,6 @@ const CONTROL_CHARACTERS = [0x80, 0x85, 0x9b, 0x9f, 0x061c, 0x200e, 0x202e, 0x20
   .map((unit) => String.fromCharCode(unit))
   .join('x');
 
-/** Returns the control characters in a text, except line feeds and tabs. */
 const findControlCharacters = (text: string) =>
   [...text].filter((character) => character !== '\n' && character !== '\t' && toPrintable(character) !== character);
 

@@ -1,8 +1,3 @@
-/**
- * Tests authentication: domains of two accounts that are published in DNS, messages signed with both keys, return paths
- * of domains, for which SPF is aligned according to mailauth, and bounces to them. On PostgreSQL, the listener for
- * bounces is on a node with only the role `feedback`.
- */
 import { Resolver } from 'node:dns/promises';
 import { authenticate } from 'mailauth';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -82,7 +77,6 @@ const submitMessage = (domain: string, to: string) =>
   submitAccepted(getPublicUrl(), keyByDomain.get(domain) ?? '', { from: `shop@${domain}`, to });
 
 let sentCount = 0;
-/** Sends a message from an address of the domain. Returns its id, and the message that the relay received. */
 async function sendMessage(domain: string): Promise<{ readonly id: string; readonly received: ReceivedMessage }> {
   const to = `recipient.${sentCount++}@example.net`;
   const id = await submitMessage(domain, to);

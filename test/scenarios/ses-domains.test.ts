@@ -1,4 +1,3 @@
-/** Tests a sending domain at Amazon SES: its identity with a key of Postrider, checked by `domain verify`. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';

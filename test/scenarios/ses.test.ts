@@ -1,7 +1,3 @@
-/**
- * Tests Amazon SES: messages through `aws-ses-v2-local`, and provider events through signed SNS notifications and
- * through an SQS queue.
- */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { type LocalSes, startLocalSes } from '../rig/local-ses.ts';
@@ -48,7 +44,6 @@ const postNotification = (message: object) =>
     body: JSON.stringify(message),
     headers: { 'content-type': 'text/plain; charset=UTF-8' },
   });
-/** Returns the id that SES assigned to the message, from the history of the message. */
 async function readReference(id: string): Promise<string> {
   const outcome = (await store.findMessage(id))?.events.find(({ verb }) => verb === 'delivered')?.attempt?.outcome;
   return outcome?.kind === 'delivered' ? (outcome.reference ?? '') : '';

@@ -1,4 +1,3 @@
-/** Tests a stop under load: every received request gets a response, and every message with a 201 is in the store. */
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { runJsonCommand } from '../rig/service.ts';

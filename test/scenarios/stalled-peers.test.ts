@@ -1,7 +1,3 @@
-/**
- * Tests peers that stall: idle connections to a process with a limit of file descriptors, a reader of its log that does
- * not read, and clients that send requests but read no response. test/unit/http tests the limits of such clients.
- */
 import { connect, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createTemporaryFolder } from '../rig/folder.ts';
@@ -9,7 +5,6 @@ import { selectCaseCount } from '../rig/sample.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submit, submitAccepted } from '../rig/service.ts';
 import { createAuthorities, createSnsRig } from '../rig/sns-receiver.ts';
 
-/** Opens connections that send no data. The returned sockets include those that the service refused. */
 async function openIdleConnections(port: number, count: number): Promise<readonly Socket[]> {
   const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => undefined));
   onTestFinished(() => {
@@ -29,7 +24,6 @@ async function openIdleConnections(port: number, count: number): Promise<readonl
 
 const getPort = (url: string): number => Number(new URL(url).port);
 
-/** Returns the number of connections that the service dropped, for the given labels of the metric. */
 async function readDroppedCount(service: ServiceProcess, label: string): Promise<number> {
   const text = await (await fetch(`${service.operatorUrl}/metrics`)).text();
   return text
@@ -47,7 +41,6 @@ test('idle connections to every listener do not exhaust file descriptors: keys a
     (command) => `ulimit -n ${limit}; ${command}`,
   );
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']);
-  // A connection with a valid key remains open.
   const keyedConnection = connect(getPort(service.publicUrl), '127.0.0.1');
   onTestFinished(() => void keyedConnection.destroy());
   let acceptedCount = 0;

@@ -1,7 +1,3 @@
-/**
- * Tests that a receiver which ignores repeated ids gets each entry of the histories exactly once, although nodes are
- * killed and the receiver fails. The long run uses more messages, and two nodes on PostgreSQL.
- */
 import { createHash } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished, test } from 'vitest';

@@ -1,7 +1,3 @@
-/**
- * Tests webhooks with a running service: signed events in the order of the history, replay after a failure, and the
- * example receivers of docs/examples.
- */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -49,7 +45,6 @@ async function startReceiver(): Promise<WebhookReceiver> {
   return receiver;
 }
 
-/** Creates an endpoint. The endpoint is deleted after the test. */
 async function createEndpoint(url: string, ...flags: readonly string[]) {
   const endpoint = await runJson<{ id: string; secret: string }>('webhook', 'create', url, ...flags);
   cleanups.push(() => runJson('webhook', 'delete', endpoint.id));
@@ -202,7 +197,6 @@ describe.each([
   });
 });
 
-/** Returns true if a request without a signature receives a response. */
 async function isListening(port: number): Promise<boolean> {
   try {
     await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: '{}' });

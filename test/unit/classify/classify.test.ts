@@ -1,4 +1,3 @@
-/** Tests the classification of replies with replies of real servers and generated replies. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

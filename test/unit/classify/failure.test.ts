@@ -1,4 +1,3 @@
-/** Tests the class and the category of failed attempts. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { classify, classifyOutcome } from '../../../src/classify/classify.ts';

@@ -1,7 +1,3 @@
-/**
- * Tests the documented replies of the relays of providers. The outcome of a reply is the outcome of the rule of which
- * it is a sample. The rules of a relay apply only to this relay.
- */
 import { expect, test } from 'vitest';
 import { classify, classifyOutcome } from '../../../src/classify/classify.ts';
 import { judge } from '../../../src/classify/judge.ts';

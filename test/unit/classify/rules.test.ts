@@ -1,4 +1,3 @@
-/** Tests the table of rules: every sample matches its rule, and is judged the same wherever it comes from. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { classify, classifyOutcome } from '../../../src/classify/classify.ts';
@@ -40,7 +39,6 @@ test('phrases are in lower case, names are unique, and every rule has a sample',
 const TO = 'anna@kunde.example';
 const EVENT_PROVIDERS = PROVIDERS.filter(({ events }) => events !== null).map(({ name }) => name as EventProviderName);
 
-/** Returns the events of a text as each source reports it. */
 function report(text: string): Readonly<Record<string, readonly FeedbackEvent[]>> {
   const notification = `From: MAILER-DAEMON@mx.example\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; mx.example\n\nFinal-Recipient: rfc822; ${TO}\nAction: failed\nDiagnostic-Code: smtp; ${text}\n`;
   const bounce = {

@@ -11,7 +11,6 @@ it('docs/configuration.md equals what `npm run docs` generates from the table of
 });
 
 it('every setting accepts its example', () => {
-  // The files of the examples exist only on an operator's machine.
   const parseResults = SETTING_SPECS.filter(({ type }) => type !== 'path of a PEM file').map(
     ({ name, example, parse }) => ({ name, ok: parse(example).ok }),
   );

@@ -1,4 +1,3 @@
-/** Tests secrets in files, and the variables that Kubernetes sets for a Service. */
 import { describe, expect, test } from 'vitest';
 import { describeSettings, type Environment, loadSettings } from '../../../src/config/load.ts';
 import { SETTINGS_TABLE } from '../../../src/config/table.ts';
@@ -7,7 +6,6 @@ import { MASK } from '../../../src/printing/escape.ts';
 const SECRET_SPECS = Object.values(SETTINGS_TABLE).filter(({ secrecy }) => secrecy !== 'no');
 const PUBLIC_SPECS = Object.values(SETTINGS_TABLE).filter(({ secrecy }) => secrecy === 'no');
 
-/** Returns the read function of a fake file system with one file. */
 const createFileReader = (content: string) => (path: string) => {
   if (path !== '/run/secrets/value') throw Object.assign(new Error('no such file'), { code: 'ENOENT' });
   return content;

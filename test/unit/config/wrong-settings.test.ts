@@ -1,7 +1,3 @@
-/**
- * Tests that every wrong setting prevents the start with a one-line error. The error contains the setting, the problem
- * and the remedy, and no secret.
- */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,3 @@
-/** Tests the alignment of DKIM, SPF and DMARC that follows from the checked records and the settings. */
 import { describe, expect, it } from 'vitest';
 import { type AlignmentState, describeAlignment } from '../../../src/domains/alignment.ts';
 

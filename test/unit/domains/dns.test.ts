@@ -1,7 +1,3 @@
-/**
- * Tests the resolver with a DNS server that, depending on the name, sends an answer, refuses the query, sends a
- * malformed answer or sends nothing.
- */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createResolver, type Resolver } from '../../../src/domains/dns.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';

@@ -1,4 +1,3 @@
-/** Tests the lookup of webhook hosts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createHostLookup } from '../../../src/domains/dns.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';

@@ -1,4 +1,3 @@
-/** Tests keys that were created outside Postrider: the accepted forms, and a one-line error for any other text. */
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it, test } from 'vitest';
 import {

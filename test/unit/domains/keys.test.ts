@@ -1,4 +1,3 @@
-/** Tests DKIM keys: the public key belongs to the private key, the selector is new, and the private key is sealed. */
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createKeys, formatPublicKey, unsealKey } from '../../../src/domains/keys.ts';

@@ -1,4 +1,3 @@
-/** Tests the parser of domain names entered by the operator. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseDomainName } from '../../../src/domains/name.ts';

@@ -1,4 +1,3 @@
-/** Tests the records to publish and the facts about relays. */
 import { describe, expect, it } from 'vitest';
 import { createRecords, findSpfFault } from '../../../src/domains/records.ts';
 import { getHostFacts, getProviderFacts } from '../../../src/domains/setup.ts';

@@ -1,7 +1,3 @@
-/**
- * Tests the header fields by which a provider identifies a message: the provider of the transport URL
- * determines the fields.
- */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
@@ -29,10 +25,6 @@ const MESSAGE: LeasedMessage = {
   lease: { owner: 'node', until: 1 },
 };
 
-/**
- * Prepares `MESSAGE` for sending with one active key. `query` contains the parameters of the transport URL. `configurationSet` is the
- * configuration set of the account.
- */
 async function prepareMessage(query: string, configurationSet: string | null = null) {
   const folder = createTemporaryFolder();
   const settings = loadSettings(

@@ -1,4 +1,3 @@
-/** Tests the secret of the installation and the data sealed with it. */
 import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';

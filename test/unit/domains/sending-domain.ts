@@ -1,4 +1,3 @@
-/** Creates sending domains and checks of their records for tests. */
 import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import { getDkimRecordName } from '../../../src/model/domain.ts';
 
@@ -35,13 +34,11 @@ export function createSendingDomain(changes: Partial<SendingDomain> = {}): Sendi
   };
 }
 
-/** Returns the check of the record of one key. */
 export function createDkimCheck(domain: SendingDomain, selector: string, found: RecordCheck['found']): RecordCheck {
   const name = getDkimRecordName(domain.name, selector);
   return { purpose: 'dkim', type: 'TXT', name, value: 'v=DKIM1; p=MIIB', found, seen: [], detail: `is ${found}` };
 }
 
-/** Returns the checks of the records of all keys, each with the same result. */
 export function createDkimChecks(domain: SendingDomain, found: RecordCheck['found']): readonly RecordCheck[] {
   return domain.keys.map(({ selector }) => createDkimCheck(domain, selector, found));
 }

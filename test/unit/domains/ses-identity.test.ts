@@ -1,4 +1,3 @@
-/** Tests identities at Amazon SES: their creation, their updates, and the checks derived from their state. */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   createIdentityChecks,

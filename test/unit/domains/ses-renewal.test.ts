@@ -1,4 +1,3 @@
-/** Tests that a rotation that completes in the background also replaces the key at Amazon SES. */
 import { createPrivateKey } from 'node:crypto';
 import { join } from 'node:path';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
@@ -67,7 +66,6 @@ test('while a previous key retires, the provider receives the current signing ke
   expect(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }).asymmetricKeyType).toBe('rsa');
   const earlierRequests = fake.requests.length;
   await write(EMPTY_UPDATE);
-  // The provider has the current key, so the identity is only read.
   expect(fake.requests.slice(earlierRequests)).toEqual(['GET /v2/email/identities/example.org']);
   expect(faults).toEqual([]);
 });

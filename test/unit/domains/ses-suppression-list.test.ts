@@ -1,4 +1,3 @@
-/** Tests the client of the account-level suppression list of Amazon SES. */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { openSesSuppressionList } from '../../../src/domains/ses-suppression-list.ts';
 import { CREDENTIALS, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';

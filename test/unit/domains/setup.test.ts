@@ -1,4 +1,3 @@
-/** Tests that the secret is checked against the stored keys before it is used. */
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

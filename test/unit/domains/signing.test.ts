@@ -65,8 +65,6 @@ test('a removed domain is not authenticated', () => {
   expect(cache.isAuthenticated(1, 'example.org')).toBe(false);
 });
 
-// Tests whether a message is signed, is sent unsigned, or is deferred.
-
 const MESSAGE: LeasedMessage = {
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
   accountId: 1,
@@ -223,8 +221,6 @@ test.each([
   expect(alarms).toEqual([]);
 });
 
-// Tests that a call of the signer resolves to a completely signed message or rejects.
-
 const sealingKey = deriveKey(Buffer.alloc(32, 1), 'dkim');
 const SIGNING_TIME = Date.UTC(2026, 10, 21);
 const { data, bodyAt } = compose({
@@ -250,7 +246,6 @@ const txt = Object.fromEntries(
   createdKeys.map((key) => [getDkimRecordName('example.org', key.selector), formatDkimRecord(key)]),
 );
 
-/** Creates a signer that records each unsealed key. */
 function createCountingSigner(maxKeys?: number) {
   const openedKeys: string[] = [];
   const signer = createSigner({

@@ -1,4 +1,3 @@
-/** Tests the checks of published records with a real resolver and a DNS server that can simulate faults. */
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import { createResolver, type Lookup, type Resolver } from '../../../src/domains/dns.ts';
 import { checkDkim, checkDmarc, checkSpf } from '../../../src/domains/records.ts';

@@ -1,4 +1,3 @@
-/** Tests the zone file of the records to publish. */
 import { describe, expect, it } from 'vitest';
 import { createKeyPair } from '../../../src/domains/keys.ts';
 import { formatDkimRecord } from '../../../src/domains/records.ts';

@@ -1,4 +1,3 @@
-/** Plays inputs that were once judged wrongly, and checks the change that each causes to its message. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -67,7 +66,6 @@ function fill(text: string): string {
   return text.replaceAll('{TO}', TO).replaceAll('{EF}', 'b-key@bounces.example').replaceAll('{ID}', 'message-id');
 }
 
-/** Reads a report as the listener does: the sender of its envelope is in front of it. */
 function decideReport(text: string, sender: string = '<>'): object | null {
   const events = readFeedbackEvents(Buffer.from(`Return-Path: ${sender}\r\n${text.replaceAll('\n', '\r\n')}`));
   return events.length === 0 ? null : decideFeedbackChange(MESSAGE, events);
@@ -86,7 +84,6 @@ test.each(Object.entries(REPORTS))('%s', (name, expected) => {
   else expect(change).toMatchObject(expected);
 });
 
-/** Reads the body of a provider event as the receiver does. */
 function readProviderEvents(name: string, text: string): readonly FeedbackEvent[] {
   const providerName = name.split('-')[1] ?? '';
   if (providerName === 'ses') {

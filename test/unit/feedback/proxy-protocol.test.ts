@@ -1,4 +1,3 @@
-/** Tests the parser of the PROXY protocol: both versions, incomplete headers, and headers that are refused. */
 import { expect, test } from 'vitest';
 import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from '../../../src/feedback/proxy-protocol.ts';
 import { createProxyHeaderV2 } from '../../rig/proxy-header.ts';

@@ -1,4 +1,3 @@
-/** Tests the thread that reads reports. A report that costs too much time or memory does not affect other reports. */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { createReportReader, MAX_PENDING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';

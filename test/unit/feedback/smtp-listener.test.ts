@@ -1,4 +1,3 @@
-/** Tests the SMTP listener line by line: accepted recipients, the reply 250, and protection against abuse. */
 import { readFileSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -67,7 +66,6 @@ async function startRig(
   }: {
     readonly clock?: MonotonicClock;
     readonly reader?: Pick<ReportReader, 'read'>;
-    /** Runs before the listener sends the reply to a refused peer. */
     readonly onRefusal?: () => void;
     readonly trustedProxy?: string | null;
     readonly findFeedbackLoop?: SmtpListenerParts['findFeedbackLoop'];
@@ -424,7 +422,6 @@ describe('limits of sessions', () => {
     }
     const client = await openClient('127.0.0.9');
     expect(await client.send('', createToken(), DSN)).toMatch(/^250 /);
-    // The messages that were taken at first are given up.
     const countSlow = async () => {
       await clock.advance(1_000);
       return refusals.filter((reason) => reason === 'too-slow').length;
@@ -510,10 +507,6 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   const PROXY = '127.0.0.9';
   const createHeader = (client: string) => `PROXY TCP4 ${client} 192.0.2.1 4711 25\r\n`;
 
-  /**
-   * Connects as the proxy, sends `bytes` and resolves to all bytes that the listener sends until it closes the
-   * connection.
-   */
   async function sendAndRead(port: number, bytes: string | Uint8Array, localAddress = PROXY): Promise<string> {
     const { promise, resolve } = Promise.withResolvers<string>();
     let receivedText = '';

@@ -1,8 +1,3 @@
-/**
- * Tests the composition of messages: an independent parser and a strict decoder return the submitted values, and the
- * bytes are valid for every relay.
- */
-
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { encode as nodemailerBase64, wrap as nodemailerWrap } from 'nodemailer/lib/base64';
@@ -74,7 +69,6 @@ function withCrlf(submitted: string): string {
   return submitted.replace(/\r\n|\r|\n/g, '\r\n');
 }
 
-/** Returns the plain text as it arrives: a message in quoted-printable ends in a line break. */
 function withFinalCrlf(submitted: string): string {
   return withCrlf(submitted).replace(/(?<!\r\n)$/, '\r\n');
 }
@@ -219,9 +213,6 @@ describe('the content type of a message', () => {
   );
 });
 
-// Tests the transfer encodings: a strict decoder returns the text with CRLF line ends, and the shorter encoding is
-// used.
-
 function toQuotedPrintable(octets: Uint8Array): string {
   const output = Buffer.alloc(octets.length * 4 + QUOTED_PRINTABLE_SLACK_BYTES + 100);
   return output.toString('latin1', 0, encodeQuotedPrintable(octets, octets.length, output));
@@ -252,7 +243,6 @@ describe('quoted-printable', () => {
       const source = Buffer.from(text.repeat(200));
       const completeText = toQuotedPrintable(source);
       for (let size = 0; size < completeText.length + QUOTED_PRINTABLE_SLACK_BYTES + 2; size += 7) {
-        // A typed array ignores writes past its end, so the returned length is compared as well.
         const writtenBytes = encodeQuotedPrintable(source, source.length, new Uint8Array(size));
         expect(writtenBytes === -1 || writtenBytes === completeText.length).toBe(true);
         expect(writtenBytes).toBeLessThanOrEqual(size);

@@ -1,4 +1,3 @@
-/** Tests the verification of received messages with signatures of mailauth and of the RFCs. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { expect, test } from 'vitest';
@@ -55,7 +54,6 @@ async function sign(
   return signatures + message;
 }
 
-/** Returns the result and the names that were looked up. */
 async function search(message: string, record: string | Lookup = RSA_RECORD, now = NOW) {
   const names: string[] = [];
   const lookUpTxt = async (name: string): Promise<Lookup> => {

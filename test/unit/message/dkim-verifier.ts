@@ -1,6 +1,3 @@
-/**
- * Verifies DKIM signatures and canonical forms independently of Postrider, with mailauth.
- */
 import { createRequire } from 'node:module';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 
@@ -14,7 +11,6 @@ export interface VerifiedSignature {
   readonly aligned: boolean;
 }
 
-/** Verifies a message with mailauth. Returns one entry for each DKIM-Signature. */
 export async function verifySignatures(message: Buffer, txt: TxtRecords): Promise<readonly VerifiedSignature[]> {
   const { results } = await dkimVerify(message, {
     resolver: async (name: string) => {
@@ -45,12 +41,10 @@ const require = createRequire(import.meta.url);
 const { formatRelaxedLine } = require('mailauth/lib/tools.js') as MailauthTools;
 const { RelaxedHash } = require('mailauth/lib/dkim/body/relaxed.js') as MailauthBody;
 
-/** Returns the canonical form of a field as mailauth computes it, with one character per octet. */
 export function relaxFieldWithMailauth(field: string): string {
   return formatRelaxedLine(Buffer.from(field, 'latin1'), '').toString('latin1');
 }
 
-/** Returns the value of `bh=` for a body as mailauth computes it. */
 export function hashBodyWithMailauth(body: Buffer): string {
   const hasher = new RelaxedHash('sha256', false);
   hasher.update(body);

@@ -1,4 +1,3 @@
-/** Tests the writer of header fields: its output is parsed to the same value, and a value cannot add a field. */
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { decodeEncodedWords, formatSubject, HeaderWriter } from '../../../src/message/headers.ts';

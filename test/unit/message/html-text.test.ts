@@ -1,4 +1,3 @@
-/** Tests the text part of an HTML message: it contains the visible text, and the conversion time is bounded. */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { convert } from 'html-to-text';
@@ -8,7 +7,6 @@ import { selectCaseCount } from '../../rig/sample.ts';
 
 const corpusUrl = new URL('../../corpus/messages/html/', import.meta.url);
 
-/** Returns the words of a text, without the characters of bullets, rules and links. */
 function splitWords(text: string): readonly string[] {
   return text.split(/[\s[\]*>-]+/).filter((word) => word !== '' && !/^\d\.$/.test(word));
 }

@@ -28,7 +28,6 @@ export function splitPart(text: string): Part {
   return { headers, body: text.slice(headerEnd + 4) };
 }
 
-/** Returns the decoded text of the parts of a message: `text/plain`, and `text/html` if it exists. */
 export function decodeParts(data: Buffer): { readonly plain: string; readonly html: string | null } {
   const message = splitPart(data.toString('latin1'));
   const type = message.headers.get('content-type') ?? '';

@@ -1,4 +1,3 @@
-/** Generates valid addresses for property tests. */
 import fc from 'fast-check';
 
 const atext = fc.constantFrom(..."abcxyzABCXYZ0189!#$%&'*+-/=?^_`{|}~");

@@ -1,4 +1,3 @@
-/** Tests of addresses: the cases of test/corpus/addresses, length limits, and properties of accepted addresses. */
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

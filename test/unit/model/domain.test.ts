@@ -1,4 +1,3 @@
-/** Tests the status of a domain and of its keys after a DNS check. */
 import { describe, expect, it } from 'vitest';
 import {
   advanceRotation,
@@ -19,7 +18,6 @@ const GRACE_MS = 72 * HOUR_MS;
 const evaluate = (domain: SendingDomain, found: RecordCheck['found'], now: number) =>
   evaluateChecks(domain, createDkimChecks(domain, found), now);
 
-/** Returns the domain as stored after a check. */
 function applyCheck(domain: SendingDomain, found: RecordCheck['found'], now: number): SendingDomain {
   const { event: _event, warnings: _warnings, ...state } = evaluate(domain, found, now);
   return { ...domain, ...state };

@@ -1,4 +1,3 @@
-/** Tests that recorded changes follow the event definitions, and that these agree with the transition table. */
 import { expect, test } from 'vitest';
 import { getReputationDelta } from '../../../src/model/account.ts';
 import {

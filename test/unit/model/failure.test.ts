@@ -1,4 +1,3 @@
-/** Tests the text and the stored form of a failure. */
 import { expect, test } from 'vitest';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES, formatFailure } from '../../../src/model/failure.ts';
 import { toFailureColumn, toHistoryEntry } from '../../../src/store/rules/rows.ts';

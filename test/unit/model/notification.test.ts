@@ -1,4 +1,3 @@
-/** Tests when the start and the end of an item that needs attention are announced. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
@@ -32,7 +31,6 @@ function createItem(code: AttentionCode, subject: string | null = null): Attenti
   };
 }
 
-/** Returns a history whose `check` applies the items of a check to the stored states, as the store does. */
 function createHistory() {
   let states: readonly AttentionState[] = [];
   let notifiedAt: number | null = null;
@@ -154,7 +152,6 @@ test('for any sequence of checks, announced starts and ends of a problem alterna
       };
       for (const { present, waitMs } of steps) {
         now += waitMs;
-        // An account that exceeds a limit is either locked or gets a warning, never both.
         const items = present.filter(({ code }) => code !== 'account-warned' || !present.includes(LOCKED_ITEM));
         apply(history.check(now, items));
       }

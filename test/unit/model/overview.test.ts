@@ -1,4 +1,3 @@
-/** Tests which records of a domain the overview shows as failed. */
 import { expect, test } from 'vitest';
 import { parseFailedRecords } from '../../../src/model/attention.ts';
 import type { RecordCheck } from '../../../src/model/domain.ts';

@@ -1,4 +1,3 @@
-/** Tests of ages in running time, compared with a model that contains the real time. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
@@ -15,10 +14,6 @@ const START = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/**
- * The steps of a history. In each step, real time passes, the clock may be set to another time, and a message is
- * accepted. The time of acceptance is a reading of this clock.
- */
 const HISTORY = fc.array(
   fc.record({
     passedMs: fc.integer({ min: 0, max: 3 * HOUR_MS }),

@@ -1,4 +1,3 @@
-/** Compares the schema builder with the TypeBox library. */
 import { Type as TypeBox } from 'typebox';
 import { expect, test } from 'vitest';
 import { Type } from '../../../src/model/schema.ts';

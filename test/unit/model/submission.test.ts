@@ -1,5 +1,3 @@
-/** Tests the validation of a JSON body (refusals, their order and their texts) and message ids. */
-
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';

@@ -1,4 +1,3 @@
-/** Tests the webhooks and the relay of Brevo. */
 import { describe, expect, it } from 'vitest';
 import {
   BASIC_SECRETS,

@@ -1,7 +1,3 @@
-/**
- * Tests the contract of every provider: the parser with samples and with damaged samples, and the recognition of the
- * relay. Every sample is about the message MESSAGE_ID and the recipient RECIPIENT.
- */
 import { describe, expect, it } from 'vitest';
 import type { ProviderRequest, ReadResult } from '../../../src/providers/event-reader.ts';
 import { UNREADABLE_RECIPIENT } from '../../../src/providers/event-reader.ts';
@@ -22,7 +18,6 @@ function readBody(provider: Provider, name: string, body: Buffer): ReadResult {
   return provider.events.read(createRequest(name, body));
 }
 
-/** Returns copies of `value` in each of which one member is absent or has another value. */
 function listMutations(value: unknown): unknown[] {
   if (Array.isArray(value)) {
     return [[], ...value.flatMap((item, at) => listMutations(item).map((changed) => value.with(at, changed)))];
@@ -36,10 +31,6 @@ function listMutations(value: unknown): unknown[] {
   ]);
 }
 
-/**
- * Returns copies of `value` in each of which one member is wrapped in an array of one element. The elements of batches
- * and the members of signatures are not wrapped.
- */
 function listWrapped(value: unknown): unknown[] {
   if (Array.isArray(value))
     return value.flatMap((item, at) => listWrapped(item).map((changed) => value.with(at, changed)));
@@ -51,10 +42,8 @@ function listWrapped(value: unknown): unknown[] {
   });
 }
 
-/** The names of members that contain one or more events. */
 const CONTAINER_MEMBERS: ReadonlySet<string> = new Set(['event-data', 'events', 'msys']);
 
-/** Applies `change` to the JSON of a sample, or to the JSON in each field of a form. */
 function changeJson(name: string, body: Buffer, change: (value: unknown) => unknown[]): Buffer[] {
   const changeText = (text: string) => change(JSON.parse(text)).map((value) => JSON.stringify(value));
   if (!name.endsWith('.form')) return changeText(body.toString()).map((text) => Buffer.from(text));
@@ -66,7 +55,6 @@ function changeJson(name: string, body: Buffer, change: (value: unknown) => unkn
   );
 }
 
-/** Returns bodies that differ from the sample in one member. In a form, the field or the JSON in the field is changed. */
 function listDamagedBodies(name: string, body: Buffer): Buffer[] {
   const bodies = changeJson(name, body, listMutations);
   if (!name.endsWith('.form')) return bodies;
@@ -78,7 +66,6 @@ function listDamagedBodies(name: string, body: Buffer): Buffer[] {
   return [...bodies, ...changedForms.map((form) => Buffer.from(new URLSearchParams(form).toString()))];
 }
 
-/** Inserts a member into the first object of a sample, or of each field of a form. */
 function insertMember(name: string, body: Buffer, member: string): Buffer {
   const insert = (text: string) => text.replace('{', () => `{${member},`);
   if (!name.endsWith('.form')) return Buffer.from(insert(body.toString()));
@@ -159,7 +146,6 @@ for (const provider of PROVIDERS) {
           JSON.parse(JSON.stringify(value), (_name, member) => (member === RECIPIENT ? recipient : member)),
         ];
         const recipients = [[RECIPIENT, 'other@example.com'], { address: RECIPIENT }, true];
-        // A field of a form is always a single text.
         const isField = (sample: string) =>
           sample.endsWith('.form') &&
           readSampleFile(provider.name, sample).includes(`=${encodeURIComponent(RECIPIENT)}`);

@@ -1,4 +1,3 @@
-/** Tests the functions that read untrusted JSON. */
 import { describe, expect, it } from 'vitest';
 import { findPostriderId, parseJson } from '../../../src/providers/json.ts';
 

@@ -1,4 +1,3 @@
-/** Tests the signature and both event versions of MailerSend. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ProviderRequest } from '../../../src/providers/event-reader.ts';

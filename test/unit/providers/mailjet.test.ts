@@ -1,4 +1,3 @@
-/** Tests the events and the relay of Mailjet. */
 import { describe, expect, it } from 'vitest';
 import { createFormatReader, getFormat, MESSAGE_ID, replaceMembers } from '../../rig/event-format.ts';
 

@@ -1,4 +1,3 @@
-/** Tests the webhooks and the relay of Mailtrap. The tests create signatures with node:crypto directly. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ProviderRequest } from '../../../src/providers/event-reader.ts';

@@ -1,4 +1,3 @@
-/** Tests the signature over URL and form fields, the URL test request, and the batches of Mandrill. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ProviderRequest } from '../../../src/providers/event-reader.ts';
@@ -9,7 +8,6 @@ const KEY = 'webhook-key-001';
 const ENDPOINT_URL = 'https://events.example.org/events/mandrill';
 const EVENTS = '[{"event":"send","msg":{"subject":"Prüfung & mehr"}}]';
 
-/** Signs the URL and the fields. The fields must be sorted by name. */
 function computeSignature(key: string, url: string, fields: readonly [string, string][]): string {
   return createHmac('sha1', key)
     .update(url + fields.flat().join(''), 'utf8')
@@ -34,7 +32,6 @@ const SIGNATURE = computeSignature(KEY, ENDPOINT_URL, FIELDS);
 
 describe('the signature of Mandrill', () => {
   const authenticate = createAuthenticator(MANDRILL_EVENTS, KEY);
-  /** Returns the result with the reason of a refusal. */
   function explain(request: ProviderRequest) {
     const parseResult = MANDRILL_EVENTS.createAuthenticator([KEY]);
     return parseResult.ok ? parseResult.secret(request, 0) : parseResult;

@@ -1,11 +1,9 @@
-/** Tests SubscriptionChange events of Postmark that lack a member. */
 import { expect, it } from 'vitest';
 import type { Json } from '../../../src/providers/json.ts';
 import { createFormatReader, replaceMembers } from '../../rig/event-format.ts';
 
 const { readSample, read } = createFormatReader('postmark');
 
-/** Replaces members of a sample with `changes`. Returns the meanings that are read. */
 const readKinds = (sample: string, changes: Json) =>
   read(replaceMembers(readSample(sample), changes)).events.map(({ meaning }) => meaning);
 

@@ -1,4 +1,3 @@
-/** Tests the Svix signatures and the event formats of Resend. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ProviderRequest } from '../../../src/providers/event-reader.ts';

@@ -1,4 +1,3 @@
-/** Tests the relay profile of the SMTP interface of Amazon SES. */
 import { describe, expect, it } from 'vitest';
 import { findProviderByHost } from '../../../src/providers/providers.ts';
 import { SES } from '../../../src/providers/ses.ts';

@@ -1,11 +1,9 @@
-/** Tests the webhooks and the relay of SparkPost. */
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/providers/json.ts';
 import { createFormatReader, MESSAGE_ID, replaceMembers } from '../../rig/event-format.ts';
 
 const { readSample, read, readEvent } = createFormatReader('sparkpost');
 
-/** Returns the batch member in a sample file. `members` replace members of its event. */
 function createMember(sample: string, members: Json = {}): Json {
   const [{ msys }] = readSample(sample) as [{ msys: Record<string, Json> }];
   const changedEntries = Object.entries(msys).map(([name, event]) => [name, replaceMembers(event, members)]);

@@ -24,7 +24,6 @@ const unansweredOutcome: Attempt['outcome'] = {
 };
 
 test('a temporarily refused message is retried after about 1, 5, 15, 30, 60 and 120 minutes, and expires at its maximum age', async () => {
-  // A maximum age of four hours contains each step of the schedule.
   const maxAgeMs = 4 * HOUR_MS;
   const { readState, clock, store, dispatcher, attempts } = createQueueRig({
     parts: { policy: { maxAgeMs, onUncertain: 'resend' } },
@@ -413,10 +412,8 @@ test('a step of the clock does not abort a running attempt', async () => {
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };
 const NO_LIMITS = { rate: null };
-/** A running time that differs from the time of the clock. */
 const RUNNING_TIME_NOW = 5_000_000_000;
 
-/** Creates an intake with a store that returns `answer` and a dispatcher that returns `lease`. Records the calls. */
 function createIntakeRig(answer: AcceptResult | Error, lease: Lease | null) {
   const calls: string[] = [];
   const offeredMessages: LeasedMessage[] = [];

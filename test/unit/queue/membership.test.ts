@@ -6,7 +6,6 @@ import { createVirtualClock } from '../../rig/clock.ts';
 const START = Date.UTC(2026, 0, 5);
 const NODE = { name: 'node-a', roles: ['deliver'], version: '1.0.0' };
 
-/** Creates a node whose store answers, fails or is slow. */
 async function createMember() {
   const clock = createVirtualClock(START);
   const store = { isFailing: false, heartbeats: 0, removedNodes: [] as string[], delayMs: 0 };
@@ -95,7 +94,6 @@ test('a node that leaves is removed and sends no further heartbeat', async () =>
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** Creates a store that keeps its data when the age clock is started again. */
 function createStoreRig() {
   const store = {
     storedTime: null as RunningTime | null,

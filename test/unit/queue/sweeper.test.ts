@@ -7,7 +7,6 @@ const START = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
 const SWEEP_POLICY = { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR_MS } as const;
 
-/** Creates a sweeper with a store that returns the given results. `calls` contains every store call. */
 function createSweeperRig(
   answers: {
     expire?: () => string[];
@@ -31,7 +30,6 @@ function createSweeperRig(
     recover: answers.recover ?? (() => 0),
     disableFailingWebhooks: answers.disableFailingWebhooks ?? (() => []),
   };
-  /** Records every call, and returns 0 for a call without a given result. */
   const store = new Proxy({} as Parameters<typeof startSweeper>[0]['store'], {
     get:
       (_, name: string) =>

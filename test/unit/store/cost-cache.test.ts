@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { cacheByCost } from '../../../src/store/cost-cache.ts';
 
-/** Creates a cache. The result of each query is its sequence number. `tookMs` is the duration of a query. */
 function createRig() {
   const time = { now: 0, tookMs: 0, fault: false };
   let queryCount = 0;

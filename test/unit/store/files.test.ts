@@ -1,4 +1,3 @@
-/** Tests the folder of the embedded database. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { createGroupCommit } from '../../../src/store/commits.ts';
 
-/** Returns a commit function and its pending calls. Each call ends when the test finishes it or fails it. */
 function createPendingCommits() {
   const pendingCommits: { batch: readonly number[]; finish: () => void; fail: (error: Error) => void }[] = [];
   const commit = (batch: readonly number[]) =>
@@ -30,10 +29,6 @@ test('items that arrive during commits share the next commit, and each item has 
   expect(await Promise.all([secondSubmit, ...remainingItems])).toEqual([20, 30, 40, 50]);
 });
 
-/**
- * Returns a group commit that records its batches. A batch is rejected if it contains an item for which `isPoisoned`
- * returns true.
- */
 function createPoisonedCommits(isPoisoned: (item: number) => boolean) {
   const committedBatches: (readonly number[])[] = [];
   const commit = async (batch: readonly number[]) => {

@@ -1,7 +1,3 @@
-/**
- * Tests when the index is maintained: after acceptance, in steps, and at high load only if many messages are not
- * indexed.
- */
 import { expect, onTestFinished, test } from 'vitest';
 import { getMinIdAt } from '../../../src/store/rules/messages.ts';
 import type { IndexStep } from '../../../src/store/search/indexer.ts';
@@ -11,7 +7,6 @@ import { createVirtualClock } from '../../rig/clock.ts';
 const START = Date.UTC(2026, 0, 1);
 const ROUND_INTERVAL_MS = 5_000;
 
-/** Starts an indexer on a store with `state.waiting` messages that are not indexed. */
 function createRig({ isShared = false }: { isShared?: boolean } = {}) {
   const clock = createVirtualClock(START);
   const steps: IndexStep[] = [];

@@ -61,7 +61,6 @@ test('a database of another program is refused and unchanged', () => {
   expect(readFileSync(path).equals(bytesBefore)).toBe(true);
 });
 
-/** Creates an empty database with schema version 0. */
 function createOlderDatabase(): string {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const database = new DatabaseSync(path);

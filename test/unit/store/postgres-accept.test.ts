@@ -1,4 +1,3 @@
-/** Tests that an accepting transaction on PostgreSQL detects changes between two of its statements. */
 import { expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
@@ -11,7 +10,6 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 
 interface InterceptedStore {
   readonly store: Store;
-  /** Accepts messages on a database that calls `beforeStatement` before each statement. */
   readonly accept: Store['accept'];
   readonly statementNames: string[];
 }

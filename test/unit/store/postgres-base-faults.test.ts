@@ -1,6 +1,3 @@
-/**
- * Tests that each configuration error of the database is reported in one line, without the password.
- */
 import { createServer, type Server, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
@@ -10,7 +7,6 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
 
 const SECRET = 'very-secret-word';
-/** Returns the error message with which opening the store fails. */
 async function readOpenError(url: string): Promise<string> {
   const openResult = await openStore(parsePostgresUrl(url), { exclusive: true }).then(
     (store) => store.close().then(() => 'it opened'),
@@ -27,7 +23,6 @@ function changeUrl(url: string, change: (parts: URL) => void): string {
   return parts.href;
 }
 
-/** Creates a role for this test. */
 async function createRoleUrl(url: string, options: string): Promise<string> {
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(url, `CREATE ROLE ${name} LOGIN PASSWORD '${SECRET}' ${options}`);
@@ -38,7 +33,6 @@ async function createRoleUrl(url: string, options: string): Promise<string> {
   });
 }
 
-/** Starts a server on a loopback address with the given behavior for each connection. */
 async function startServer(behave: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {

@@ -1,4 +1,3 @@
-/** Tests that the schema of the PostgreSQL store is created once, and either completely or not at all. */
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
@@ -142,7 +141,6 @@ function toColumns(rows: readonly unknown[]): Columns {
   return columns;
 }
 
-/** Returns what only `embedded` has, with `+`, and what only `server` has, with `-`. */
 function listDifferences(embedded: Columns, server: Columns): string[] {
   const compare = (sign: string, ours: Columns, theirs: Columns) =>
     [...ours].flatMap(([table, columns]) => {

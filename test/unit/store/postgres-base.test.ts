@@ -1,4 +1,3 @@
-/** Tests sessions and transactions of the PostgreSQL store. A transaction is stored completely or not at all. */
 import { describe, expect, test } from 'vitest';
 import type { Statement } from '../../../src/store/postgres/session.ts';
 import { startCommitProxy } from '../../rig/commit-proxy.ts';

@@ -1,4 +1,3 @@
-/** Tests several nodes on one PostgreSQL server. Counts are exact across all nodes. Nodes do not block each other. */
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../../src/model/account.ts';
@@ -20,7 +19,6 @@ interface Installation {
   readonly firstNode: Store;
 }
 
-/** Starts an installation of several nodes that has accounts with these limits. */
 async function startInstallation(...accounts: readonly AccountLimits[]): Promise<Installation> {
   const url = await createTemporaryDatabase();
   const nodes = await Promise.all(

@@ -1,4 +1,3 @@
-/** Tests the outbox of PostgreSQL while other transactions are open. */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { toEventMask, WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';

@@ -1,4 +1,3 @@
-/** Tests `?schema=NAME`: all tables are in that schema, also for a role that owns nothing else. */
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
@@ -6,7 +5,6 @@ import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-/** Creates a role that has only the rights that `sql` grants in the database `url`. */
 async function createRole(url: string, sql: string): Promise<URL> {
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(

@@ -1,7 +1,3 @@
-/**
- * Tests that partitions by time are created in advance without blocking writers, are dropped when all their rows have
- * expired, and are pruned by every plan.
- */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
@@ -13,7 +9,6 @@ import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const DAY_MS = 86_400_000;
-/** A time in the middle of a month and of a day that is far from the current date. */
 const MONTH_MIDDLE = Date.UTC(2031, 4, 15, 12);
 
 interface OpenedStore {
@@ -47,7 +42,6 @@ async function listPartitions(client: pg.Client, parent: string): Promise<string
   return rows.map(({ name }) => name);
 }
 
-/** Returns the number of rows of a table in each partition. */
 async function countRowsByPartition(client: pg.Client, parent: string): Promise<Record<string, number>> {
   const { rows } = await client.query<{ name: string; n: number }>(
     `SELECT tableoid::regclass::text AS name, count(*)::int AS n FROM ${parent} GROUP BY 1`,
@@ -78,7 +72,6 @@ test('a start creates the partitions of the current and the next periods, by the
 test('each partition is created once, even if many nodes create partitions at the same time', async () => {
   const { pool, client } = await openStoreAndPool();
   await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, MONTH_MIDDLE)));
-  // A call that found the lock held by another node may have omitted partitions. This call creates them.
   expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
   expect((await listPartitions(client, 'body')).filter((name) => name.startsWith('body_2031'))).toEqual([
     'body_20310515',

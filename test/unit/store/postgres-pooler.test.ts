@@ -1,8 +1,3 @@
-/**
- * Tests `?pooler=transaction`, with which each transaction may run on another server connection with any settings. No
- * call depends on the state of a session, and no acknowledgement depends on a setting of the role, the database or the
- * server.
- */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';

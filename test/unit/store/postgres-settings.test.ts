@@ -1,7 +1,3 @@
-/**
- * Tests that the settings of a server connection do not depend on the role, the server or a pooler. The settings are
- * set after connecting and are read back.
- */
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
@@ -12,7 +8,6 @@ import { createTestPool, parsePostgresUrl } from '../../rig/stores.ts';
 
 const STATEMENT_TIMEOUT_MS = 7_000;
 
-/** Creates a database whose owner has settings with which messages could be lost without an error. */
 async function createUnsafeDatabase(): Promise<URL> {
   const url = new URL(await createTemporaryDatabase());
   const name = `careless_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;

@@ -1,8 +1,3 @@
-/**
- * Tests TLS connections to a PostgreSQL server. The certificate of the server is checked, and the client presents its
- * own certificate. If a certificate or a file cannot be used, opening fails at once with a one-line
- * error.
- */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,4 +1,3 @@
-/** Tests the rules for reports and reputation. */
 import { describe, expect, test } from 'vitest';
 import type { FeedbackEvent, FeedbackReport } from '../../../src/model/feedback.ts';
 import { decideFeedback, getFacts, type RecordDecision, toHistorySummary } from '../../../src/store/rules/feedback.ts';

@@ -1,4 +1,3 @@
-/** Tests the rules for messages with tables of cases, and with properties of random cases. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { type Account, type AccountLimits, toLimitUsage } from '../../../src/model/account.ts';

@@ -1,4 +1,3 @@
-/** Tests how messages and searches are split into words, and that the index omits no match. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';

@@ -1,4 +1,3 @@
-/** Tests the rules of token buckets. test/contract/token-bucket.test.ts compares both stores with these rules. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type TokenBucket, takeTokens } from '../../../src/store/rules/token-bucket.ts';

@@ -1,4 +1,3 @@
-/** Tests captured messages. Each message is one durable file, which can be read only by its id. */
 import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';

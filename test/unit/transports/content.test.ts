@@ -1,4 +1,3 @@
-/** Tests dot-stuffing: only the final dot ends the content, and content without dots is not copied. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { dotStuff } from '../../../src/transports/smtp/transport.ts';
@@ -10,7 +9,6 @@ test('only the final dot ends the content, and unstuffing restores the bytes', (
       const data = pieces.join('');
       const stuffedText = dotStuff(Buffer.from(data)).toString();
       expect(stuffedText === '' || stuffedText.endsWith('\r\n')).toBe(true);
-      // A server that accepts a bare LF as a line end must not find a line with a single dot either.
       const lines = stuffedText.split('\n').map((line) => line.replace(/\r$/, ''));
       expect(lines.slice(0, -1)).not.toContain('.');
       const unstuffedText = stuffedText.replace(/^\./, '').replaceAll('\n..', '\n.');

@@ -1,4 +1,3 @@
-/** Tests the rules of the inbox in the transport `capture:`: the outcome of each answer, and the end of a delay. */
 import { describe, expect, test } from 'vitest';
 import type { InboxRuleAnswer, InboxRuleRequest } from '../../../src/model/inbox.ts';
 import { withInboxRules } from '../../../src/transports/capture/rules.ts';
@@ -12,7 +11,6 @@ const CAPTURED_OUTCOME = {
   reply: { stage: 'content', code: 250, enhanced: '2.0.0', text: 'captured' },
 } as const;
 
-/** Creates the transport with one rule. */
 function createRig(answer: InboxRuleAnswer | null) {
   const clock = createVirtualClock(NOW);
   const capturedMessages: OutgoingMessage[] = [];

@@ -1,4 +1,3 @@
-/** Tests a transport that is replaced while the service runs. */
 import { expect, test } from 'vitest';
 import { createReplaceableTransport } from '../../../src/transports/open.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
@@ -10,7 +9,6 @@ const MESSAGE: OutgoingMessage = {
   data: Buffer.from('x'),
 };
 
-/** Creates a transport that records its attempts. The test ends each attempt by resolving its promise. */
 function createRecordingTransport(concurrency: number) {
   const attempts: PromiseWithResolvers<void>[] = [];
   const closeTimeouts: number[] = [];

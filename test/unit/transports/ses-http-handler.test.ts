@@ -1,4 +1,3 @@
-/** Tests the HTTP handler: it reports whether a request was sent completely, and time and memory are bounded. */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
@@ -10,7 +9,6 @@ import {
   type HandlerRequest,
 } from '../../../src/transports/ses/http-handler.ts';
 
-/** Starts a TCP server that passes each socket to `serve`. Returns its port. */
 async function startPeer(serve: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
@@ -28,7 +26,6 @@ async function startPeer(serve: (socket: Socket) => void): Promise<number> {
   return address !== null && typeof address === 'object' ? address.port : 0;
 }
 
-/** Sends one request. A rejection has the member `sent`, which is true if the request was sent. */
 async function sendRequest(
   port: number,
   changes: Partial<HandlerRequest> = {},
@@ -77,7 +74,6 @@ test('a connection that fails after the request reports the request as sent', as
 });
 
 test('a connection that fails during the request reports the request as not sent', async () => {
-  // The body is larger than the socket buffers of both sides.
   const body = Buffer.alloc(64 * 1024 * 1024);
   const port = await startPeer((socket) => {
     socket.once('data', () => {

@@ -1,7 +1,3 @@
-/**
- * Tests that the requests of the SES transport equal those of the SDK, and that their signature is accepted by
- * independent code.
- */
 import { createHash, createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
@@ -28,7 +24,6 @@ interface Answer {
   readonly body?: string;
 }
 
-/** Starts a server that records requests. `answer` is its response. */
 async function startRecorder() {
   const requests: ReceivedRequest[] = [];
   const recorder = { requests, endpoint: '', answer: {} as Answer };
@@ -67,7 +62,6 @@ const MESSAGE: SesMessage = {
 };
 const signal = () => new AbortController().signal;
 
-/** Computes the Authorization field of a request (Signature Version 4), from the specification of Amazon. */
 function computeAuthorization({ line, headers, body }: ReceivedRequest, region: string, secret: string): string {
   const [, id = '', signedNames = ''] =
     /Credential=([^/]+)\/.*SignedHeaders=([^,]+)/.exec(headers.authorization ?? '') ?? [];

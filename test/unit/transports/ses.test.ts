@@ -1,7 +1,3 @@
-/**
- * Tests the SES transport with a fake that throttles, stalls, sends malformed responses and closes connections, and
- * with aws-ses-v2-local.
- */
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { classifySesError, SES_RULES, toSesError } from '../../../src/transports/ses/errors.ts';

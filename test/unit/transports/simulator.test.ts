@@ -1,4 +1,3 @@
-/** Tests simulator addresses: each has its outcome, no message leaves the service, and no reputation changes. */
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { isSimulated } from '../../../src/model/outcome.ts';

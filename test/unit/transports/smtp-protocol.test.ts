@@ -1,4 +1,3 @@
-/** Tests the reply parser: the replies do not depend on how the input is split into chunks, and memory is bounded. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseReplyLine, ReplyParser, type ServerReply } from '../../../src/transports/smtp/protocol.ts';

@@ -1,4 +1,3 @@
-/** Tests replies that break RFC 5321, and refusals that concern a connection and not the message. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLoopbackTransport, createOutgoingMessage } from '../../rig/smtp-message.ts';
 import { type Script, startSmtpPeer } from '../../rig/smtp-peer.ts';

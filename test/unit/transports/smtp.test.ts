@@ -1,4 +1,3 @@
-/** Tests the SMTP transport with servers that refuse, stall, send malformed replies and close connections. */
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
@@ -31,7 +30,6 @@ const acceptAll: Script = async (wire) => {
   await wire.acceptMessages();
 };
 
-/** Returns the script of a server that answers `verb` with `reply` and accepts all other commands. */
 function respondTo(verb: string, reply: readonly string[], extensions: readonly string[]): Script {
   return async (wire) => {
     if (verb === 'greeting') return wire.writeLines(...reply);

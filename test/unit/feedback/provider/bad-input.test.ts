@@ -1,7 +1,3 @@
-/**
- * Tests bad input at the endpoint of each provider, over real sockets and with a store: bad input changes nothing and
- * is counted.
- */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,15 +38,9 @@ const MAX_AGES_MS: Readonly<Record<string, number>> = {
   resend: HOUR_MS / 12,
 };
 
-/** The providers whose requests contain a name and a password, and no signature. */
 const BASIC_PROVIDERS: ReadonlySet<string> = new Set(['postmark', 'brevo', 'mailjet', 'sparkpost']);
-/**
- * The providers whose signature is a part of the parsed body or covers a part of it. A body that cannot be parsed gets
- * 401.
- */
 const PARSED_BODY_SIGNERS: ReadonlySet<string> = new Set(['mailgun', 'mandrill']);
 
-/** Returns the refused requests and the unmatched events by reason, as the runtime status contains them. */
 function readRefused({ events }: ReceiverRig): readonly RefusedReports[] {
   const { handlers, readRefusedReports } = trackRuntimeStatus();
   for (const event of events) {
@@ -76,7 +66,6 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Returns the suppressed addresses of a domain. */
 async function listSuppressed(domain: string): Promise<readonly string[]> {
   const result = await store.listSuppressions('default', null, 1_000);
   if (result.kind !== 'done') throw new Error(result.kind);
@@ -193,11 +182,9 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       await post(createRequest(batchFormat?.create([untypedEvent]) ?? Buffer.from(JSON.stringify(untypedEvent)))),
     ).toBe(200);
 
-    // An event about a message of another installation, and an event about an address that its message was not sent to.
     expect(await post(createRequest(otherBody))).toBe(200);
     expect(await post(createRequest(createBounce(id, `other@${domain}`)))).toBe(200);
 
-    // A body that exceeds the limit.
     const { socket, readReceived, closePromise } = openConnection(receiver);
     socket.write(formatRequest(path, { ...signedRequest, body: Buffer.alloc(0) }, MAX_BODY_BYTES + 1));
     await closePromise;
@@ -206,7 +193,6 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     expect(await store.findMessage(id)).toEqual(messageBefore);
     expect([await listSuppressed(domain), await countNewBounces()]).toEqual([[], 0]);
     expect(receiver.faults).toEqual([]);
-    // An event that names its message only by an unknown id of the provider is pending and is not counted yet.
     expect(readCounts(receiver)).toEqual({
       [`${name}-unauthenticated`]: forgedRequests.length + (signsParsedBody ? damagedBodies.length : 0),
       [`${name}-broken`]: 1 + (signsParsedBody ? 0 : damagedBodies.length),

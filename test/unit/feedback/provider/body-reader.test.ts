@@ -1,7 +1,3 @@
-/**
- * Tests the reader of large bodies. Its thread returns the same reports as the main thread and does not block the main
- * thread.
- */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import { readBody } from '../../../../src/feedback/provider/body.ts';

@@ -1,7 +1,3 @@
-/**
- * Tests the request with which a provider tests the URL before the secret exists: the request succeeds over real
- * sockets, with and without a secret in the settings, and records nothing.
- */
 import { createHmac } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';

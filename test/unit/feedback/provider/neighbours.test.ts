@@ -1,4 +1,3 @@
-/** Tests that what one client sends to the listener for provider events delays and refuses nobody else. */
 import { request as requestHttp } from 'node:http';
 import { connect } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -13,7 +12,6 @@ import { createEventBody, EVENT_SENDERS, type EventRequest } from '../../../rig/
 
 const [ATTACKER, PROVIDER] = ['203.0.113.1', '198.51.100.1'];
 
-/** Starts the endpoints of some providers behind a proxy. `countJobs` returns how many bodies threads would read. */
 async function startEndpoints(names: readonly EventProviderName[], limits: Partial<ServerLimits> = {}) {
   let jobCount = 0;
   const senders = new Map<string, { readonly url: string; readonly createRequest: () => EventRequest }>();

@@ -1,7 +1,3 @@
-/**
- * Tests the intake of packed reports: bounded concurrency, events after the commit, and reports that the store cannot
- * record.
- */
 import { expect, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import { createFeedbackIntake } from '../../../../src/feedback/intake.ts';

@@ -1,7 +1,3 @@
-/**
- * Tests the receiver of provider events over real sockets and with a store: a bad request or connection changes
- * nothing, and a request that failed because of the store is applied exactly once when the provider repeats it.
- */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -52,7 +48,6 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Starts the endpoint of a provider whose store contains one delivered message, and a request with its bounce. */
 async function createRig(name: EventProviderName, options: Parameters<typeof startReceiver>[3] = {}) {
   const row = findSender(name);
   const sender = row.createSender();

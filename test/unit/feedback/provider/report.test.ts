@@ -1,4 +1,3 @@
-/** Tests the digests of the reports of provider events. */
 import { expect, test } from 'vitest';
 import { createEventReports } from '../../../../src/feedback/provider/body.ts';
 import type { ProviderEvent } from '../../../../src/providers/event-reader.ts';

@@ -1,4 +1,3 @@
-/** Tests the reader of feedback reports with the corpora of reports, altered copies of them, and hostile messages. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -8,7 +7,6 @@ import type { FeedbackEvent } from '../../../../src/model/feedback.ts';
 import { selectCaseCount } from '../../../rig/sample.ts';
 
 const FOLDER = join(import.meta.dirname, '../../../corpus/bounces');
-/** Names of the reports without the suffix. Beside each report, a JSON file has its expected events. */
 const CASES = ['.', 'shapes'].flatMap((folder) =>
   readdirSync(join(FOLDER, folder))
     .filter((name) => name.endsWith('.eml'))

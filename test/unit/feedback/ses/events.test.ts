@@ -10,7 +10,6 @@ const RECIPIENT = 'rita@example.com';
 const CORPUS_FOLDER = join(import.meta.dirname, '../../../corpus/ses-events');
 interface SesEventCase {
   readonly source: string;
-  /** The published content: JSON or plain text. */
   readonly event: unknown;
   readonly expected: unknown;
 }

@@ -1,6 +1,3 @@
-/**
- * Tests certificates of SNS: bounded fetches, validation of the whole chain, and no refusal after a network failure.
- */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -95,7 +92,6 @@ describe('a certificate', () => {
     expect((await post(message)).status).toBe(503);
     expect((await post(message)).status).toBe(200);
     expect(refusals).toEqual(['sns-certificate', 'sns-certificate']);
-    // The error is logged at most once per minute.
     expect(faults).toEqual([`sns certificate: Error: sns.${REGION}.amazonaws.com answered 503 for the certificate`]);
     expect(reports).toHaveLength(1);
   });

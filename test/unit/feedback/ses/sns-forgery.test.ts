@@ -1,7 +1,3 @@
-/**
- * Tests forged messages. A message that is not from SNS has no effect, and nothing is fetched from a URL that is not a
- * URL of SNS.
- */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseSnsUrl, type SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
 import { createSesEvent, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
@@ -20,12 +16,10 @@ const createRig = (parts: Parameters<typeof createSnsRig>[1] = {}) =>
   createSnsRig({ root, signer, untrustedSigner }, parts);
 
 describe('a forgery', () => {
-  /** Signs a bounce with these members. */
   const signed =
     (members: Record<string, string> = {}, getKey = () => signer.key) =>
     () =>
       createSnsMessage(getKey(), createBounceNotification(members));
-  /** Signs a bounce and then changes it. */
   const changed = (changes: Record<string, string | undefined>) => () =>
     createSnsMessage(signer.key, createBounceNotification(), changes);
   const shiftedTime = (ms: number) => new Date(Date.now() + ms).toISOString();

@@ -1,4 +1,3 @@
-/** Tests events over SNS. Only recent messages of the configured topics with a valid signature have an effect. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
 import { CERT_URL, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';

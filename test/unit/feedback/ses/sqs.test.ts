@@ -1,7 +1,3 @@
-/**
- * Tests events from an SQS queue that fails, and that repeats and reorders events. Each event is deleted only after it
- * is recorded.
- */
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
