@@ -29,20 +29,10 @@ import {
   type WindowCounts,
 } from '../model/account.ts';
 import { computeAccountVersion } from '../model/credentials.ts';
-import { Type } from '../model/schema.ts';
 import { formatTime } from '../printing/text.ts';
 import { createAccountNotFound, createConflict, createInvalidTemplate, ok, type Result } from './errors.ts';
 import { changes, defineOperation, reads } from './operation.ts';
-import {
-  AccountName,
-  createNullable,
-  createParsed,
-  createStringEnum,
-  type ParseText,
-  parseName,
-  parseVisibleText,
-  Time,
-} from './schemas.ts';
+import { AccountName, createParsed, type ParseText, parseName, parseVisibleText, Time, Type } from './schemas.ts';
 
 function createClearable<T>(description: string, noneTexts: readonly string[], parse: ParseText<T>) {
   // The operation checks empty texts, because an empty text can clear a member.
@@ -78,17 +68,13 @@ export const limitMembers = {
 export const thresholdMembers = {
   maxBounces: Type.Optional(
     createParsed(
-      {
-        description: 'The rate of hard bounces in 7 days that locks the account, such as `10%`; `100%` never locks it.',
-      },
+      'The rate of hard bounces in 7 days that locks the account, such as `10%`; `100%` never locks it.',
       parsePercent,
     ),
   ),
   maxComplaints: Type.Optional(
     createParsed(
-      {
-        description: 'The rate of complaints in 7 days that locks the account, such as `0.15%`; `100%` never locks it.',
-      },
+      'The rate of complaints in 7 days that locks the account, such as `0.15%`; `100%` never locks it.',
       parsePercent,
     ),
   ),
@@ -98,9 +84,7 @@ const settableMembers = {
   ...limitMembers,
   ...thresholdMembers,
   onReputation: Type.Optional(
-    createStringEnum(ON_REPUTATION, {
-      description: '`lock` locks the account at a threshold (the default); `warn` never locks it.',
-    }),
+    Type.Enum(ON_REPUTATION, '`lock` locks the account at a threshold (the default); `warn` never locks it.'),
   ),
   sesConfigurationSet: createClearable(
     'The configuration set of Amazon SES for messages of the account; `none` or an empty value removes it, and the set of the transport applies.',
@@ -116,70 +100,56 @@ const settableMembers = {
 
 const Reputation = Type.Object(
   {
-    emails: Type.Integer({ description: 'Messages that the next hop accepted or permanently refused.' }),
-    bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
-    complaints: Type.Integer({ description: 'Messages that the recipient reported as spam.' }),
-    provenBounces: Type.Integer({
-      description:
-        'Organizations, or mailboxes at large mailbox providers, whose hard bounces were replies of the next hop or authenticated reports. Only these lock the account.',
-    }),
-    provenComplaints: Type.Integer({ description: 'As `provenBounces`, for complaints.' }),
-    status: createStringEnum(['good', 'warning', 'lock'], {
-      description: '`warning` if a count is at least half of its limit.',
-    }),
+    emails: Type.Integer('Messages that the next hop accepted or permanently refused.'),
+    bounces: Type.Integer('Recipients that hard bounced.'),
+    complaints: Type.Integer('Messages that the recipient reported as spam.'),
+    provenBounces: Type.Integer(
+      'Organizations, or mailboxes at large mailbox providers, whose hard bounces were replies of the next hop or authenticated reports. Only these lock the account.',
+    ),
+    provenComplaints: Type.Integer('As `provenBounces`, for complaints.'),
+    status: Type.Enum(['good', 'warning', 'lock'], '`warning` if a count is at least half of its limit.'),
     thresholds: Type.Array(
       Type.Object({
-        metric: createStringEnum(['bounces', 'complaints']),
+        metric: Type.Enum(['bounces', 'complaints']),
         count: Type.Integer(),
-        limitType: createStringEnum(['rate', 'count'], {
-          description: '`count` if fewer than 100 messages are counted, otherwise `rate`.',
-        }),
-        limit: createNullable(
-          Type.Number({ description: 'A fraction or a count; null if this metric never locks the account.' }),
+        limitType: Type.Enum(['rate', 'count'], '`count` if fewer than 100 messages are counted, otherwise `rate`.'),
+        limit: Type.Nullable(Type.Number('A fraction or a count; null if this metric never locks the account.')),
+        usage: Type.Number(
+          'The used fraction of the limit. The account is locked when the proven count reaches the limit.',
         ),
-        usage: Type.Number({
-          description: 'The used fraction of the limit. The account is locked when the proven count reaches the limit.',
-        }),
       }),
     ),
   },
-  { description: 'The counts of the last 7 days.' },
+  'The counts of the last 7 days.',
 );
 
 const accountMembers = {
   name: Type.String(),
-  state: createStringEnum(['active', 'locked']),
-  reason: createNullable(Type.String({ description: 'The reason for the lock.' })),
-  lockedAt: createNullable(Time),
+  state: Type.Enum(['active', 'locked']),
+  reason: Type.NullableString('The reason for the lock.'),
+  lockedAt: Type.Nullable(Time),
   created: Time,
-  volume: createNullable(Type.Integer({ description: 'The number of messages that may be sent; null: unlimited.' })),
-  volumeExpires: createNullable(Time),
+  volume: Type.Nullable(Type.Integer('The number of messages that may be sent; null: unlimited.')),
+  volumeExpires: Type.Nullable(Time),
   volumeUsed: Type.Integer(),
-  volumeLeft: createNullable(Type.Integer()),
-  rate: createNullable(Type.String({ description: 'The rate limit, such as `1000/1h`; null: no limit.' })),
+  volumeLeft: Type.Nullable(Type.Integer()),
+  rate: Type.NullableString('The rate limit, such as `1000/1h`; null: no limit.'),
   rateUsed: Type.Integer(),
-  rateLeft: createNullable(Type.Integer()),
-  rateLimit: createNullable(Type.Integer()),
-  ratePeriodMs: createNullable(Type.Integer()),
-  rateResets: createNullable(
-    Type.String({ format: 'date-time', description: 'The end of the current period; null if no period is running.' }),
+  rateLeft: Type.Nullable(Type.Integer()),
+  rateLimit: Type.Nullable(Type.Integer()),
+  ratePeriodMs: Type.Nullable(Type.Integer()),
+  rateResets: Type.Nullable(Type.Time('The end of the current period; null if no period is running.')),
+  throttle: Type.NullableString('The throttle, such as `50/s:200`; null: no limit.'),
+  throttlePerSecond: Type.Nullable(Type.Integer()),
+  throttleBurst: Type.Nullable(Type.Integer()),
+  warning: Type.NullableString('The counts that are at or above half of a lock threshold.'),
+  maxBounces: Type.Number('The fraction of hard bounces that locks the account; 1 never locks it.'),
+  maxComplaints: Type.Number('The fraction of complaints that locks the account; 1 never locks it.'),
+  onReputation: Type.Enum(ON_REPUTATION, '`warn` if the account is never locked at a threshold.'),
+  sesConfigurationSet: Type.NullableString('The configuration set of Amazon SES; null: the set of the transport.'),
+  version: Type.String(
+    'A value that differs after each change of limits, thresholds, configuration set or lock. A request can pass it as `expected`.',
   ),
-  throttle: createNullable(Type.String({ description: 'The throttle, such as `50/s:200`; null: no limit.' })),
-  throttlePerSecond: createNullable(Type.Integer()),
-  throttleBurst: createNullable(Type.Integer()),
-  warning: createNullable(Type.String({ description: 'The counts that are at or above half of a lock threshold.' })),
-  maxBounces: Type.Number({ description: 'The fraction of hard bounces that locks the account; 1 never locks it.' }),
-  maxComplaints: Type.Number({ description: 'The fraction of complaints that locks the account; 1 never locks it.' }),
-  onReputation: createStringEnum(ON_REPUTATION, {
-    description: '`warn` if the account is never locked at a threshold.',
-  }),
-  sesConfigurationSet: createNullable(
-    Type.String({ description: 'The configuration set of Amazon SES; null: the set of the transport.' }),
-  ),
-  version: Type.String({
-    description:
-      'A value that differs after each change of limits, thresholds, configuration set or lock. A request can pass it as `expected`.',
-  }),
 };
 export const AccountEntry = Type.Object(accountMembers);
 export type AccountEntry = Static<typeof AccountEntry>;
@@ -188,11 +158,8 @@ export type AccountDetails = Static<typeof AccountDetails>;
 
 const MAX_REASON_LENGTH = 500;
 
-const ExpectedVersion = Type.Optional(
-  Type.String({
-    description:
-      'The `version` of the account that the change is based on. If the stored version differs, the request fails with a conflict.',
-  }),
+const ExpectedVersion = Type.OptionalString(
+  'The `version` of the account that the change is based on. If the stored version differs, the request fails with a conflict.',
 );
 
 const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
@@ -203,7 +170,7 @@ export const createAccount = defineOperation({
   summary: 'Create an account',
   ...changes('operator'),
   input: Type.Object({
-    name: createParsed({ description: 'The name of the account.' }, (name) =>
+    name: createParsed('The name of the account.', (name) =>
       name === '*'
         ? createFault('"*" names the suppression list of the whole service; choose another name')
         : parseName(name),
@@ -295,9 +262,7 @@ export const lockAccount = defineOperation({
   ...changes('operator'),
   input: Type.Object({
     account: AccountName,
-    reason: createParsed({ description: 'The reason, for the audit log.' }, (text) =>
-      parseVisibleText(text, MAX_REASON_LENGTH),
-    ),
+    reason: createParsed('The reason, for the audit log.', (text) => parseVisibleText(text, MAX_REASON_LENGTH)),
     expected: ExpectedVersion,
   }),
   result: AccountEntry,

@@ -1,20 +1,19 @@
 import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
 import type { AuditEntry } from '../model/audit.ts';
-import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
 import { readMatches, splitList } from './input.ts';
 import { defineOperation, reads } from './operation.ts';
-import { createOptionalText, createPageSizeMember, Time } from './schemas.ts';
+import { createPageSizeMember, Time, Type } from './schemas.ts';
 
 export const AuditRecord = Type.Object({
   id: Type.Integer(),
   at: Time,
-  actor: Type.String({ description: '`cli:NAME` for a command, `page` for the dashboard, `token:NAME` for a token.' }),
-  action: Type.String({ description: 'The operation, such as `account.lock`.' }),
-  target: Type.String({ description: 'The changed object: an account, a key, a domain, an address.' }),
-  before: Type.Unknown({ description: 'The state before the change; null for a new object.' }),
-  after: Type.Unknown({ description: 'The state after the change; null for a removed object.' }),
+  actor: Type.String('`cli:NAME` for a command, `page` for the dashboard, `token:NAME` for a token.'),
+  action: Type.String('The operation, such as `account.lock`.'),
+  target: Type.String('The changed object: an account, a key, a domain, an address.'),
+  before: Type.Unknown('The state before the change; null for a new object.'),
+  after: Type.Unknown('The state after the change; null for a removed object.'),
 });
 export type AuditRecord = Static<typeof AuditRecord>;
 
@@ -29,11 +28,11 @@ export const listAudit = defineOperation({
     before: Type.Optional(
       Type.Integer({ minimum: 1, description: 'The last id of the previous page; lists older entries.' }),
     ),
-    action: createOptionalText(
+    action: Type.OptionalString(
       'Entries of this action, such as `account.lock`, or of all actions on one type of object, such as `account`. Commas separate several actions.',
     ),
-    actor: createOptionalText('Entries of this actor, such as `page` or `token:ci`. Commas separate several actors.'),
-    target: createOptionalText('Entries whose target contains this text, without regard to case.'),
+    actor: Type.OptionalString('Entries of this actor, such as `page` or `token:ci`. Commas separate several actors.'),
+    target: Type.OptionalString('Entries whose target contains this text, without regard to case.'),
   }),
   result: Type.Array(AuditRecord),
   async run({ limit: pageSize, before, action, actor, target = '' }, { store }) {

@@ -1,17 +1,14 @@
 import type { Static } from 'typebox';
-import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
 import { type ConfigContext, defineOperation, reads } from './operation.ts';
-import { createNullable, createStringEnum } from './schemas.ts';
+import { Type } from './schemas.ts';
 
 export const EffectiveSettings = Type.Array(
   Type.Object({
-    name: Type.String({ description: 'The name of the setting, such as `POSTRIDER_LISTEN`.' }),
-    value: createNullable(
-      Type.String({ description: 'The value, with secrets masked; null if the setting has no value.' }),
-    ),
-    source: createStringEnum(['default', '.env', 'environment', 'file'], { description: 'The source of the value.' }),
-    meaning: Type.String({ description: 'The meaning of the setting, as in docs/configuration.md.' }),
+    name: Type.String('The name of the setting, such as `POSTRIDER_LISTEN`.'),
+    value: Type.NullableString('The value, with secrets masked; null if the setting has no value.'),
+    source: Type.Enum(['default', '.env', 'environment', 'file'], 'The source of the value.'),
+    meaning: Type.String('The meaning of the setting, as in docs/configuration.md.'),
   }),
 );
 export type EffectiveSettings = Static<typeof EffectiveSettings>;

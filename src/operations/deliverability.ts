@@ -3,7 +3,6 @@ import { formatIsoTime } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { addKeyCounts, REMAINDER_KEY, type Series } from '../model/deliverability.ts';
 import { getMailboxProviderName } from '../model/mailbox-provider.ts';
-import { Type } from '../model/schema.ts';
 import {
   CHANGE_CODES,
   type ComparedCounts,
@@ -17,8 +16,8 @@ import {
   toComparedFigures,
 } from '../statistics/deliverability-figures.ts';
 import { createAccountNotFound, createInvalid, ok } from './errors.ts';
-import { defineOperation } from './operation.ts';
-import { createNullable, createStringEnum, Time } from './schemas.ts';
+import { defineOperation, reads } from './operation.ts';
+import { Time, Type } from './schemas.ts';
 
 const GROUPINGS = ['provider', 'recipient-domain', 'account', 'sending-domain'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
@@ -27,9 +26,9 @@ export type Grouping = (typeof GROUPINGS)[number];
 const RANGE_NAMES = Object.keys(DELIVERABILITY_RANGES) as DeliverabilityRange[];
 
 const createCounter = (description: string) => Type.Integer({ description });
-const createRate = (description: string) => createNullable(Type.Number({ description }));
+const createRate = (description: string) => Type.Nullable(Type.Number({ description }));
 const createPercentiles = (description: string) =>
-  createNullable(Type.Object({ p50: Type.Number(), p99: Type.Number() }, { description }));
+  Type.Nullable(Type.Object({ p50: Type.Number(), p99: Type.Number() }, { description }));
 
 const figureMembers = {
   accepted: createCounter('Messages accepted.'),
@@ -40,7 +39,7 @@ const figureMembers = {
   bounced: createCounter('Messages bounced by an attempt or by a later report.'),
   bounces: Type.Object(
     { hard: Type.Integer(), soft: Type.Integer(), block: Type.Integer() },
-    { description: 'Bounced messages by the class of the failure.' },
+    'Bounced messages by the class of the failure.',
   ),
   complained: createCounter('Messages with a complaint.'),
   deliveredRate: createRate('`delivered` / `ended`; null if no message ended.'),
@@ -59,69 +58,59 @@ export type DeliverabilityFigures = Static<typeof DeliverabilityFigures>;
 
 const comparedMembers = {
   ...figureMembers,
-  previous: Type.Object(figureMembers, { description: 'The figures of the previous period.' }),
+  previous: Type.Object(figureMembers, 'The figures of the previous period.'),
 };
 const ComparedFigures = Type.Object(comparedMembers);
 export type ComparedFigures = Static<typeof ComparedFigures>;
 
 const DeliverabilityTableRow = Type.Object({
-  key: Type.String({
-    description:
-      'The code of the mailbox provider such as `google`, the domain, or the name of the account. `unknown`: DNS has not yet answered for the domain. `other`: the mailbox provider has no code. `none`: the domain receives no mail.',
-  }),
-  name: Type.String({ description: 'The display name, such as `Google`.' }),
+  key: Type.String(
+    'The code of the mailbox provider such as `google`, the domain, or the name of the account. `unknown`: DNS has not yet answered for the domain. `other`: the mailbox provider has no code. `none`: the domain receives no mail.',
+  ),
+  name: Type.String('The display name, such as `Google`.'),
   ...comparedMembers,
-  lockThresholds: createNullable(
+  lockThresholds: Type.Nullable(
     Type.Object(
       { bounceRate: Type.Number(), complaintRate: Type.Number() },
-      {
-        description:
-          'With `by=account`: the rates in seven days at which the account is locked; 1 never locks it. Otherwise null.',
-      },
+      'With `by=account`: the rates in seven days at which the account is locked; 1 never locks it. Otherwise null.',
     ),
   ),
 });
 export type DeliverabilityTableRow = Static<typeof DeliverabilityTableRow>;
 
 const DeliverabilityChange = Type.Object({
-  code: createStringEnum(CHANGE_CODES, { description: 'The kind of the change. Codes are stable.' }),
-  key: createNullable(Type.String({ description: 'The key of the row; null for the total.' })),
-  judgement: createStringEnum(['worse', 'better', 'neutral'], {
-    description: 'The effect of the change on deliverability.',
-  }),
-  before: Type.Number({
-    description:
-      'The value of the previous period: a rate, the p50 in milliseconds, or accepted messages per hour, depending on the code.',
-  }),
-  after: Type.Number({ description: 'The value in the range, in the unit of `before`.' }),
-  text: Type.String({ description: 'One sentence that states the change with its numbers.' }),
+  code: Type.Enum(CHANGE_CODES, 'The kind of the change. Codes are stable.'),
+  key: Type.NullableString('The key of the row; null for the total.'),
+  judgement: Type.Enum(['worse', 'better', 'neutral'], 'The effect of the change on deliverability.'),
+  before: Type.Number(
+    'The value of the previous period: a rate, the p50 in milliseconds, or accepted messages per hour, depending on the code.',
+  ),
+  after: Type.Number('The value in the range, in the unit of `before`.'),
+  text: Type.String('One sentence that states the change with its numbers.'),
 });
 export type DeliverabilityChange = Static<typeof DeliverabilityChange>;
 
 const Deliverability = Type.Object({
-  by: createStringEnum(GROUPINGS),
-  range: createStringEnum(RANGE_NAMES),
-  stepMs: Type.Integer({ description: 'The length of one step of `points` in milliseconds.' }),
+  by: Type.Enum(GROUPINGS),
+  range: Type.Enum(RANGE_NAMES),
+  stepMs: Type.Integer('The length of one step of `points` in milliseconds.'),
   from: Time,
   until: Time,
-  previousFrom: Type.String({
-    format: 'date-time',
-    description: 'The start of the previous period, which ends at `from` and has the same number of steps.',
-  }),
-  rows: Type.Array(DeliverabilityTableRow, {
-    description: 'The rows with the most accepted messages, in descending order; at most `limit` rows.',
-  }),
-  other: Type.Object(comparedMembers, {
-    description: 'The sum of all keys without a row. The rows and `other` add up to `total`.',
-  }),
+  previousFrom: Type.Time('The start of the previous period, which ends at `from` and has the same number of steps.'),
+  rows: Type.Array(
+    DeliverabilityTableRow,
+    'The rows with the most accepted messages, in descending order; at most `limit` rows.',
+  ),
+  other: Type.Object(comparedMembers, 'The sum of all keys without a row. The rows and `other` add up to `total`.'),
   total: ComparedFigures,
-  points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
-    description:
-      'The figures of `key`, or of the total if `key` is not given: oldest step first, without gaps; `at` is the start of the step. The last step has not ended.',
-  }),
-  changes: Type.Array(DeliverabilityChange, {
-    description: 'The significant changes since the previous period, the worst first; at most 20.',
-  }),
+  points: Type.Array(
+    Type.Object({ at: Time, ...figureMembers }),
+    'The figures of `key`, or of the total if `key` is not given: oldest step first, without gaps; `at` is the start of the step. The last step has not ended.',
+  ),
+  changes: Type.Array(
+    DeliverabilityChange,
+    'The significant changes since the previous period, the worst first; at most 20.',
+  ),
 });
 export type Deliverability = Static<typeof Deliverability>;
 
@@ -132,26 +121,20 @@ export const showDeliverability = defineOperation({
   id: 'showDeliverability',
   summary:
     'Show messages by mailbox provider, recipient domain, account or sending domain, compared with the previous period',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({
-    by: createStringEnum(GROUPINGS, {
+    by: Type.Enum(GROUPINGS, {
       default: 'provider',
       description:
         'The property by which the figures are grouped: `provider` (the mailbox provider of the recipient), `recipient-domain`, `account` or `sending-domain`. The default is `provider`.',
     }),
-    range: createStringEnum(RANGE_NAMES, {
+    range: Type.Enum(RANGE_NAMES, {
       default: '24h',
       description: '`1h`, `24h`, `7d` or `30d`; the default is `24h`.',
     }),
-    account: Type.Optional(Type.String({ description: 'Only messages of this account.' })),
-    sendingDomain: Type.Optional(
-      Type.String({ description: 'Only messages from this sending domain; requires `by` = `provider`.' }),
-    ),
-    key: Type.Optional(
-      Type.String({ description: 'The key of the row whose figures `points` contains; the default is the total.' }),
-    ),
+    account: Type.OptionalString('Only messages of this account.'),
+    sendingDomain: Type.OptionalString('Only messages from this sending domain; requires `by` = `provider`.'),
+    key: Type.OptionalString('The key of the row whose figures `points` contains; the default is the total.'),
     limit: Type.Integer({
       minimum: 1,
       maximum: MAX_ROWS,

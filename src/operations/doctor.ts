@@ -49,14 +49,13 @@ import { isLocalListen } from '../model/listen-address.ts';
 import type { NewMessage } from '../model/message.ts';
 import type { NodeStatus } from '../model/node.ts';
 import { findSenderDomain, findSenderFault } from '../model/notification.ts';
-import { Type } from '../model/schema.ts';
 import { createMessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import { describeError, maskSecrets } from '../printing/escape.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { createAccountNotFound, createInvalid, ok, toMemberResult } from './errors.ts';
-import type { DoctorContext, Operation } from './operation.ts';
-import { createNullable, createStringEnum } from './schemas.ts';
+import { type DoctorContext, type Operation, reads } from './operation.ts';
+import { Type } from './schemas.ts';
 
 const LIMITS = {
   timeoutMs: 25_000,
@@ -70,10 +69,10 @@ const SUPPRESSION_PAGE_SIZE = 10_000;
 
 const Findings = Type.Array(
   Type.Object({
-    check: Type.String({ description: 'The name of the check, such as `transport` or `domain example.com`.' }),
-    result: createStringEnum(['ok', 'warning', 'failure']),
-    detail: Type.String({ description: 'The result, in one line.' }),
-    remedy: createNullable(Type.String({ description: 'The remedy, or null.' })),
+    check: Type.String('The name of the check, such as `transport` or `domain example.com`.'),
+    result: Type.Enum(['ok', 'warning', 'failure']),
+    detail: Type.String('The result, in one line.'),
+    remedy: Type.NullableString('The remedy, or null.'),
   }),
 );
 export type Findings = Static<typeof Findings>;
@@ -91,9 +90,7 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
   name: 'doctor.run',
   id: 'runDoctor',
   summary: 'Check the installation; takes up to two minutes',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: NO_INPUT,
   result: Findings,
   errors: [],
@@ -317,10 +314,8 @@ const POLL_INTERVAL_MS = 250;
 const MAX_WAIT_MS = 3_600_000;
 
 const LoopInput = Type.Object({
-  account: Type.Optional(
-    Type.String({
-      description: 'The account that sends; the default is the first account with an authenticated domain.',
-    }),
+  account: Type.OptionalString(
+    'The account that sends; the default is the first account with an authenticated domain.',
   ),
   within: Type.String({ default: '2m', description: 'The maximum wait for reports, at most `1h`.' }),
 });
@@ -329,9 +324,7 @@ export const testFeedbackLoop: Operation<typeof LoopInput, typeof Findings, Doct
   name: 'doctor.loop',
   id: 'tryLoop',
   summary: 'Send messages that bounce, and wait for their feedback reports',
-  makesChange: false,
-  role: 'operator',
-  readsContent: false,
+  ...reads('operator'),
   input: LoopInput,
   result: Findings,
   errors: [],

@@ -29,7 +29,6 @@ import {
   type RecordCheck,
   type SendingDomain,
 } from '../model/domain.ts';
-import { Type } from '../model/schema.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import {
   createExistingDomainConflict,
@@ -59,7 +58,7 @@ import {
   type Result,
 } from './errors.ts';
 import { changes, defineOperation, type OperationContext, reads } from './operation.ts';
-import { AccountName } from './schemas.ts';
+import { AccountName, Type } from './schemas.ts';
 
 const ALGORITHMS = ['rsa', 'ed25519'] as const;
 
@@ -142,7 +141,7 @@ export const rotateDomain = defineOperation({
   ...changes('operator'),
   input: Type.Object({
     domain: DomainName,
-    cancel: Type.Boolean({ default: false, description: 'Remove the staged keys instead.' }),
+    cancel: Type.Flag('Remove the staged keys instead.'),
   }),
   result: RotatedDomain,
   errors: ['not-found', 'conflict'],
@@ -234,12 +233,9 @@ export const addDomain = defineOperation({
   input: Type.Object({
     account: AccountName,
     domain: DomainName,
-    subdomains: Type.Boolean({ default: false, description: 'Subdomains of the domain may send too.' }),
+    subdomains: Type.Flag('Subdomains of the domain may send too.'),
     ed25519: Type.Boolean({ default: true, description: 'Create an Ed25519 key in addition to the RSA key.' }),
-    easyDkim: Type.Boolean({
-      default: false,
-      description: 'With `ses:`, let Amazon SES also sign with its own keys.',
-    }),
+    easyDkim: Type.Flag('With `ses:`, let Amazon SES also sign with its own keys.'),
     dkimKey: Type.Optional(
       Type.String({
         maxLength: MAX_KEY_CHARACTERS,
@@ -247,9 +243,7 @@ export const addDomain = defineOperation({
           'A private key whose record is already published, in PEM: RSA of 1024 to 4096 bits, or Ed25519. The key is stored encrypted and is never shown. Requires `selector`.',
       }),
     ),
-    selector: Type.Optional(
-      Type.String({ description: 'The selector of `dkimKey`: the part of the record name before `._domainkey`.' }),
-    ),
+    selector: Type.OptionalString('The selector of `dkimKey`: the part of the record name before `._domainkey`.'),
   }),
   result: DomainDetails,
   errors: ['not-found', 'conflict'],
@@ -337,12 +331,9 @@ export const setDomain = defineOperation({
   ...changes('operator'),
   input: Type.Object({
     domain: DomainName,
-    subdomains: Type.Optional(Type.Boolean({ description: 'Subdomains of the domain may send too.' })),
-    returnPath: Type.Optional(
-      Type.String({
-        description:
-          'The domain of the envelope sender of messages from the domain, such as `bounces.example.com`, or `none` for POSTRIDER_RETURN_PATH_DOMAIN.',
-      }),
+    subdomains: Type.Optional(Type.Boolean('Subdomains of the domain may send too.')),
+    returnPath: Type.OptionalString(
+      'The domain of the envelope sender of messages from the domain, such as `bounces.example.com`, or `none` for POSTRIDER_RETURN_PATH_DOMAIN.',
     ),
   }),
   result: DomainDetails,

@@ -1,17 +1,16 @@
 import type { Static } from 'typebox';
 import { formatIsoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';
-import { Type } from '../model/schema.ts';
 import { createNotFound, ok } from './errors.ts';
 import { defineOperation, reads, readsContent } from './operation.ts';
-import { createNullable, createPageSizeMember, createRowNumber, Time } from './schemas.ts';
+import { createPageSizeMember, createRowNumber, Time, Type } from './schemas.ts';
 
 const reportMembers = {
   id: Type.Integer(),
   at: Time,
-  source: Type.String({ description: 'The source of the report: `smtp`, `sns`, `sqs` or the name of a provider.' }),
-  message: createNullable(Type.String({ format: 'uuid', description: 'The id of the message that the report names.' })),
-  reason: Type.String({ description: 'The reason why the report was stored.' }),
+  source: Type.String('The source of the report: `smtp`, `sns`, `sqs` or the name of a provider.'),
+  message: Type.Nullable(Type.Uuid('The id of the message that the report names.')),
+  reason: Type.String('The reason why the report was stored.'),
   summary: Type.String(),
 };
 export const ReportSummary = Type.Object(reportMembers);
@@ -19,7 +18,7 @@ export type ReportSummary = Static<typeof ReportSummary>;
 
 export const ReportDetails = Type.Object({
   ...reportMembers,
-  raw: Type.String({ description: 'The report, decoded as UTF-8. Untrusted.' }),
+  raw: Type.String('The report, decoded as UTF-8. Untrusted.'),
 });
 export type ReportDetails = Static<typeof ReportDetails>;
 

@@ -22,49 +22,47 @@ import {
   toReply,
 } from '../model/inbox.ts';
 import { type Outcome, SIMULATOR_DOMAIN } from '../model/outcome.ts';
-import { Type } from '../model/schema.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { createConflict, createInvalid, createNotFound, ok, type Result, toMemberResult } from './errors.ts';
 import { changes, defineOperation, reads } from './operation.ts';
-import { createNullable, createParsed, createRowNumber, createStringEnum, parseVisibleText, Time } from './schemas.ts';
+import { createParsed, createRowNumber, parseVisibleText, Time, Type } from './schemas.ts';
 
 export const RULE_OUTCOMES = ['delivered', 'deferred', 'bounced', 'unanswered'] as const;
 
 export const InboxRuleEntry = Type.Object({
-  id: Type.Integer({ description: 'The number of the rule.' }),
-  match: Type.String({ description: 'The address, or the domain, whose delivery attempts the rule answers.' }),
+  id: Type.Integer('The number of the rule.'),
+  match: Type.String('The address, or the domain, whose delivery attempts the rule answers.'),
   answer: Type.Object({
-    kind: createStringEnum(INBOX_ANSWER_KINDS),
-    summary: Type.String({ description: 'The answer on one line, such as `451 4.3.0 Try again later`.' }),
-    code: createNullable(Type.Integer({ description: 'The SMTP reply code; null without a reply.' })),
-    enhanced: createNullable(Type.String({ description: 'The enhanced status code; null if the reply has none.' })),
-    text: createNullable(Type.String({ description: 'The text of the reply; null without a reply.' })),
-    delayMs: createNullable(Type.Integer({ description: 'The delay in milliseconds; null without a delay.' })),
+    kind: Type.Enum(INBOX_ANSWER_KINDS),
+    summary: Type.String('The answer on one line, such as `451 4.3.0 Try again later`.'),
+    code: Type.Nullable(Type.Integer('The SMTP reply code; null without a reply.')),
+    enhanced: Type.NullableString('The enhanced status code; null if the reply has none.'),
+    text: Type.NullableString('The text of the reply; null without a reply.'),
+    delayMs: Type.Nullable(Type.Integer('The delay in milliseconds; null without a delay.')),
   }),
   effect: Type.Object(
     {
-      outcome: createStringEnum(RULE_OUTCOMES, { description: 'The outcome of the attempt.' }),
-      class: createNullable(createStringEnum(FAILURE_CLASSES)),
-      category: createNullable(createStringEnum(FAILURE_CATEGORIES)),
-      suppresses: Type.Boolean({ description: 'True if the outcome adds the recipient to the suppression list.' }),
+      outcome: Type.Enum(RULE_OUTCOMES, 'The outcome of the attempt.'),
+      class: Type.Nullable(Type.Enum(FAILURE_CLASSES)),
+      category: Type.Nullable(Type.Enum(FAILURE_CATEGORIES)),
+      suppresses: Type.Boolean('True if the outcome adds the recipient to the suppression list.'),
     },
-    { description: 'The outcome of an attempt that receives this answer, by the classification of replies.' },
+    'The outcome of an attempt that receives this answer, by the classification of replies.',
   ),
-  status: createStringEnum(['active', 'used', 'expired'], {
-    description: '`used`: the rule has answered all its attempts.',
-  }),
-  times: Type.Integer({ description: 'The number of delivery attempts that the rule answers.' }),
-  used: Type.Integer({ description: 'The number of delivery attempts that the rule has answered.' }),
+  status: Type.Enum(['active', 'used', 'expired'], '`used`: the rule has answered all its attempts.'),
+  times: Type.Integer('The number of delivery attempts that the rule answers.'),
+  used: Type.Integer('The number of delivery attempts that the rule has answered.'),
   created: Time,
   expires: Time,
-  lastUse: createNullable(
+  lastUse: Type.Nullable(
     Type.Object({
-      message: Type.String({ format: 'uuid' }),
-      recipient: Type.String({ description: 'The canonical address of the recipient.' }),
+      message: Type.Uuid(),
+      recipient: Type.String('The canonical address of the recipient.'),
       at: Time,
-      suppressed: Type.Array(Type.String(), {
-        description: 'The accounts on whose suppression list the recipient is now; `*` for the whole service.',
-      }),
+      suppressed: Type.Array(
+        Type.String(),
+        'The accounts on whose suppression list the recipient is now; `*` for the whole service.',
+      ),
     }),
   ),
 });
@@ -81,8 +79,8 @@ const MAX_TEXT_LENGTH = 200;
 const DEFAULT_TEXT = 'Answered by a rule';
 
 const AddInput = Type.Object({
-  match: createParsed({ description: 'An address, or a domain without its subdomains.' }, parseMatch),
-  answer: createStringEnum(INBOX_ANSWER_KINDS, {
+  match: createParsed('An address, or a domain without its subdomains.', parseMatch),
+  answer: Type.Enum(INBOX_ANSWER_KINDS, {
     default: 'reply',
     description:
       '`reply` needs `code`. `delay` needs `delay`. `disconnect`: the connection is lost before the end of the message. `unanswered`: the connection is lost after the final dot.',
@@ -95,13 +93,11 @@ const AddInput = Type.Object({
       errorMessage: 'is not a reply code from 400 to 559',
     }),
   ),
-  enhanced: Type.Optional(Type.String({ description: 'The enhanced status code, such as `4.3.0`.' })),
-  text: Type.Optional(
-    Type.String({
-      description: `The text of the reply, at most ${MAX_TEXT_LENGTH} characters; the default is \`${DEFAULT_TEXT}\`.`,
-    }),
+  enhanced: Type.OptionalString('The enhanced status code, such as `4.3.0`.'),
+  text: Type.OptionalString(
+    `The text of the reply, at most ${MAX_TEXT_LENGTH} characters; the default is \`${DEFAULT_TEXT}\`.`,
   ),
-  delay: Type.Optional(Type.String({ description: 'The delay before the reply 250, such as `5s`; at most `5m`.' })),
+  delay: Type.OptionalString('The delay before the reply 250, such as `5s`; at most `5m`.'),
   times: Type.Integer({
     minimum: 1,
     maximum: MAX_TIMES,

@@ -3,73 +3,63 @@ import { createFault, createParseResult, formatIsoTime } from '../config/units.t
 import type { Entity } from '../feedback/read/entity.ts';
 import { decodeEncodedWords } from '../message/headers.ts';
 import type { InboxEntry } from '../model/inbox.ts';
-import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
 import { createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
 import { CHECK_CODES, CHECK_LEVELS, type CheckFinding, checkMessage, getCheckText } from './inbox-checks.ts';
 import { defineOperation, type InboxContext, reads, readsContent } from './operation.ts';
-import { createNullable, createPageSizeMember, createParsed, createStringEnum, Time } from './schemas.ts';
+import { createPageSizeMember, createParsed, Time, Type } from './schemas.ts';
 
 const entryMembers = {
-  id: Type.String({ format: 'uuid' }),
+  id: Type.Uuid(),
   at: Time,
-  to: Type.String({ description: 'The recipient of the envelope.' }),
-  from: Type.String({ description: 'The From header field, which the recipient sees.' }),
-  returnPath: Type.String({ description: 'The sender of the envelope, which receives bounces.' }),
-  subject: Type.String({ description: 'The subject; empty if the message has no subject.' }),
+  to: Type.String('The recipient of the envelope.'),
+  from: Type.String('The From header field, which the recipient sees.'),
+  returnPath: Type.String('The sender of the envelope, which receives bounces.'),
+  subject: Type.String('The subject; empty if the message has no subject.'),
 };
 export const CapturedEntry = Type.Object(entryMembers);
 export type CapturedEntry = Static<typeof CapturedEntry>;
 
 export const InboxPage = Type.Object({
   messages: Type.Array(CapturedEntry),
-  next: createNullable(
-    Type.String({ format: 'uuid', description: '`before` of the next page; null on the last page.' }),
-  ),
+  next: Type.Nullable(Type.Uuid('`before` of the next page; null on the last page.')),
 });
 export type InboxPage = Static<typeof InboxPage>;
 
 export const Check = Type.Object({
-  code: createStringEnum(CHECK_CODES, { description: 'The code of the check.' }),
-  level: createStringEnum(CHECK_LEVELS, {
-    description:
-      '`error`: a recipient sees a broken message. `warning`: the message has a disadvantage for some recipients, mail clients or filters.',
-  }),
+  code: Type.Enum(CHECK_CODES, 'The code of the check.'),
+  level: Type.Enum(
+    CHECK_LEVELS,
+    '`error`: a recipient sees a broken message. `warning`: the message has a disadvantage for some recipients, mail clients or filters.',
+  ),
   title: Type.String(),
   reason: Type.String(),
   remedy: Type.String(),
   count: Type.Integer({ minimum: 1, description: 'The number of occurrences.' }),
   places: Type.Array(
     Type.Object({
-      part: createStringEnum(['subject', 'text', 'html']),
-      line: createNullable(
-        Type.Integer({ description: 'The line in the decoded part, from 1; null for the subject.' }),
-      ),
-      excerpt: Type.String({ description: 'The source at this place. Untrusted.' }),
+      part: Type.Enum(['subject', 'text', 'html']),
+      line: Type.Nullable(Type.Integer('The line in the decoded part, from 1; null for the subject.')),
+      excerpt: Type.String('The source at this place. Untrusted.'),
     }),
-    { description: 'The first ten occurrences; empty if the finding concerns the whole message.' },
+    'The first ten occurrences; empty if the finding concerns the whole message.',
   ),
 });
 export type Check = Static<typeof Check>;
 
 export const CapturedMessage = Type.Object({
   ...entryMembers,
-  headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() }), {
-    description: 'The header fields in the order of the message, decoded. Untrusted.',
-  }),
-  text: createNullable(
-    Type.String({ description: 'The plain text; null if the message has no plain text. Untrusted.' }),
+  headers: Type.Array(
+    Type.Object({ name: Type.String(), value: Type.String() }),
+    'The header fields in the order of the message, decoded. Untrusted.',
   ),
-  html: Type.Boolean({
-    description: 'True if the message has HTML, which `/inbox/{id}/html` returns for display in a frame.',
-  }),
+  text: Type.NullableString('The plain text; null if the message has no plain text. Untrusted.'),
+  html: Type.Boolean('True if the message has HTML, which `/inbox/{id}/html` returns for display in a frame.'),
   bytes: Type.Integer({ minimum: 0, description: 'The size of the message in bytes.' }),
-  htmlBytes: createNullable(
+  htmlBytes: Type.Nullable(
     Type.Integer({ minimum: 0, description: 'The size of the decoded HTML in bytes of UTF-8; null without HTML.' }),
   ),
-  checks: Type.Array(Check, {
-    description: 'The findings of the checks, errors first. Nothing is fetched for a check.',
-  }),
+  checks: Type.Array(Check, 'The findings of the checks, errors first. Nothing is fetched for a check.'),
 });
 export type CapturedMessage = Static<typeof CapturedMessage>;
 
@@ -143,7 +133,7 @@ export const listInbox = defineOperation({
   input: Type.Object({
     limit: createPageSizeMember(MAX_PAGE_SIZE),
     before: Type.Optional(
-      createParsed({ description: '`next` of the previous page; lists older messages.' }, (text) =>
+      createParsed('`next` of the previous page; lists older messages.', (text) =>
         isMessageId(text)
           ? createParseResult(text)
           : createFault('is not a message id; give `next` of the previous page'),
@@ -181,7 +171,7 @@ export const showInbox = defineOperation({
   id: 'showInbox',
   summary: 'Show a captured message: decoded header fields, text, and the findings of the HTML and link checks',
   ...readsContent('support'),
-  input: Type.Object({ id: Type.String({ format: 'uuid', description: 'The id of the message.' }) }),
+  input: Type.Object({ id: Type.Uuid('The id of the message.') }),
   result: CapturedMessage,
   errors: ['not-found'],
   async run({ id }, { inbox, readEntity }: InboxContext) {

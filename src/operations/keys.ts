@@ -9,42 +9,33 @@ import {
 } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
 import { generateApiKey, parseApiKey } from '../model/credentials.ts';
-import { Type } from '../model/schema.ts';
 import { createAccountNotFound, createConflict, createNotFound, type ErrorResult, ok } from './errors.ts';
 import { changes, defineOperation, reads } from './operation.ts';
-import {
-  AccountName,
-  createExpiry,
-  createNullable,
-  createParsed,
-  createStringEnum,
-  parseVisibleText,
-  Time,
-} from './schemas.ts';
+import { AccountName, createExpiry, createParsed, parseVisibleText, Time, Type } from './schemas.ts';
 
 const KEY_ID = { description: 'The id of the key, such as `key_12`.' };
 const KeyId = Type.String(KEY_ID);
-const NewKey = Type.String({ description: 'The key. It is not shown again.' });
+const NewKey = Type.String('The key. It is not shown again.');
 
-const KeyPrefix = Type.String({ description: 'The first characters of the key.' });
+const KeyPrefix = Type.String('The first characters of the key.');
 
 export const KeyEntry = Type.Object({
   id: KeyId,
   account: Type.String(),
   name: Type.String(),
   prefix: KeyPrefix,
-  state: createStringEnum(['active', 'expired', 'revoked']),
+  state: Type.Enum(['active', 'expired', 'revoked']),
   created: Time,
-  expires: createNullable(Time),
-  revoked: createNullable(Time),
-  lastUsed: createNullable(Time),
+  expires: Type.Nullable(Time),
+  revoked: Type.Nullable(Time),
+  lastUsed: Type.Nullable(Time),
 });
 export type KeyEntry = Static<typeof KeyEntry>;
 
-export const CreatedKey = Type.Object({ id: KeyId, key: NewKey, expires: createNullable(Time) });
+export const CreatedKey = Type.Object({ id: KeyId, key: NewKey, expires: Type.Nullable(Time) });
 export type CreatedKey = Static<typeof CreatedKey>;
 
-export const ImportedKey = Type.Object({ id: KeyId, prefix: KeyPrefix, expires: createNullable(Time) });
+export const ImportedKey = Type.Object({ id: KeyId, prefix: KeyPrefix, expires: Type.Nullable(Time) });
 
 /** The replaced key remains valid until `until`. */
 export const RotatedKey = Type.Object({ id: KeyId, key: NewKey, replaces: KeyId, until: Time });

@@ -16,51 +16,40 @@ import {
   type StoredMessageSummary,
 } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
-import { Type } from '../model/schema.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import { toPrintable } from '../printing/escape.ts';
-import { createNullable, createStringEnum, SuppressionListEntry, Time } from './schemas.ts';
+import { SuppressionListEntry, Time, Type } from './schemas.ts';
 
 const summaryMembers = {
-  id: Type.String({ format: 'uuid' }),
-  state: createStringEnum(STATES),
-  to: Type.String({ description: 'The recipient.' }),
-  from: Type.String({ description: 'The sender.' }),
+  id: Type.Uuid(),
+  state: Type.Enum(STATES),
+  to: Type.String('The recipient.'),
+  from: Type.String('The sender.'),
   subject: Type.String(),
-  at: Type.String({ format: 'date-time', description: 'The time of acceptance, ISO 8601, UTC.' }),
+  at: Type.Time('The time of acceptance, ISO 8601, UTC.'),
 };
-const AccountMember = createNullable(
-  Type.String({ description: 'The name of the account; null if the account does not exist.' }),
-);
+const AccountMember = Type.NullableString('The name of the account; null if the account does not exist.');
 
 const MessageReason = Type.Object({
-  type: Type.String({ description: 'The type of the last event that reports an outcome, such as `bounced`.' }),
-  class: createNullable(createStringEnum(FAILURE_CLASSES, { description: 'The class of the failure, or null.' })),
-  category: createNullable(createStringEnum(FAILURE_CATEGORIES, { description: 'The cause of the failure, or null.' })),
-  status: createNullable(
-    Type.String({ description: 'The enhanced status code of the failure, such as `5.1.1`, or null.' }),
-  ),
-  text: createNullable(
-    Type.String({
-      description:
-        'The reply of the next hop or the reported reason, in one line. Control characters are replaced. Untrusted: another server wrote it.',
-    }),
+  type: Type.String('The type of the last event that reports an outcome, such as `bounced`.'),
+  class: Type.Nullable(Type.Enum(FAILURE_CLASSES, 'The class of the failure, or null.')),
+  category: Type.Nullable(Type.Enum(FAILURE_CATEGORIES, 'The cause of the failure, or null.')),
+  status: Type.NullableString('The enhanced status code of the failure, such as `5.1.1`, or null.'),
+  text: Type.NullableString(
+    'The reply of the next hop or the reported reason, in one line. Control characters are replaced. Untrusted: another server wrote it.',
   ),
 });
 
 export const FoundMessage = Type.Object({
   ...summaryMembers,
   account: AccountMember,
-  deferred: Type.Boolean({ description: 'True for a queued message whose last attempt was deferred.' }),
-  attempts: Type.Integer({ description: 'Delivery attempts that were started.' }),
-  updated: Type.String({ format: 'date-time', description: 'The time of the last event of the message.' }),
-  reason: createNullable(MessageReason),
+  deferred: Type.Boolean('True for a queued message whose last attempt was deferred.'),
+  attempts: Type.Integer('Delivery attempts that were started.'),
+  updated: Type.Time('The time of the last event of the message.'),
+  reason: Type.Nullable(MessageReason),
   waitReason: Type.Optional(
-    createNullable(
-      Type.String({
-        description:
-          'What the message waits for; null in a terminal state. Absent if the input `waitReason` is not true.',
-      }),
+    Type.NullableString(
+      'What the message waits for; null in a terminal state. Absent if the input `waitReason` is not true.',
     ),
   ),
 });
@@ -68,154 +57,107 @@ export type FoundMessage = Static<typeof FoundMessage>;
 
 export const MessagePage = Type.Object({
   messages: Type.Array(FoundMessage),
-  next: createNullable(
-    Type.String({ description: 'The `cursor` of the next page; null if all messages have been searched.' }),
-  ),
-  searchedSince: createNullable(
-    Type.String({
-      format: 'date-time',
-      description: 'All messages accepted since this time have been searched; null if all messages have been searched.',
-    }),
+  next: Type.NullableString('The `cursor` of the next page; null if all messages have been searched.'),
+  searchedSince: Type.Nullable(
+    Type.Time('All messages accepted since this time have been searched; null if all messages have been searched.'),
   ),
 });
 export type MessagePage = Static<typeof MessagePage>;
 
 export const AttemptDetails = Type.Object({
   at: Time,
-  durationMs: Type.Integer({ description: 'Duration in milliseconds.' }),
-  nextHop: createNullable(
-    Type.String({ description: 'The next hop, such as `relay.example:587`; null if there was no connection.' }),
+  durationMs: Type.Integer('Duration in milliseconds.'),
+  nextHop: Type.NullableString('The next hop, such as `relay.example:587`; null if there was no connection.'),
+  outcome: Type.Enum(['delivered', 'bounced', 'deferred', 'unanswered']),
+  reason: Type.NullableString('The reason why the message bounced or was deferred, such as `recipient-unknown`.'),
+  scope: Type.Nullable(
+    Type.Enum(
+      ['message', 'transport'],
+      'For a deferred attempt: whether the failure concerns this message or every message on the route.',
+    ),
   ),
-  outcome: createStringEnum(['delivered', 'bounced', 'deferred', 'unanswered']),
-  reason: createNullable(
-    Type.String({ description: 'The reason why the message bounced or was deferred, such as `recipient-unknown`.' }),
-  ),
-  scope: createNullable(
-    createStringEnum(['message', 'transport'], {
-      description: 'For a deferred attempt: whether the failure concerns this message or every message on the route.',
-    }),
-  ),
-  stage: Type.String({ description: 'The stage of the SMTP session at which the reply arrived.' }),
-  code: createNullable(Type.Integer({ description: 'The SMTP reply code.' })),
-  enhancedCode: createNullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
-  text: Type.String({ description: 'The text of the reply, in one line. Untrusted: the next hop wrote it.' }),
-  transcript: Type.Array(Type.String(), { description: 'The SMTP transcript, without content and credentials.' }),
-  transcriptOffsetsMs: createNullable(
-    Type.Array(Type.Integer(), {
-      description:
-        'The time of each line of `transcript`, in milliseconds after `at`. Null in an attempt without a transcript.',
-    }),
+  stage: Type.String('The stage of the SMTP session at which the reply arrived.'),
+  code: Type.Nullable(Type.Integer('The SMTP reply code.')),
+  enhancedCode: Type.NullableString('The enhanced status code, such as `5.1.1` (RFC 3463).'),
+  text: Type.String('The text of the reply, in one line. Untrusted: the next hop wrote it.'),
+  transcript: Type.Array(Type.String(), 'The SMTP transcript, without content and credentials.'),
+  transcriptOffsetsMs: Type.Nullable(
+    Type.Array(
+      Type.Integer(),
+      'The time of each line of `transcript`, in milliseconds after `at`. Null in an attempt without a transcript.',
+    ),
   ),
 });
 export type AttemptDetails = Static<typeof AttemptDetails>;
 
 const EventDetails = Type.Object({
-  sequence: Type.Integer({ description: 'The position in the history, from 0.' }),
+  sequence: Type.Integer('The position in the history, from 0.'),
   at: Time,
-  type: Type.String({ description: 'The kind of event, such as `accepted`, `deferred`, `retried`.' }),
-  by: Type.String({
-    description:
-      'The origin of the event: the API key that submitted the message, the node, `store`, `operator`, `simulator`, or the source of a feedback report.',
-  }),
-  detail: createNullable(Type.String()),
-  class: createNullable(
-    createStringEnum(FAILURE_CLASSES, {
-      description:
-        'The class of the failure. Null for an event that is neither a failed attempt, a reported bounce, nor the expiry after a failed attempt.',
-    }),
+  type: Type.String('The kind of event, such as `accepted`, `deferred`, `retried`.'),
+  by: Type.String(
+    'The origin of the event: the API key that submitted the message, the node, `store`, `operator`, `simulator`, or the source of a feedback report.',
   ),
-  category: createNullable(
-    createStringEnum(FAILURE_CATEGORIES, { description: 'The cause of the failure. Null if `class` is null.' }),
+  detail: Type.Nullable(Type.String()),
+  class: Type.Nullable(
+    Type.Enum(
+      FAILURE_CLASSES,
+      'The class of the failure. Null for an event that is neither a failed attempt, a reported bounce, nor the expiry after a failed attempt.',
+    ),
   ),
-  status: createNullable(
-    Type.String({ description: 'The enhanced status code of the failure, such as `5.1.1` (RFC 3463).' }),
+  category: Type.Nullable(Type.Enum(FAILURE_CATEGORIES, 'The cause of the failure. Null if `class` is null.')),
+  status: Type.NullableString('The enhanced status code of the failure, such as `5.1.1` (RFC 3463).'),
+  diagnostic: Type.NullableString(
+    'The reply or the reported text of the failure, in one line. Untrusted: another server wrote it.',
   ),
-  diagnostic: createNullable(
-    Type.String({
-      description: 'The reply or the reported text of the failure, in one line. Untrusted: another server wrote it.',
-    }),
-  ),
-  attempt: createNullable(
-    Type.Integer({ description: 'The index in `attempts` of the attempt that caused this event.' }),
-  ),
+  attempt: Type.Nullable(Type.Integer('The index in `attempts` of the attempt that caused this event.')),
 });
 export type EventDetails = Static<typeof EventDetails>;
 
 export const MessageDetails = Type.Object({
   ...summaryMembers,
   account: AccountMember,
-  key: Type.String({
-    description: 'The id of the API key, such as `key_1`, or `notification` for a notification to operators.',
-  }),
-  keyName: createNullable(Type.String({ description: 'The name of the API key; null if the key does not exist.' })),
-  due: createNullable(
-    Type.String({
-      format: 'date-time',
-      description:
-        'The time of the next attempt of a queued message, or the end of the lease of a message in `sending`.',
-    }),
+  key: Type.String('The id of the API key, such as `key_1`, or `notification` for a notification to operators.'),
+  keyName: Type.NullableString('The name of the API key; null if the key does not exist.'),
+  due: Type.Nullable(
+    Type.Time('The time of the next attempt of a queued message, or the end of the lease of a message in `sending`.'),
   ),
-  owner: createNullable(Type.String({ description: 'The node that owns the lease.' })),
-  attemptCount: Type.Integer({
-    description: 'Delivery attempts that were started, including those without an outcome.',
-  }),
-  ended: createNullable(
-    Type.String({
-      format: 'date-time',
-      description:
-        'The time at which the message reached its current terminal state. A later bounce or complaint changes the state and this time.',
-    }),
+  owner: Type.NullableString('The node that owns the lease.'),
+  attemptCount: Type.Integer('Delivery attempts that were started, including those without an outcome.'),
+  ended: Type.Nullable(
+    Type.Time(
+      'The time at which the message reached its current terminal state. A later bounce or complaint changes the state and this time.',
+    ),
   ),
-  deliveryMs: createNullable(
-    Type.Integer({
-      description: 'The time from acceptance to `delivered` in milliseconds; null if the message was not delivered.',
-    }),
+  deliveryMs: Type.Nullable(
+    Type.Integer('The time from acceptance to `delivered` in milliseconds; null if the message was not delivered.'),
   ),
-  confirmationMs: createNullable(
-    Type.Integer({
-      description: 'The time from acceptance to `confirmedAt` in milliseconds; null if `confirmedAt` is null.',
-    }),
+  confirmationMs: Type.Nullable(
+    Type.Integer('The time from acceptance to `confirmedAt` in milliseconds; null if `confirmedAt` is null.'),
   ),
-  confirmedAt: createNullable(
-    Type.String({
-      format: 'date-time',
-      description:
-        'The time at which the first delivery event of the provider was recorded; null if no event has confirmed the delivery.',
-    }),
+  confirmedAt: Type.Nullable(
+    Type.Time(
+      'The time at which the first delivery event of the provider was recorded; null if no event has confirmed the delivery.',
+    ),
   ),
-  resendOf: createNullable(
-    Type.String({
-      format: 'uuid',
-      description: 'The ended message that was submitted again as this message, or null.',
-    }),
-  ),
-  resentAs: Type.Array(Type.String({ format: 'uuid' }), {
-    description: 'The messages with which an operator submitted this message again, oldest first.',
-  }),
-  message: createNullable(
-    Type.String({
-      description: 'The text as submitted; null after its erasure, and for a token with the scope `read`.',
-    }),
-  ),
+  resendOf: Type.Nullable(Type.Uuid('The ended message that was submitted again as this message, or null.')),
+  resentAs: Type.Array(Type.Uuid(), 'The messages with which an operator submitted this message again, oldest first.'),
+  message: Type.NullableString('The text as submitted; null after its erasure, and for a token with the scope `read`.'),
   attempts: Type.Array(AttemptDetails),
-  events: Type.Array(EventDetails, {
-    description: `The history, oldest event first. Of a long history, the ${SHOWN_ENTRIES.oldest} oldest and the ${SHOWN_ENTRIES.newest} newest events.`,
-  }),
-  omittedEvents: Type.Integer({ description: 'The number of events that are omitted between the oldest and newest.' }),
-  furtherReports: Type.Integer({
-    description: 'The number of reports that were counted and not recorded, because many reports were recorded before.',
-  }),
-  suppressions: Type.Array(SuppressionListEntry, {
-    description: 'The entries that suppress the recipient for this account now.',
-  }),
+  events: Type.Array(
+    EventDetails,
+    `The history, oldest event first. Of a long history, the ${SHOWN_ENTRIES.oldest} oldest and the ${SHOWN_ENTRIES.newest} newest events.`,
+  ),
+  omittedEvents: Type.Integer('The number of events that are omitted between the oldest and newest.'),
+  furtherReports: Type.Integer(
+    'The number of reports that were counted and not recorded, because many reports were recorded before.',
+  ),
+  suppressions: Type.Array(SuppressionListEntry, 'The entries that suppress the recipient for this account now.'),
 });
 export type MessageDetails = Static<typeof MessageDetails>;
 
 export const Explanation = Type.Object({
-  id: Type.String({ format: 'uuid' }),
-  explanation: Type.Array(Type.String(), {
-    description: 'The sentences of the explanation. The first sentence states the state.',
-  }),
+  id: Type.Uuid(),
+  explanation: Type.Array(Type.String(), 'The sentences of the explanation. The first sentence states the state.'),
 });
 export type Explanation = Static<typeof Explanation>;
 

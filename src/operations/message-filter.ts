@@ -21,7 +21,7 @@ import {
 } from '../store/search/query.ts';
 import { createAccountNotFound, createInvalid, createInvalidTemplate, ok, type Result } from './errors.ts';
 import { combineResults, parseList, parseTime, splitList } from './input.ts';
-import { createOptionalList, createOptionalText } from './schemas.ts';
+import { createOptionalList, Type } from './schemas.ts';
 
 /** `deferred` selects the queued messages whose last attempt was deferred. */
 export const STATE_FILTERS = [...STATES, 'deferred'] as const;
@@ -31,7 +31,7 @@ const MAX_PROVIDER_DOMAINS = 2_000;
 const SEARCHABLE_PROVIDERS = MAILBOX_PROVIDER_CODES.filter((code) => code !== 'unknown');
 
 export const attributeMembers = {
-  account: createOptionalText('Messages of this account, or of several accounts separated by commas.'),
+  account: Type.OptionalString('Messages of this account, or of several accounts separated by commas.'),
   state: createOptionalList(
     `Messages in this state, or in several states separated by commas: ${STATE_FILTERS.join(', ')}. \`deferred\` selects queued messages whose last attempt was deferred.`,
     STATE_FILTERS,
@@ -44,26 +44,26 @@ export const attributeMembers = {
     `Messages whose last failure has this category, or one of several categories separated by commas: ${FAILURE_CATEGORIES.join(', ')}.`,
     FAILURE_CATEGORIES,
   ),
-  code: createOptionalText('Messages whose last reply has this reply code (`550`) or enhanced status code (`5.1.1`).'),
-  reply: createOptionalText(
+  code: Type.OptionalString('Messages whose last reply has this reply code (`550`) or enhanced status code (`5.1.1`).'),
+  reply: Type.OptionalString(
     'Words in the last reply of a server. The replies to delivered messages are searched only with `state=delivered`.',
   ),
-  domain: createOptionalText('Messages to recipients in this domain.'),
+  domain: Type.OptionalString('Messages to recipients in this domain.'),
   mailboxProvider: createOptionalList(
     `Messages to recipients whose domain has this mailbox provider, or one of several separated by commas: ${SEARCHABLE_PROVIDERS.join(', ')}. The filter covers the ${MAX_PROVIDER_DOMAINS} domains of each mailbox provider that were looked up most recently.`,
     SEARCHABLE_PROVIDERS,
   ),
-  since: createOptionalText('Accepted since this time: a date (UTC), or a duration before now such as `24h`.'),
-  until: createOptionalText('Accepted before this time: a date (UTC), or a duration before now such as `24h`.'),
+  since: Type.OptionalString('Accepted since this time: a date (UTC), or a duration before now such as `24h`.'),
+  until: Type.OptionalString('Accepted before this time: a date (UTC), or a duration before now such as `24h`.'),
 };
 
 export const filterMembers = {
-  q: createOptionalText(
+  q: Type.OptionalString(
     'Words in the recipient, sender or subject; also an address, an `@domain`, or an id. The last word may be a prefix.',
   ),
-  to: createOptionalText('Recipient: an address, an `@domain`, or words in the address.'),
-  from: createOptionalText('Sender: an address, an `@domain`, or words in the address.'),
-  subject: createOptionalText('Words of the subject.'),
+  to: Type.OptionalString('Recipient: an address, an `@domain`, or words in the address.'),
+  from: Type.OptionalString('Sender: an address, an `@domain`, or words in the address.'),
+  subject: Type.OptionalString('Words of the subject.'),
   ...attributeMembers,
 };
 

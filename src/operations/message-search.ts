@@ -2,7 +2,6 @@ import { formatIsoTime, parseDuration } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { type StoredMessageSummary, TERMINAL_STATES } from '../model/message.ts';
 import type { RuntimeStatus } from '../model/node.ts';
-import { Type } from '../model/schema.ts';
 import { getIdTimestamp } from '../model/submission.ts';
 import { formatCount, formatCsvCell } from '../printing/text.ts';
 import type { OperatorStore } from '../store/contract.ts';
@@ -22,7 +21,7 @@ import {
   searchAll,
 } from './message-filter.ts';
 import { defineDownload, defineOperation, type OperationContext, reads, readsContent } from './operation.ts';
-import { createOptionalText, createPageSizeMember, createParsed, parseMessageId } from './schemas.ts';
+import { createPageSizeMember, createParsed, parseMessageId, Type } from './schemas.ts';
 
 export const listMessages = defineOperation({
   name: 'message.list',
@@ -31,13 +30,10 @@ export const listMessages = defineOperation({
   ...reads('viewer'),
   input: Type.Object({
     ...attributeMembers,
-    to: createOptionalText('Messages to this recipient.'),
+    to: Type.OptionalString('Messages to this recipient.'),
     before: Type.Optional(
       createParsed(
-        {
-          description:
-            'The id of the last message of the previous page. The list contains only messages accepted before this message.',
-        },
+        'The id of the last message of the previous page. The list contains only messages accepted before this message.',
         parseMessageId,
       ),
     ),
@@ -65,16 +61,10 @@ export const searchMessages = defineOperation({
   ...reads('viewer'),
   input: Type.Object({
     ...filterMembers,
-    cursor: createOptionalText('`next` of the previous page; the filters must be the same.'),
-    waitReason: Type.Boolean({
-      default: false,
-      description: 'Adds `waitReason`: what a message that is not in a terminal state waits for.',
-    }),
+    cursor: Type.OptionalString('`next` of the previous page; the filters must be the same.'),
+    waitReason: Type.Flag('Adds `waitReason`: what a message that is not in a terminal state waits for.'),
     within: Type.Optional(
-      createParsed(
-        { description: 'The time limit of the search, such as `60ms`; `next` continues the search.' },
-        parseDuration,
-      ),
+      createParsed('The time limit of the search, such as `60ms`; `next` continues the search.', parseDuration),
     ),
     limit: createPageSizeMember(200),
   }),
@@ -138,8 +128,8 @@ export const countMessages = defineOperation({
   ...reads('viewer'),
   input: Type.Object(filterMembers),
   result: Type.Object({
-    count: Type.Integer({ description: 'The number of messages that were counted.' }),
-    isComplete: Type.Boolean({ description: 'False if there may be more messages than `count`.' }),
+    count: Type.Integer('The number of messages that were counted.'),
+    isComplete: Type.Boolean('False if there may be more messages than `count`.'),
   }),
   errors: ['not-found'],
   async run(input, { store, clock }) {
@@ -165,7 +155,7 @@ const DEFAULT_EXPORT_MESSAGES = 100_000;
 const MAX_EXPORT_MS = 600_000;
 
 const ExportNotice = Type.Object({
-  notice: Type.String({ description: 'The last row of an incomplete export, which states where the export ended.' }),
+  notice: Type.String('The last row of an incomplete export, which states where the export ended.'),
 });
 
 const CELLS: Readonly<Record<string, (message: FoundMessage) => string | null | undefined>> = {

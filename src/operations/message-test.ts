@@ -1,29 +1,26 @@
 /** Sends a test message through the public listener of this node. A refused request is a result, not an error. */
 import type { Static } from 'typebox';
 import { generateApiKey } from '../model/credentials.ts';
-import { Type } from '../model/schema.ts';
 import { describeError } from '../printing/escape.ts';
 import { createAccountNotFound, createConflict, createInvalid, createUnavailable, ok } from './errors.ts';
 import { changes, defineOperation, type OperationContext, type PublicListenerContext } from './operation.ts';
-import { AccountName, createNullable } from './schemas.ts';
+import { AccountName, Type } from './schemas.ts';
 
 const Headers = Type.Array(Type.Object({ name: Type.String(), value: Type.String() }));
 
 export const TestOutcome = Type.Object({
-  id: createNullable(
-    Type.String({ format: 'uuid', description: 'The id of the accepted message; null if the request was refused.' }),
-  ),
+  id: Type.Nullable(Type.Uuid('The id of the accepted message; null if the request was refused.')),
   request: Type.Object({
     method: Type.String(),
-    url: Type.String({ description: 'The URL of the public listener of this node; `unix:/PATH` for a unix socket.' }),
+    url: Type.String('The URL of the public listener of this node; `unix:/PATH` for a unix socket.'),
     headers: Headers,
-    body: Type.String({ description: 'The body of the request, as sent.' }),
+    body: Type.String('The body of the request, as sent.'),
   }),
   response: Type.Object({
     status: Type.Integer(),
     headers: Headers,
-    body: Type.String({ description: 'The body of the response, as received.' }),
-    durationMs: Type.Integer({ description: 'The time from the request to the complete response.' }),
+    body: Type.String('The body of the response, as received.'),
+    durationMs: Type.Integer('The time from the request to the complete response.'),
   }),
 });
 export type TestOutcome = Static<typeof TestOutcome>;

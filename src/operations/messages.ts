@@ -13,7 +13,6 @@ import {
   type ResentMessage,
   type StoredMessage,
 } from '../model/message.ts';
-import { Type } from '../model/schema.ts';
 import { createOperatorMessageId, requiresAuthenticatedSender } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
@@ -30,7 +29,7 @@ import {
   readFilter,
 } from './message-filter.ts';
 import { changes, defineOperation, type OperationContext, reads, readsContent } from './operation.ts';
-import { createNullable, createStringEnum, MessageId } from './schemas.ts';
+import { MessageId, Type } from './schemas.ts';
 
 export const showMessage = defineOperation({
   name: 'message.show',
@@ -99,7 +98,7 @@ export const retryMessage = defineOperation({
   summary: 'Make a queued message due now, or return an uncertain message to the queue',
   ...changes('support'),
   input: Type.Object({ id: MessageId }),
-  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['queued']) }),
+  result: Type.Object({ id: Type.Uuid(), state: Type.Enum(['queued']) }),
   errors: ['not-found', 'conflict'],
   async run({ id }, { store, clock, publish }) {
     const rejection = toRejection(id, await store.retryMessage(id, clock.now()), 'retried');
@@ -115,7 +114,7 @@ export const cancelMessage = defineOperation({
   summary: 'Cancel a queued or uncertain message',
   ...changes('support'),
   input: Type.Object({ id: MessageId }),
-  result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['cancelled']) }),
+  result: Type.Object({ id: Type.Uuid(), state: Type.Enum(['cancelled']) }),
   errors: ['not-found', 'conflict'],
   async run({ id }, { store, clock, publish }) {
     const message = await store.findMessage(id);
@@ -148,12 +147,12 @@ export const resendMessage = defineOperation({
   ...changes('support'),
   input: Type.Object({ id: MessageId }),
   result: Type.Object({
-    id: Type.String({ format: 'uuid', description: 'The id of the new message.' }),
-    resendOf: Type.String({ format: 'uuid', description: 'The id of the ended message.' }),
-    state: createStringEnum(['queued', 'suppressed'], {
-      description:
-        'The state of the new message. `suppressed`: the recipient is on a suppression list, and nothing is sent.',
-    }),
+    id: Type.Uuid('The id of the new message.'),
+    resendOf: Type.Uuid('The id of the ended message.'),
+    state: Type.Enum(
+      ['queued', 'suppressed'],
+      'The state of the new message. `suppressed`: the recipient is on a suppression list, and nothing is sent.',
+    ),
   }),
   errors: ['not-found', 'conflict'],
   async run({ id }, context) {
@@ -244,19 +243,17 @@ function findSenderDomain(
 }
 
 const MessageSource = Type.Object({
-  id: Type.String({ format: 'uuid' }),
-  source: Type.String({
-    description: 'The message with its header fields, or only the header fields, with CRLF line ends.',
-  }),
+  id: Type.Uuid(),
+  source: Type.String('The message with its header fields, or only the header fields, with CRLF line ends.'),
   bytes: Type.Integer({ minimum: 0, description: 'The size of the whole message in bytes.' }),
-  signature: createStringEnum(['none', 'same-keys', 'other-keys'], {
-    description:
-      'The DKIM signatures of the source. `none`: the source is not signed, because no key signs for the domain of the sender now. `same-keys`: no key was activated after the last attempt. `other-keys`: a key was activated after the last attempt, so the signatures differ from the transmitted ones.',
-  }),
-  replacedFields: Type.Array(Type.String(), {
-    description:
-      'The header fields, in lower case, that the provider of the transport replaces after the transmission.',
-  }),
+  signature: Type.Enum(
+    ['none', 'same-keys', 'other-keys'],
+    'The DKIM signatures of the source. `none`: the source is not signed, because no key signs for the domain of the sender now. `same-keys`: no key was activated after the last attempt. `other-keys`: a key was activated after the last attempt, so the signatures differ from the transmitted ones.',
+  ),
+  replacedFields: Type.Array(
+    Type.String(),
+    'The header fields, in lower case, that the provider of the transport replaces after the transmission.',
+  ),
 });
 export type MessageSource = Static<typeof MessageSource>;
 
@@ -270,7 +267,7 @@ export const showMessageSource = defineOperation({
   ...readsContent('support'),
   input: Type.Object({
     id: MessageId,
-    headersOnly: Type.Boolean({ default: false, description: 'Only the header fields.' }),
+    headersOnly: Type.Flag('Only the header fields.'),
   }),
   result: MessageSource,
   errors: ['not-found'],
@@ -328,21 +325,21 @@ export const changeMessages = defineOperation({
   summary: 'Retry, cancel or resend the messages that match a filter, one batch per call',
   ...changes('support'),
   input: Type.Object({
-    action: createStringEnum(BULK_ACTIONS, {
-      description: 'The action. `resend` submits each message at most once, even if several operators run it.',
-    }),
-    ...filterMembers,
-    cursor: Type.Optional(
-      Type.String({ description: '`next` of the previous batch; the action and the filters must be the same.' }),
+    action: Type.Enum(
+      BULK_ACTIONS,
+      'The action. `resend` submits each message at most once, even if several operators run it.',
     ),
+    ...filterMembers,
+    cursor: Type.OptionalString('`next` of the previous batch; the action and the filters must be the same.'),
   }),
   result: Type.Object({
-    done: Type.Integer({ description: 'The number of messages of this batch that were changed.' }),
-    refused: Type.Integer({ description: 'The number of messages of this batch that could not be changed.' }),
-    reasons: Type.Array(Type.String(), {
-      description: 'The distinct reasons why messages were refused, such as `wrong-state` or `already-resent`.',
-    }),
-    next: createNullable(Type.String({ description: 'The `cursor` of the next batch; null after the last batch.' })),
+    done: Type.Integer('The number of messages of this batch that were changed.'),
+    refused: Type.Integer('The number of messages of this batch that could not be changed.'),
+    reasons: Type.Array(
+      Type.String(),
+      'The distinct reasons why messages were refused, such as `wrong-state` or `already-resent`.',
+    ),
+    next: Type.NullableString('The `cursor` of the next batch; null after the last batch.'),
   }),
   errors: ['not-found'],
   async run({ action, cursor, ...input }, context) {

@@ -4,7 +4,6 @@ import { listAttention, listHealth } from '../checks/list.ts';
 import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
 import { ATTENTION_CODE_NAMES } from '../model/attention.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
-import { Type } from '../model/schema.ts';
 import {
   computeQueueStatus,
   computeTrafficFigures,
@@ -18,27 +17,24 @@ import {
   toFigures,
 } from '../statistics/figures.ts';
 import { ok } from './errors.ts';
-import { defineOperation } from './operation.ts';
-import { createNullable, createStringEnum, Time } from './schemas.ts';
+import { defineOperation, reads } from './operation.ts';
+import { Time, Type } from './schemas.ts';
 
 // `Object.keys` returns `string[]`; the keys are exactly the members of `Range`.
 const RANGE_NAMES = Object.keys(RANGES) as Range[];
 
-const createCounter = (description: string) => Type.Integer({ description });
-const createOptionalTime = (description: string) => createNullable(Type.String({ format: 'date-time', description }));
-const createTime = (description: string) => Type.String({ format: 'date-time', description });
 const createPercentiles = (description: string) =>
-  createNullable(Type.Object({ p50: Type.Number(), p99: Type.Number() }, { description }));
+  Type.Nullable(Type.Object({ p50: Type.Number(), p99: Type.Number() }, { description }));
 
 const figureMembers = {
-  accepted: createCounter('Messages accepted.'),
-  delivered: createCounter('Messages delivered.'),
-  deferred: createCounter('Delivery attempts that were deferred.'),
-  bounced: createCounter('Messages bounced.'),
-  complained: createCounter('Messages with a complaint.'),
-  suppressed: createCounter('Messages suppressed.'),
-  expired: createCounter('Messages expired.'),
-  confirmed: createCounter('Messages whose delivery an event of the provider confirmed.'),
+  accepted: Type.Integer('Messages accepted.'),
+  delivered: Type.Integer('Messages delivered.'),
+  deferred: Type.Integer('Delivery attempts that were deferred.'),
+  bounced: Type.Integer('Messages bounced.'),
+  complained: Type.Integer('Messages with a complaint.'),
+  suppressed: Type.Integer('Messages suppressed.'),
+  expired: Type.Integer('Messages expired.'),
+  confirmed: Type.Integer('Messages whose delivery an event of the provider confirmed.'),
   latencyMs: createPercentiles('Time from acceptance to delivery; null without a delivery.'),
   confirmationMs: createPercentiles(
     'Time from acceptance until the delivery event of the provider was recorded; null without such an event.',
@@ -50,66 +46,62 @@ export type Figures = Static<typeof Figures>;
 const LEVELS = ['warning', 'failure'] as const;
 
 const Overview = Type.Object({
-  range: createStringEnum(RANGE_NAMES),
-  stepMs: Type.Integer({ description: 'The length of one step of `points` in milliseconds.' }),
-  from: createTime('The start of the first step of `points`.'),
-  until: createTime('The time at which the figures were read. The last step of `points` contains this time.'),
-  previousFrom: createTime('The start of the previous period, one range before `from`.'),
-  previousUntil: createTime('The end of the previous period, one range before `until`.'),
-  everAccepted: Type.Boolean({ description: 'False until the first message has been accepted.' }),
-  points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
-    description:
-      'One point for each step, oldest first. `at` is the beginning of the step. The last step has not ended.',
-  }),
+  range: Type.Enum(RANGE_NAMES),
+  stepMs: Type.Integer('The length of one step of `points` in milliseconds.'),
+  from: Type.Time('The start of the first step of `points`.'),
+  until: Type.Time('The time at which the figures were read. The last step of `points` contains this time.'),
+  previousFrom: Type.Time('The start of the previous period, one range before `from`.'),
+  previousUntil: Type.Time('The end of the previous period, one range before `until`.'),
+  everAccepted: Type.Boolean('False until the first message has been accepted.'),
+  points: Type.Array(
+    Type.Object({ at: Time, ...figureMembers }),
+    'One point for each step, oldest first. `at` is the beginning of the step. The last step has not ended.',
+  ),
   totals: Type.Object({
     ...figureMembers,
     bounces: Type.Array(
       Type.Object({
-        class: createStringEnum(FAILURE_CLASSES),
-        category: createStringEnum(FAILURE_CATEGORIES),
+        class: Type.Enum(FAILURE_CLASSES),
+        category: Type.Enum(FAILURE_CATEGORIES),
         count: Type.Integer(),
       }),
-      { description: 'Bounced messages by class and category of the failure, the most frequent first.' },
+      'Bounced messages by class and category of the failure, the most frequent first.',
     ),
   }),
-  previous: Type.Object(figureMembers, {
-    description:
-      'The totals of the period from `previousFrom` to `previousUntil`. The period has the length of the period from `from` to `until`, rounded up to a minute, or to an hour for `7d` and `30d`.',
-  }),
+  previous: Type.Object(
+    figureMembers,
+    'The totals of the period from `previousFrom` to `previousUntil`. The period has the length of the period from `from` to `until`, rounded up to a minute, or to an hour for `7d` and `30d`.',
+  ),
   queue: Type.Object({
     queued: Type.Integer(),
     sending: Type.Integer(),
     uncertain: Type.Integer(),
-    departuresPerMinute: Type.Number({ description: 'Messages that left the queue, averaged over the last minutes.' }),
-    arrivalsPerMinute: Type.Number({ description: 'Messages that entered the queue, averaged over the last minutes.' }),
-    trend: createStringEnum(TRENDS),
-    oldestId: createNullable(Type.String({ format: 'uuid' })),
-    oldestAt: createOptionalTime('The time of acceptance of the oldest message in the queue.'),
-    emptyAt: createOptionalTime('While the queue drains: the estimated time at which it is empty.'),
-    nextDueAt: createOptionalTime('While the queue waits: the due time of the next message.'),
+    departuresPerMinute: Type.Number('Messages that left the queue, averaged over the last minutes.'),
+    arrivalsPerMinute: Type.Number('Messages that entered the queue, averaged over the last minutes.'),
+    trend: Type.Enum(TRENDS),
+    oldestId: Type.Nullable(Type.Uuid()),
+    oldestAt: Type.Nullable(Type.Time('The time of acceptance of the oldest message in the queue.')),
+    emptyAt: Type.Nullable(Type.Time('While the queue drains: the estimated time at which it is empty.')),
+    nextDueAt: Type.Nullable(Type.Time('While the queue waits: the due time of the next message.')),
   }),
-  aliveNodes: Type.Integer({ description: 'The number of nodes whose liveness timeout has not expired.' }),
+  aliveNodes: Type.Integer('The number of nodes whose liveness timeout has not expired.'),
   health: Type.Array(
     Type.Object({
-      part: createStringEnum(['database', 'transport', 'domains', 'feedback', 'nodes']),
-      level: createStringEnum(['ok', ...LEVELS]),
+      part: Type.Enum(['database', 'transport', 'domains', 'feedback', 'nodes']),
+      level: Type.Enum(['ok', ...LEVELS]),
       text: Type.String(),
     }),
   ),
   attention: Type.Array(
     Type.Object({
-      code: createStringEnum(ATTENTION_CODE_NAMES, { description: 'The kind of the problem. Codes are stable.' }),
-      subject: createNullable(
-        Type.String({ description: 'The object with the problem, such as `example.com`; null for the installation.' }),
-      ),
-      level: createStringEnum(LEVELS),
+      code: Type.Enum(ATTENTION_CODE_NAMES, 'The kind of the problem. Codes are stable.'),
+      subject: Type.NullableString('The object with the problem, such as `example.com`; null for the installation.'),
+      level: Type.Enum(LEVELS),
       text: Type.String(),
       remedy: Type.String(),
-      page: createNullable(
-        Type.String({ description: 'The page of the dashboard with details, such as `/accounts/shop`.' }),
-      ),
+      page: Type.NullableString('The page of the dashboard with details, such as `/accounts/shop`.'),
     }),
-    { description: 'Failures first.' },
+    'Failures first.',
   ),
 });
 export type Overview = Static<typeof Overview>;
@@ -118,11 +110,9 @@ export const showOverview = defineOperation({
   name: 'overview.show',
   id: 'showOverview',
   summary: 'Show traffic over time, the queue, the health of the components, and problems that need attention',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({
-    range: createStringEnum(RANGE_NAMES, {
+    range: Type.Enum(RANGE_NAMES, {
       default: '24h',
       description: '`1h`, `24h`, `7d` or `30d`; the default is `24h`.',
     }),

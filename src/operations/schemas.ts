@@ -1,6 +1,6 @@
-import type { TSchema, TUnsafe } from 'typebox';
+import type { TProperties, TSchema, TUnsafe } from 'typebox';
 import { createFault, createParseResult, MAX_INT32, type ParseResult, parseTimestamp, quote } from '../config/units.ts';
-import { Type } from '../model/schema.ts';
+import { Type as Base } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
 import { SUPPRESSION_REASONS } from '../model/suppression.ts';
 
@@ -8,8 +8,8 @@ import { SUPPRESSION_REASONS } from '../model/suppression.ts';
 export const PARSE = Symbol('parse');
 export type ParseText<T = unknown> = (text: string, now: number) => ParseResult<T>;
 
-export function createParsed<T>(options: Readonly<Record<string, unknown>>, parse: ParseText<T>): TUnsafe<T> {
-  return Type.Unsafe<T>({ type: 'string', ...options, [PARSE]: parse } as object);
+export function createParsed<T>(options: Options, parse: ParseText<T>): TUnsafe<T> {
+  return Base.Unsafe<T>({ type: 'string', ...toOptions(options), [PARSE]: parse } as object);
 }
 
 const MAX_NAME_LENGTH = 64;
@@ -31,29 +31,47 @@ export function parseMessageId(text: string): ParseResult<string> {
   return createFault(`${quote(text)} is not a message id; \`postrider message list\` shows ids`);
 }
 
-export function createStringEnum<const T extends string>(
-  values: readonly T[],
-  options: { readonly description?: string; readonly default?: T } = {},
-): TUnsafe<T> {
-  return Type.Unsafe<T>({ type: 'string', enum: [...values], ...options });
+type Options = string | Readonly<Record<string, unknown>>;
+
+function toOptions(options: Options = {}): Exclude<Options, string> {
+  return typeof options === 'string' ? { description: options } : options;
+}
+
+export function createStringEnum<const T extends string>(values: readonly T[], options?: Options): TUnsafe<T> {
+  return Base.Unsafe<T>({ type: 'string', enum: [...values], ...toOptions(options) });
 }
 
 export function createNullable<S extends TSchema>(schema: S) {
-  return Type.Union([schema, Type.Null()]);
+  return Base.Union([schema, Base.Null()]);
 }
 
-export const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
+/** The builders of schemas, which also accept a description instead of options. */
+export const Type = {
+  ...Base,
+  Array: <S extends TSchema>(items: S, options?: Options) => Base.Array(items, toOptions(options)),
+  Boolean: (options?: Options) => Base.Boolean(toOptions(options)),
+  Enum: createStringEnum,
+  Flag: (description: string) => Base.Boolean({ default: false, description }),
+  Integer: (options?: Options) => Base.Integer(toOptions(options)),
+  Nullable: createNullable,
+  NullableString: (description: string) => createNullable(Base.String({ description })),
+  Number: (options?: Options) => Base.Number(toOptions(options)),
+  Object: <P extends TProperties>(properties: P, options?: Options) => Base.Object(properties, toOptions(options)),
+  OptionalString: (description: string) => Base.Optional(Base.String({ description })),
+  String: (options?: Options) => Base.String(toOptions(options)),
+  /** In ISO 8601 format, UTC. */
+  Time: (description: string) => Base.String({ format: 'date-time', description }),
+  Unknown: (options?: Options) => Base.Unknown(toOptions(options)),
+  Uuid: (description?: string) => Base.String({ format: 'uuid', ...toOptions(description) }),
+};
 
 /** Creates the schema of a list of values separated by commas. `x-values` are the values that completion offers. */
 export const createOptionalList = (description: string, values: readonly string[]) =>
   Type.Optional(Type.String({ description, 'x-values': [...values] }));
 
-export const AccountName = Type.String({ description: 'The name of the account.' });
-export const ListName = Type.String({
-  description: 'The name of the account, or `*` for the suppression list of the whole service.',
-});
-/** A time in ISO 8601 format, UTC. */
-export const Time = Type.String({ format: 'date-time', description: 'ISO 8601, UTC.' });
+export const AccountName = Type.String('The name of the account.');
+export const ListName = Type.String('The name of the account, or `*` for the suppression list of the whole service.');
+export const Time = Type.Time('ISO 8601, UTC.');
 export const MessageId = createParsed({ format: 'uuid', description: 'The id of the message.' }, parseMessageId);
 export const createExpiry = (object: string) =>
   Type.Optional(
@@ -64,17 +82,14 @@ export const createExpiry = (object: string) =>
   );
 
 export const suppressionMembers = {
-  reason: createStringEnum(SUPPRESSION_REASONS, { description: 'The reason why the address is suppressed.' }),
-  source: createNullable(
-    Type.String({
-      description:
-        'The id of the message that caused the entry; null if an operator added it, or if an import contained no message id.',
-    }),
+  reason: Type.Enum(SUPPRESSION_REASONS, 'The reason why the address is suppressed.'),
+  source: Type.NullableString(
+    'The id of the message that caused the entry; null if an operator added it, or if an import contained no message id.',
   ),
   at: Time,
 };
 export const SuppressionListEntry = Type.Object({
-  list: Type.String({ description: 'The name of an account, or `*` for the whole service.' }),
+  list: Type.String('The name of an account, or `*` for the whole service.'),
   ...suppressionMembers,
 });
 

@@ -3,31 +3,28 @@ import type { Static } from 'typebox';
 import { readSetupFacts } from '../checks/facts.ts';
 import { STEP_CODES } from '../checks/finding.ts';
 import { listSteps } from '../checks/list.ts';
-import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
-import { defineOperation } from './operation.ts';
-import { createNullable, createStringEnum } from './schemas.ts';
-
-const createText = (description: string) => createNullable(Type.String({ description }));
+import { defineOperation, reads } from './operation.ts';
+import { Type } from './schemas.ts';
 
 const SetupStep = Type.Object({
-  step: createStringEnum(STEP_CODES, { description: 'The step. Codes are stable.' }),
-  title: Type.String({ description: 'The step in the imperative, without a full stop.' }),
-  state: createStringEnum(['done', 'open', 'optional', 'not-needed'], {
-    description:
-      '`open`: the setup is not complete without this step. `optional`: the setup is complete without this step. `not-needed`: the step has no effect with the current settings.',
-  }),
-  detail: Type.String({ description: 'The fact from which the state follows, in one or two sentences.' }),
-  action: createText('What completes the step; null for a step that is done or not needed.'),
-  command: createText('A command that completes the step or begins it; null if there is none.'),
-  page: createText('The page of the dashboard that belongs to the step, such as `/domains`.'),
+  step: Type.Enum(STEP_CODES, 'The step. Codes are stable.'),
+  title: Type.String('The step in the imperative, without a full stop.'),
+  state: Type.Enum(
+    ['done', 'open', 'optional', 'not-needed'],
+    '`open`: the setup is not complete without this step. `optional`: the setup is complete without this step. `not-needed`: the step has no effect with the current settings.',
+  ),
+  detail: Type.String('The fact from which the state follows, in one or two sentences.'),
+  action: Type.NullableString('What completes the step; null for a step that is done or not needed.'),
+  command: Type.NullableString('A command that completes the step or begins it; null if there is none.'),
+  page: Type.NullableString('The page of the dashboard that belongs to the step, such as `/domains`.'),
 });
 export type SetupStep = Static<typeof SetupStep>;
 
 const Setup = Type.Object({
-  isComplete: Type.Boolean({ description: 'True if no step is open.' }),
-  openCount: Type.Integer({ description: 'The number of open steps.' }),
-  steps: Type.Array(SetupStep, { description: 'All steps, in the recommended order.' }),
+  isComplete: Type.Boolean('True if no step is open.'),
+  openCount: Type.Integer('The number of open steps.'),
+  steps: Type.Array(SetupStep, 'All steps, in the recommended order.'),
 });
 export type Setup = Static<typeof Setup>;
 
@@ -35,9 +32,7 @@ export const showSetup = defineOperation({
   name: 'setup.show',
   id: 'showSetup',
   summary: 'Show the steps to set up the installation, with their states',
-  makesChange: false,
-  role: 'viewer',
-  readsContent: false,
+  ...reads('viewer'),
   input: Type.Object({}),
   result: Setup,
   errors: [],

@@ -5,7 +5,6 @@
 
 import type { Clock } from '../clock.ts';
 import type { ImportStep } from '../model/audit.ts';
-import { Type } from '../model/schema.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../model/suppression.ts';
 import { describeError } from '../printing/escape.ts';
 import { formatCount } from '../printing/text.ts';
@@ -29,7 +28,7 @@ import {
   type UploadObserver,
 } from './operation.ts';
 import { ContentError, openRereadableContent, type RereadableContent, SpoolError } from './rereadable-content.ts';
-import { createStringEnum, ListName } from './schemas.ts';
+import { ListName, Type } from './schemas.ts';
 import { EXCLUSIONS } from './suppression-formats.ts';
 import type { ListHooks } from './suppression-reader.ts';
 import type { ListRow } from './suppression-rows.ts';
@@ -92,15 +91,12 @@ export const importSuppressions = defineUpload({
   input: Type.Object({
     account: ListName,
     reason: Type.Optional(
-      createStringEnum(SUPPRESSION_REASONS, {
-        description:
-          'The reason of rows that contain no reason. The default is `manual` or, for an export of a provider, the reason that its format defines.',
-      }),
+      Type.Enum(
+        SUPPRESSION_REASONS,
+        'The reason of rows that contain no reason. The default is `manual` or, for an export of a provider, the reason that its format defines.',
+      ),
     ),
-    dryRun: Type.Boolean({
-      default: false,
-      description: 'Read and count the rows without adding an address.',
-    }),
+    dryRun: Type.Flag('Read and count the rows without adding an address.'),
   }),
   uploadType: CSV,
   progress: ImportProgress,

@@ -4,7 +4,6 @@ import { createFault, createParseResult, formatIsoTime, type ParseResult, quote 
 import { getSesApiSetting, openSesSuppressionList } from '../domains/ses-suppression-list.ts';
 import type { ChangeResult } from '../model/account.ts';
 import { type Address as EmailAddress, parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
-import { Type } from '../model/schema.ts';
 import {
   type ProviderRemoval,
   SUPPRESSION_REASONS,
@@ -25,15 +24,13 @@ import {
 import { combineResults, parseList, parseTime, readMatches } from './input.ts';
 import { changes, defineOperation, reads } from './operation.ts';
 import {
-  createNullable,
   createOptionalList,
-  createOptionalText,
   createPageSizeMember,
   createParsed,
-  createStringEnum,
   ListName,
   SuppressionListEntry,
   suppressionMembers,
+  Type,
 } from './schemas.ts';
 import { EXCLUSIONS } from './suppression-formats.ts';
 
@@ -42,20 +39,18 @@ export type SuppressionEntry = Static<typeof SuppressionEntry>;
 
 export const AddedSuppression = Type.Object({
   address: Type.String(),
-  added: Type.Boolean({ description: 'False if the address was already on the list.' }),
+  added: Type.Boolean('False if the address was already on the list.'),
 });
 export type AddedSuppression = Static<typeof AddedSuppression>;
 
 export const RemovedSuppression = Type.Object({
   address: Type.String(),
-  removed: Type.Boolean({
-    description: 'False if the address was only on the list of the provider.',
-  }),
-  provider: createNullable(
-    createStringEnum(['removed', 'absent'], {
-      description:
-        'The result at Amazon SES; `absent`: the address was not on the list of Amazon SES. Null without `provider`.',
-    }),
+  removed: Type.Boolean('False if the address was only on the list of the provider.'),
+  provider: Type.Nullable(
+    Type.Enum(
+      ['removed', 'absent'],
+      'The result at Amazon SES; `absent`: the address was not on the list of Amazon SES. Null without `provider`.',
+    ),
   ),
 });
 export type RemovedSuppression = Static<typeof RemovedSuppression>;
@@ -69,35 +64,30 @@ export type SuppressedAddress = Static<typeof SuppressedAddress>;
 
 export const SuppressionPage = Type.Object({
   suppressions: Type.Array(SuppressionEntry),
-  next: createNullable(
-    Type.String({
-      description:
-        '`after` of the next page. A request with a filter examines at most 20,000 entries of the list, so its page may have fewer entries than `limit`, or none, although `next` is set.',
-    }),
+  next: Type.NullableString(
+    '`after` of the next page. A request with a filter examines at most 20,000 entries of the list, so its page may have fewer entries than `limit`, or none, although `next` is set.',
   ),
 });
 export type SuppressionPage = Static<typeof SuppressionPage>;
 
 const ImportCounts = {
-  read: Type.Integer({ description: 'Rows read.' }),
-  added: Type.Integer({ description: 'Addresses that were added.' }),
-  known: Type.Integer({ description: 'Addresses that were already on the list.' }),
+  read: Type.Integer('Rows read.'),
+  added: Type.Integer('Addresses that were added.'),
+  known: Type.Integer('Addresses that were already on the list.'),
 };
 
 export const ImportProgress = Type.Object({
   ...ImportCounts,
-  skipped: Type.Integer({ description: 'Rows that were skipped.' }),
-  bytes: Type.Integer({ description: 'Bytes read.' }),
-  total: Type.Integer({ description: 'The size of the file in bytes.' }),
+  skipped: Type.Integer('Rows that were skipped.'),
+  bytes: Type.Integer('Bytes read.'),
+  total: Type.Integer('The size of the file in bytes.'),
 });
 export type ImportProgress = Static<typeof ImportProgress>;
 
 export const SkippedRow = Type.Object({
-  line: Type.Integer({
-    description: 'The line of the row, from 1; the first line of a row with several lines.',
-  }),
-  lastLine: Type.Optional(Type.Integer({ description: 'The last line of a row with several lines.' })),
-  record: Type.Optional(Type.Integer({ description: 'The number of the record in a JSON list, from 1.' })),
+  line: Type.Integer('The line of the row, from 1; the first line of a row with several lines.'),
+  lastLine: Type.Optional(Type.Integer('The last line of a row with several lines.')),
+  record: Type.Optional(Type.Integer('The number of the record in a JSON list, from 1.')),
   reason: Type.String(),
 });
 export type SkippedRow = Static<typeof SkippedRow>;
@@ -105,30 +95,28 @@ export type SkippedRow = Static<typeof SkippedRow>;
 /** `read` is the sum of `added`, `known` and `skippedCount`, except in a dry run. */
 export const ImportResult = Type.Object({
   ...ImportCounts,
-  skipped: Type.Array(SkippedRow, { description: 'The first 100 invalid rows.' }),
-  skippedCount: Type.Integer({ description: 'The number of skipped rows: the invalid rows and the excluded rows.' }),
+  skipped: Type.Array(SkippedRow, 'The first 100 invalid rows.'),
+  skippedCount: Type.Integer('The number of skipped rows: the invalid rows and the excluded rows.'),
   excluded: Type.Array(
     Type.Object({
-      kind: createStringEnum(EXCLUSIONS, {
-        description:
-          '`block`: a refusal because of content, policy or reputation. `soft-bounce`: a temporary failure. `reactivated`: removed from the list of the provider. `one-category`: unsubscribed from one category of messages. `not-suppressed`: no failure.',
-      }),
+      kind: Type.Enum(
+        EXCLUSIONS,
+        '`block`: a refusal because of content, policy or reputation. `soft-bounce`: a temporary failure. `reactivated`: removed from the list of the provider. `one-category`: unsubscribed from one category of messages. `not-suppressed`: no failure.',
+      ),
       count: Type.Integer(),
     }),
-    { description: 'The valid rows that suppress no recipient, by kind.' },
+    'The valid rows that suppress no recipient, by kind.',
   ),
-  reasons: Type.Array(Type.Object({ reason: createStringEnum(SUPPRESSION_REASONS), count: Type.Integer() }), {
-    description: 'The rows with an address to suppress, by reason.',
-  }),
-  format: createNullable(
-    Type.String({
-      description:
-        'The recognized export of a provider, such as `bounces of Mailgun`; null if the list is not such an export.',
-    }),
+  reasons: Type.Array(
+    Type.Object({ reason: Type.Enum(SUPPRESSION_REASONS), count: Type.Integer() }),
+    'The rows with an address to suppress, by reason.',
   ),
-  dryRun: Type.Boolean({
-    description: 'True if the request set `dryRun`: the file was only read and counted, and no address was added.',
-  }),
+  format: Type.NullableString(
+    'The recognized export of a provider, such as `bounces of Mailgun`; null if the list is not such an export.',
+  ),
+  dryRun: Type.Boolean(
+    'True if the request set `dryRun`: the file was only read and counted, and no address was added.',
+  ),
 });
 export type ImportResult = Static<typeof ImportResult>;
 
@@ -156,7 +144,7 @@ export const addSuppression = defineOperation({
   input: Type.Object({
     account: ListName,
     address: CanonicalAddress,
-    reason: createStringEnum(SUPPRESSION_REASONS, {
+    reason: Type.Enum(SUPPRESSION_REASONS, {
       default: 'manual',
       description: 'The reason for the entry.',
     }),
@@ -178,11 +166,9 @@ export const removeSuppression = defineOperation({
   input: Type.Object({
     account: ListName,
     address: createParsed(ADDRESS, parseEmailAddress),
-    provider: Type.Boolean({
-      default: false,
-      description:
-        'Also remove the address from the account-level suppression list of Amazon SES, which other programs may share.',
-    }),
+    provider: Type.Flag(
+      'Also remove the address from the account-level suppression list of Amazon SES, which other programs may share.',
+    ),
   }),
   result: RemovedSuppression,
   errors: ['not-found', 'conflict'],
@@ -265,10 +251,7 @@ export const listSuppressions = defineOperation({
   input: Type.Object({
     account: ListName,
     search: Type.Optional(
-      createParsed(
-        { description: 'A prefix of the addresses; if it begins with `@`, a prefix of their domains.' },
-        parseSearch,
-      ),
+      createParsed('A prefix of the addresses; if it begins with `@`, a prefix of their domains.', parseSearch),
     ),
     reason: createOptionalList(
       `Entries with this reason, or with one of several reasons separated by commas: ${SUPPRESSION_REASONS.join(', ')}.`,
@@ -278,9 +261,9 @@ export const listSuppressions = defineOperation({
       'Entries with this source: `message` if a message caused the entry, `none` if an operator or an import added it.',
       SOURCE_FILTERS,
     ),
-    since: createOptionalText('Entries since this time: a date (UTC), or a duration before now such as `24h`.'),
-    until: createOptionalText('Entries before this time: a date (UTC), or a duration before now such as `24h`.'),
-    after: Type.Optional(Type.String({ description: '`next` of the previous page.' })),
+    since: Type.OptionalString('Entries since this time: a date (UTC), or a duration before now such as `24h`.'),
+    until: Type.OptionalString('Entries before this time: a date (UTC), or a duration before now such as `24h`.'),
+    after: Type.OptionalString('`next` of the previous page.'),
     limit: createPageSizeMember(10_000),
   }),
   result: SuppressionPage,

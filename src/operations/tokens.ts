@@ -4,37 +4,28 @@ import { formatIsoTime, formatIsoTimeOrNull, quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
 import { TOKEN_SCOPES } from '../model/audit.ts';
 import { generateToken, getTokenScope } from '../model/credentials.ts';
-import { Type } from '../model/schema.ts';
 import { createConflict, createNotFound, ok } from './errors.ts';
 import { changes, defineOperation, reads } from './operation.ts';
-import {
-  createExpiry,
-  createNullable,
-  createParsed,
-  createRowNumber,
-  createStringEnum,
-  parseVisibleText,
-  Time,
-} from './schemas.ts';
+import { createExpiry, createParsed, createRowNumber, parseVisibleText, Time, Type } from './schemas.ts';
 
-const TokenId = Type.Integer({ description: 'The number of the token.' });
+const TokenId = Type.Integer('The number of the token.');
 
 export const TokenEntry = Type.Object({
   id: TokenId,
   name: Type.String(),
-  prefix: Type.String({ description: 'The first characters of the token.' }),
-  status: createStringEnum(['works', 'revoked', 'expired']),
-  scope: createStringEnum(TOKEN_SCOPES),
+  prefix: Type.String('The first characters of the token.'),
+  status: Type.Enum(['works', 'revoked', 'expired']),
+  scope: Type.Enum(TOKEN_SCOPES),
   created: Time,
-  expires: createNullable(Time),
-  lastUsed: createNullable(Time),
+  expires: Type.Nullable(Time),
+  lastUsed: Type.Nullable(Time),
 });
 export type TokenEntry = Static<typeof TokenEntry>;
 
 export const CreatedToken = Type.Object({
   id: TokenId,
-  token: Type.String({ description: 'The token. It is not shown again.' }),
-  expires: createNullable(Time),
+  token: Type.String('The token. It is not shown again.'),
+  expires: Type.Nullable(Time),
 });
 export type CreatedToken = Static<typeof CreatedToken>;
 
@@ -48,8 +39,8 @@ export const createToken = defineOperation({
   summary: 'Create a token for the operator API; it is shown once',
   ...changes('admin'),
   input: Type.Object({
-    name: createParsed({ description: 'The name of the token.' }, (text) => parseVisibleText(text)),
-    scope: createStringEnum(TOKEN_SCOPES, {
+    name: createParsed('The name of the token.', (text) => parseVisibleText(text)),
+    scope: Type.Enum(TOKEN_SCOPES, {
       default: 'full',
       description:
         '`metrics`: `/metrics` alone; `read`: everything except content; `content`: also bodies, sources, reports and exports; `full`: also changes, except tokens.',

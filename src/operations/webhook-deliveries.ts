@@ -8,12 +8,11 @@ import {
   parseTimestamp,
   quote,
 } from '../config/units.ts';
-import { Type } from '../model/schema.ts';
 import { createOperatorMessageId, isUuid } from '../model/submission.ts';
 import { DELIVERY_STATUSES, formatWebhookId, type WebhookDelivery } from '../model/webhook.ts';
 import { createConflict, createInvalidTemplate, createNotFound, type ErrorResult, ok } from './errors.ts';
 import { changes, defineOperation, type OperationContext, reads } from './operation.ts';
-import { createNullable, createPageSizeMember, createParsed, createStringEnum, Time } from './schemas.ts';
+import { createPageSizeMember, createParsed, Time, Type } from './schemas.ts';
 import { createWebhookNotFound, DeliveryEntry, WebhookId, WebhookNumber } from './webhooks.ts';
 
 const MAX_ROWS_PER_STEP = 500;
@@ -57,13 +56,10 @@ export const listDeliveries = defineOperation({
   ...reads('viewer'),
   input: Type.Object({
     id: WebhookNumber,
-    failed: Type.Boolean({
-      default: false,
-      description: 'True to list only deliveries with the status `failed`; the same as the value `failed` of `status`.',
-    }),
-    status: Type.Optional(
-      createStringEnum(DELIVERY_STATUSES, { description: 'Lists only deliveries with this status.' }),
+    failed: Type.Flag(
+      'True to list only deliveries with the status `failed`; the same as the value `failed` of `status`.',
     ),
+    status: Type.Optional(Type.Enum(DELIVERY_STATUSES, 'Lists only deliveries with this status.')),
     delivery: createDeliveryIdMember('Lists only the delivery with this id.'),
     before: createDeliveryIdMember('The last id of the previous page; lists older deliveries.'),
     limit: createPageSizeMember(MAX_PAGE_SIZE),
@@ -95,19 +91,19 @@ export const replayWebhook = defineOperation({
     delivery: createDeliveryIdMember('The id of one delivery, in any status.'),
     since: Type.Optional(
       createParsed(
-        { description: 'A date (UTC) or a duration such as `1h`; without it, deliveries of any age are replayed.' },
+        'A date (UTC) or a duration such as `1h`; without it, deliveries of any age are replayed.',
         (text, now) => parseTimestamp(text, now, 'back'),
       ),
     ),
-    all: Type.Boolean({ default: false, description: 'True to include deliveries that have succeeded.' }),
-    dryRun: Type.Boolean({ default: false, description: 'True to count the deliveries without sending them.' }),
+    all: Type.Flag('True to include deliveries that have succeeded.'),
+    dryRun: Type.Flag('True to count the deliveries without sending them.'),
   }),
   result: Type.Object({
     id: WebhookId,
-    replayed: Type.Integer({
-      description: 'The number of replayed deliveries; with `dryRun`, of the deliveries that a replay would send.',
-    }),
-    since: createNullable(Time),
+    replayed: Type.Integer(
+      'The number of replayed deliveries; with `dryRun`, of the deliveries that a replay would send.',
+    ),
+    since: Type.Nullable(Time),
   }),
   errors: ['not-found', 'conflict'],
   async run({ id, delivery, since, all, dryRun }, { store, clock }) {

@@ -13,7 +13,6 @@ import {
 import { createHostLookup } from '../domains/dns.ts';
 import { loadWebhookKey } from '../domains/setup.ts';
 import type { ChangeResult } from '../model/account.ts';
-import { Type } from '../model/schema.ts';
 import {
   DEFAULT_WEBHOOK_EVENT_TYPES,
   DELIVERY_LEASE_MS,
@@ -44,7 +43,7 @@ import {
   type Result,
 } from './errors.ts';
 import { changes, defineOperation, type OperationContext, reads } from './operation.ts';
-import { createNullable, createParsed, createStringEnum, parseName, Time } from './schemas.ts';
+import { createParsed, parseName, Time, Type } from './schemas.ts';
 
 const WEBHOOK_ID = { description: 'The id of the endpoint, such as `wh_1`.' };
 export const WebhookId = Type.String(WEBHOOK_ID);
@@ -56,47 +55,44 @@ export const WebhookNumber = createParsed(WEBHOOK_ID, (text) => {
       )
     : createParseResult(id);
 });
-const SigningSecret = Type.String({ description: 'The signing secret. It is not shown again.' });
+const SigningSecret = Type.String('The signing secret. It is not shown again.');
 
 export const WebhookEntry = Type.Object({
   id: WebhookId,
   url: Type.String(),
-  account: createNullable(
-    Type.String({ description: 'The name of the account; null if the endpoint receives the events of every account.' }),
+  account: Type.NullableString('The name of the account; null if the endpoint receives the events of every account.'),
+  name: Type.Nullable(Type.String()),
+  events: Type.Array(Type.Enum(WEBHOOK_EVENT_TYPES)),
+  status: Type.Enum(['enabled', 'disabled']),
+  disabledReason: Type.Nullable(
+    Type.Enum(
+      DISABLED_REASONS,
+      '`operator`, `gone` (the endpoint responded with 410) or `failing` (no success for five days); null if enabled.',
+    ),
   ),
-  name: createNullable(Type.String()),
-  events: Type.Array(createStringEnum(WEBHOOK_EVENT_TYPES)),
-  status: createStringEnum(['enabled', 'disabled']),
-  disabledReason: createNullable(
-    createStringEnum(DISABLED_REASONS, {
-      description:
-        '`operator`, `gone` (the endpoint responded with 410) or `failing` (no success for five days); null if enabled.',
-    }),
-  ),
-  disabledAt: createNullable(Time),
+  disabledAt: Type.Nullable(Time),
   createdAt: Time,
-  previousSecretUntil: createNullable({
-    ...Time,
-    description:
+  previousSecretUntil: Type.Nullable(
+    Type.Time(
       'The time until which attempts are also signed with the previous secret; null if only the current secret is used.',
-  }),
+    ),
+  ),
 });
 export type WebhookEntry = Static<typeof WebhookEntry>;
 
 export const WebhookFigures = Type.Object({
   id: WebhookId,
-  pending: Type.Integer({ description: 'The number of pending deliveries.' }),
-  oldestPendingAt: createNullable(Time),
-  failed: Type.Integer({ description: 'The number of deliveries whose schedule ended without a success.' }),
-  lastSuccessAt: createNullable({
-    ...Time,
-    description: 'The time of the last success, which can be up to ten seconds too early; null if there was none.',
-  }),
-  failingSince: createNullable({
-    ...Time,
-    description:
+  pending: Type.Integer('The number of pending deliveries.'),
+  oldestPendingAt: Type.Nullable(Time),
+  failed: Type.Integer('The number of deliveries whose schedule ended without a success.'),
+  lastSuccessAt: Type.Nullable(
+    Type.Time('The time of the last success, which can be up to ten seconds too early; null if there was none.'),
+  ),
+  failingSince: Type.Nullable(
+    Type.Time(
       'The time of the first failure of the endpoint since the last success; null if there was none. Faults of the installation do not count.',
-  }),
+    ),
+  ),
 });
 export type WebhookFigures = Static<typeof WebhookFigures>;
 
@@ -105,36 +101,26 @@ export type WebhookSecret = Static<typeof WebhookSecret>;
 
 export const WebhookRotation = Type.Object({
   ...WebhookSecret.properties,
-  previousSecretUntil: {
-    ...Time,
-    description: 'The time until which attempts are also signed with the previous secret.',
-  },
+  previousSecretUntil: Type.Time('The time until which attempts are also signed with the previous secret.'),
 });
 export type WebhookRotation = Static<typeof WebhookRotation>;
 
 export const DeliveryEntry = Type.Object({
-  id: Type.String({ format: 'uuid', description: 'The id of the delivery, which is the header `webhook-id`.' }),
+  id: Type.Uuid('The id of the delivery, which is the header `webhook-id`.'),
   webhookId: WebhookId,
-  type: createStringEnum([...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
-  message: createNullable(
-    Type.String({
-      format: 'uuid',
-      description: 'The id of the message; null for an event about an object other than a message.',
-    }),
-  ),
-  status: createStringEnum(DELIVERY_STATUSES),
+  type: Type.Enum([...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
+  message: Type.Nullable(Type.Uuid('The id of the message; null for an event about an object other than a message.')),
+  status: Type.Enum(DELIVERY_STATUSES),
   attempts: Type.Array(
     Type.Object({
       at: Time,
       durationMs: Type.Integer(),
-      status: createNullable(Type.Integer({ description: 'The HTTP status; null without a response.' })),
-      error: createNullable(Type.String({ description: 'The reason for the failure; null after a success.' })),
-      body: createNullable(
-        Type.String({ description: 'The first 512 bytes of the response body as text. Untrusted.' }),
-      ),
+      status: Type.Nullable(Type.Integer('The HTTP status; null without a response.')),
+      error: Type.NullableString('The reason for the failure; null after a success.'),
+      body: Type.NullableString('The first 512 bytes of the response body as text. Untrusted.'),
     }),
   ),
-  nextAttemptAt: createNullable(Time),
+  nextAttemptAt: Type.Nullable(Time),
 });
 export type DeliveryEntry = Static<typeof DeliveryEntry>;
 
@@ -144,12 +130,10 @@ const MAX_GRACE_MS = 30 * 24 * 3_600_000;
 
 type ChangeContext = Pick<OperationContext, 'store' | 'clock'>;
 
-const Url = Type.String({ description: 'The URL of the endpoint, such as `https://app.example.com/webhooks`.' });
+const Url = Type.String('The URL of the endpoint, such as `https://app.example.com/webhooks`.');
 
 const createEventList = (supplement = '') =>
-  Type.Optional(
-    createParsed({ description: `The types of events, separated by commas, or \`all\`${supplement}.` }, parseEvents),
-  );
+  Type.Optional(createParsed(`The types of events, separated by commas, or \`all\`${supplement}.`, parseEvents));
 
 function parseEvents(text: string): ParseResult<readonly WebhookEventType[]> {
   if (text.trim() === 'all') return createParseResult(WEBHOOK_EVENT_TYPES);
@@ -162,7 +146,7 @@ function parseEvents(text: string): ParseResult<readonly WebhookEventType[]> {
       );
 }
 
-const createEndpointName = (options: { readonly description: string; readonly minLength?: 0 }) =>
+const createEndpointName = (options: Parameters<typeof createParsed>[0]) =>
   Type.Optional(
     createParsed<string | null>(options, (text) => (text === '' ? createParseResult(null) : parseName(text))),
   );
@@ -175,13 +159,9 @@ export const createWebhook = defineOperation({
   ...changes('operator'),
   input: Type.Object({
     url: Url,
-    account: Type.Optional(
-      Type.String({
-        description: 'The name of the account; without it the endpoint receives events of every account.',
-      }),
-    ),
+    account: Type.OptionalString('The name of the account; without it the endpoint receives events of every account.'),
     events: createEventList('; without it all types except `message.accepted` and `message.deferred`'),
-    name: createEndpointName({ description: 'A label of the endpoint.' }),
+    name: createEndpointName('A label of the endpoint.'),
   }),
   result: WebhookSecret,
   errors: ['not-found', 'conflict'],
