@@ -90,23 +90,3 @@ export function replaceMembers(sample: unknown, members: Json): Json {
   if (typeof sample !== 'object' || sample === null) throw new Error('the sample is not an object');
   return { ...sample, ...members };
 }
-
-/** Returns the value of `Authorization` of HTTP basic authentication (RFC 7617). */
-export function createBasicAuthorization(userAndPassword: string): string {
-  return `Basic ${Buffer.from(userAndPassword).toString('base64')}`;
-}
-
-/** Two secrets, and values of `Authorization` that neither of them authenticates. */
-export const BASIC_SECRETS = ['events:correct-password', 'rotated:second-password'] as const;
-export const WRONG_AUTHORIZATIONS: readonly (readonly [name: string, authorization: string | undefined])[] = [
-  ['without Authorization', undefined],
-  ['with an empty Authorization', ''],
-  ['with a scheme only', 'Basic'],
-  ['with the wrong password', createBasicAuthorization('events:wrong-password')],
-  ['with the wrong user name', createBasicAuthorization('other:correct-password')],
-  ['with the password of another secret', createBasicAuthorization('events:second-password')],
-  ['with only a part of the password', createBasicAuthorization('events:correct-passwor')],
-  ['with a longer password', createBasicAuthorization('events:correct-password1')],
-  ['with unencoded user name and password', 'Basic events:correct-password'],
-  ['with another scheme', createBasicAuthorization('events:correct-password').replace('Basic', 'Bearer')],
-];

@@ -147,7 +147,7 @@ function createBasicSender(): EventSender {
   return { secret, createRequest: (body) => ({ headers: { ...JSON_TYPE, authorization }, body }) };
 }
 
-function createSendgridSender(): EventSender {
+export function createSendgridSender(): EventSender {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   return {
     secret: publicKey.export({ format: 'der', type: 'spki' }).toString('base64'),

@@ -1,14 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import {
-  BASIC_SECRETS,
   createAuthenticator,
-  createBasicAuthorization,
   createFormatReader,
   createRequest,
   getFormat,
   MESSAGE_ID,
   replaceMembers,
-  WRONG_AUTHORIZATIONS,
 } from '../../rig/event-format.ts';
 
 const BREVO_EVENTS = getFormat('brevo');
@@ -16,14 +13,28 @@ const { readSample, read, readEvent } = createFormatReader('brevo');
 const HARD_BOUNCE = readSample('hard-bounce.json');
 const BLOCKED_EVENT = readSample('blocked.json');
 
+function createBasicAuthorization(userAndPassword: string): string {
+  return `Basic ${Buffer.from(userAndPassword).toString('base64')}`;
+}
+
+const BASIC_SECRETS = ['events:correct-password', 'rotated:second-password'] as const;
+const WRONG_AUTHORIZATIONS: readonly (readonly [name: string, authorization: string | undefined])[] = [
+  ['without Authorization', undefined],
+  ['with an empty Authorization', ''],
+  ['with a scheme only', 'Basic'],
+  ['with the wrong password', createBasicAuthorization('events:wrong-password')],
+  ['with the wrong user name', createBasicAuthorization('other:correct-password')],
+  ['with the password of another secret', createBasicAuthorization('events:second-password')],
+  ['with only a part of the password', createBasicAuthorization('events:correct-passwor')],
+  ['with a longer password', createBasicAuthorization('events:correct-password1')],
+  ['with unencoded user name and password', 'Basic events:correct-password'],
+  ['with another scheme', createBasicAuthorization('events:correct-password').replace('Basic', 'Bearer')],
+];
+
 const authenticate = (secrets: readonly string[], authorization: string | undefined) =>
   createAuthenticator(BREVO_EVENTS, ...secrets)(createRequest('[]', { authorization }));
 
 describe('the authentication of Brevo', () => {
-  it.each(BASIC_SECRETS)('each of two pairs of user name and password is accepted', (secret) => {
-    expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
-  });
-
   it.each(WRONG_AUTHORIZATIONS)('a request %s is refused', (_name, authorization) => {
     expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
   });

@@ -3,7 +3,16 @@ import type { ProviderRequest, ReadResult } from '../../../src/providers/event-r
 import { UNREADABLE_RECIPIENT } from '../../../src/providers/event-reader.ts';
 import type { Provider } from '../../../src/providers/provider.ts';
 import { findProviderByHost, PROVIDERS } from '../../../src/providers/providers.ts';
-import { listDocumentedTypes, listSamples, MESSAGE_ID, RECIPIENT, readSampleFile } from '../../rig/event-format.ts';
+import {
+  createAuthenticator,
+  getFormat,
+  listDocumentedTypes,
+  listSamples,
+  MESSAGE_ID,
+  RECIPIENT,
+  readSampleFile,
+} from '../../rig/event-format.ts';
+import { EVENT_SENDERS, type EventSender } from '../../rig/provider-events.ts';
 import { IS_LONG_RUN } from '../../rig/sample.ts';
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
@@ -214,3 +223,48 @@ for (const provider of PROVIDERS) {
     });
   }
 }
+
+const HOUR_MS = 3_600_000;
+/** How far the signed time may be in the past and in the future, from the documentation of the providers. */
+const PERIODS_MS: Readonly<Partial<Record<string, readonly [number, number]>>> = {
+  sendgrid: [25 * HOUR_MS, 25 * HOUR_MS],
+  mailgun: [60 * 24 * HOUR_MS, 24 * HOUR_MS],
+  resend: [HOUR_MS / 12, HOUR_MS / 12],
+};
+
+describe.each(EVENT_SENDERS)('the authentication of $name', ({ name, samples, createSender }) => {
+  const NOW = Date.UTC(2026, 10, 10);
+  const url = 'https://events.example.org/events';
+  const [first, second, other] = [createSender(), createSender(), createSender()];
+  const authenticate = createAuthenticator(getFormat(name), first.secret, second.secret);
+  const createRequestOf = (sender: EventSender, at = NOW, sample = samples.hardBounce): ProviderRequest => ({
+    ...sender.createRequest(readSampleFile(name, sample), url, at),
+    ...{ method: 'POST', url },
+  });
+
+  it('accepts the requests of each of two secrets and of no other secret', () => {
+    const results = [first, second, other].map((sender) => authenticate(createRequestOf(sender), NOW));
+    expect(results).toEqual(['authenticated', 'authenticated', 'refused']);
+  });
+
+  it('refuses another body, unless only a secret or a token is checked, and any damage to a header field', () => {
+    const request = createRequestOf(first);
+    const checksBody = request.headers.authorization === undefined && name !== 'mailgun';
+    const { body } = createRequestOf(other, NOW, samples.delivery);
+    if (checksBody) expect(authenticate({ ...request, body }, NOW)).toBe('refused');
+    const fields = Object.entries(request.headers).filter(([field]) => field !== 'content-type');
+    for (const [field, text = ''] of fields)
+      for (const value of [undefined, '', '§', `x${text.slice(1)}`, String(Number(text) + 1)])
+        expect(authenticate({ ...request, headers: { ...request.headers, [field]: value } }, NOW)).toBe('refused');
+  });
+
+  const period = PERIODS_MS[name];
+  if (period === undefined) return;
+  it('accepts a time at the limits of its period, and refuses a time beyond them', () => {
+    const [maxAgeMs, maxAheadMs] = period;
+    const results = [-maxAgeMs, -maxAgeMs - 1_000, maxAheadMs, maxAheadMs + 1_000].map((ms) =>
+      authenticate(createRequestOf(first, NOW + ms), NOW),
+    );
+    expect(results).toEqual(['authenticated', 'refused', 'authenticated', 'refused']);
+  });
+});

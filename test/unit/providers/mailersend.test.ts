@@ -1,6 +1,5 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { ProviderRequest } from '../../../src/providers/event-reader.ts';
 import {
   createAuthenticator,
   createRequest as createBodyRequest,
@@ -16,7 +15,7 @@ const BODY = '{"type":"activity.sent","url":"https:\\/\\/example.org\\/","data":
 
 const sign = (secret: string, body: string): string => createHmac('sha256', secret).update(body, 'utf8').digest('hex');
 
-const createRequest = (signature: string | undefined, body = BODY) => createBodyRequest(body, { signature });
+const createRequest = (signature: string) => createBodyRequest(BODY, { signature });
 
 describe('the signature of MailerSend', () => {
   const authenticate = createAuthenticator(MAILERSEND_EVENTS, SECRET);
@@ -26,20 +25,8 @@ describe('the signature of MailerSend', () => {
     expect(authenticate(createRequest(sign(SECRET, BODY).toUpperCase()))).toBe('authenticated');
   });
 
-  it('is accepted if it matches the second of two secrets', () => {
-    const authenticateBothSecrets = createAuthenticator(MAILERSEND_EVENTS, 'signing-secret-002', SECRET);
-    expect(authenticateBothSecrets(createRequest(sign(SECRET, BODY)))).toBe('authenticated');
-  });
-
-  it.each<[string, ProviderRequest]>([
-    ['another secret', createRequest(sign('signing-secret-002', BODY))],
-    ['a changed body', createRequest(sign(SECRET, BODY), BODY.replace('sent', 'hard_bounced'))],
-    ['a body with other white space', createRequest(sign(SECRET, BODY), `${BODY} `)],
-    ['no signature', createRequest(undefined)],
-    ['an empty signature', createRequest('')],
-    ['the published signing secret of the URL test', createRequest(sign(TEST_SECRET, BODY))],
-  ])('is refused with %s', (_name, request) => {
-    expect(authenticate(request)).toBe('refused');
+  it('is refused if it has the published secret of the URL test', () => {
+    expect(authenticate(createRequest(sign(TEST_SECRET, BODY)))).toBe('refused');
   });
 });
 

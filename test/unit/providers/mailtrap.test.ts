@@ -1,9 +1,6 @@
-import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { ProviderRequest } from '../../../src/providers/event-reader.ts';
 import { findProviderByHost } from '../../../src/providers/providers.ts';
 import {
-  createAuthenticator,
   createFormatReader,
   createRequest,
   getFormat,
@@ -13,38 +10,12 @@ import {
 
 const MAILTRAP_EVENTS = getFormat('mailtrap');
 const { readSample, readSampleBody, readEvent } = createFormatReader('mailtrap');
-const SECRETS = ['8d1f0c6a52b94e7e9a3c7d5b1e6f2a40', 'f00dfeedf00dfeedf00dfeedf00dfeed'] as const;
 
 function getEvent(name: string): Record<string, unknown> {
   return (readSample(name) as { events: [Record<string, unknown>] }).events[0];
 }
 
-function computeSignature(secret: string, body: Buffer): string {
-  return createHmac('sha256', secret).update(body).digest('hex');
-}
-
-const authenticateRequest = createAuthenticator(MAILTRAP_EVENTS, ...SECRETS);
-const authenticate = (body: Buffer, headers: ProviderRequest['headers']) =>
-  authenticateRequest(createRequest(body, headers));
 const readEvents = (body: string | Buffer) => readFormatEvents(MAILTRAP_EVENTS, createRequest(body));
-
-describe('the signature of Mailtrap', () => {
-  const body = readSampleBody('bounce.json');
-
-  it.each(SECRETS)('the signature of each secret is accepted', (secret) => {
-    expect(authenticate(body, { 'mailtrap-signature': computeSignature(secret, body) })).toBe('authenticated');
-  });
-
-  it.each([
-    ['of a wrong secret', computeSignature('another-secret-0', body)],
-    ['of another body', computeSignature(SECRETS[0], readSampleBody('delivery.json'))],
-    ['in upper case', computeSignature(SECRETS[0], body).toUpperCase()],
-    ['that is empty', ''],
-    ['that is not hexadecimal', 'no signature'],
-  ])('a signature %s is refused', (_name, signature) => {
-    expect(authenticate(body, { 'mailtrap-signature': signature })).toBe('refused');
-  });
-});
 
 describe('the events of Mailtrap', () => {
   it('an event has the key, the reference and the time of the provider', () => {

@@ -54,18 +54,9 @@ describe('the signature of Mandrill', () => {
     expect(authenticate(createRequest(sortedFields.toReversed(), { signature }))).toBe('authenticated');
   });
 
-  it('is accepted if it matches the second of two keys', () => {
-    const authenticateBothKeys = createAuthenticator(MANDRILL_EVENTS, 'webhook-key-002', KEY);
-    expect(authenticateBothKeys(createRequest(FIELDS, { signature: SIGNATURE }))).toBe('authenticated');
-  });
-
   it.each<[string, ProviderRequest]>([
-    ['another key', createRequest(FIELDS, { signature: computeSignature('webhook-key-002', ENDPOINT_URL, FIELDS) })],
-    ['changed events', createRequest([['mandrill_events', '[]']], { signature: SIGNATURE })],
     ['a further field', createRequest([...FIELDS, ['x', 'y']], { signature: SIGNATURE })],
     ['another URL', createRequest(FIELDS, { signature: SIGNATURE, url: `${ENDPOINT_URL}/` })],
-    ['no signature', createRequest(FIELDS)],
-    ['an empty signature', createRequest(FIELDS, { signature: '' })],
     [
       'the public key of the URL test',
       createRequest(FIELDS, { signature: computeSignature('test-webhook', ENDPOINT_URL, FIELDS) }),

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { ProviderRequest } from '../../../src/providers/event-reader.ts';
 import {
-  createAuthenticator as createFormatAuthenticator,
+  createAuthenticator,
   createRequest,
   getFormat,
   getOnlyEvent,
@@ -12,20 +12,15 @@ import {
 
 const RESEND_EVENTS = getFormat('resend');
 const KEY = Buffer.from('a key of the test 001');
-const OTHER_KEY = Buffer.from('another key of the test');
 const NOW = 1_762_360_434_000;
 const BODY = Buffer.from('{"type":"email.sent","data":{"subject":"Prüfung"}}');
-
-const createAuthenticator = (...keys: readonly Buffer[]) =>
-  createFormatAuthenticator(RESEND_EVENTS, ...keys.map((key) => `whsec_${key.toString('base64')}`));
 
 function createSignedHeaders(key: Buffer, seconds: number, body = BODY, id = 'msg_1'): Record<string, string> {
   const signature = createHmac('sha256', key).update(`${id}.${seconds}.`).update(body).digest('base64');
   return { 'svix-id': id, 'svix-timestamp': String(seconds), 'svix-signature': `v1,${signature}` };
 }
 
-const createSignedRequest = (headers: ProviderRequest['headers'], body: string | Buffer = BODY) =>
-  createRequest(body, headers);
+const createSignedRequest = (headers: ProviderRequest['headers']) => createRequest(BODY, headers);
 const readEvent = (body: unknown, headers: ProviderRequest['headers'] = {}) =>
   getOnlyEvent(readEvents(RESEND_EVENTS, createRequest(JSON.stringify(body), headers)));
 
@@ -42,7 +37,7 @@ const createBounce = (data: object) => ({
 
 describe('the signature of Resend', () => {
   const seconds = NOW / 1000;
-  const authenticate = createAuthenticator(KEY);
+  const authenticate = createAuthenticator(RESEND_EVENTS, `whsec_${KEY.toString('base64')}`);
 
   it('is accepted if one signature of the list is valid', () => {
     const validHeaders = createSignedHeaders(KEY, seconds);
@@ -50,33 +45,10 @@ describe('the signature of Resend', () => {
     expect(authenticate(createSignedRequest({ ...validHeaders, 'svix-signature': list }), NOW)).toBe('authenticated');
   });
 
-  it('is accepted if it matches the second of two secrets', () => {
-    expect(createAuthenticator(OTHER_KEY, KEY)(createSignedRequest(createSignedHeaders(KEY, seconds)), NOW)).toBe(
-      'authenticated',
-    );
-  });
-
-  it.each([-300, 300])('is accepted with a timestamp that differs from the clock by %i s', (difference) => {
-    expect(authenticate(createSignedRequest(createSignedHeaders(KEY, seconds + difference)), NOW)).toBe(
-      'authenticated',
-    );
-  });
-
-  const validHeaders = createSignedHeaders(KEY, seconds);
-  it.each<[string, ProviderRequest['headers'], string?]>([
-    ['another secret', createSignedHeaders(OTHER_KEY, seconds)],
-    ['a changed body', validHeaders, '{"type":"email.bounced"}'],
-    ['a changed id', { ...validHeaders, 'svix-id': 'msg_2' }],
-    ['a changed timestamp', { ...validHeaders, 'svix-timestamp': String(seconds + 1) }],
-    ['a timestamp that is 301 s old', createSignedHeaders(KEY, seconds - 301)],
-    ['a timestamp that is 301 s ahead', createSignedHeaders(KEY, seconds + 301)],
-    ['another version', { ...validHeaders, 'svix-signature': validHeaders['svix-signature']?.replace('v1', 'v2') }],
-    ['an empty signature', { ...validHeaders, 'svix-signature': '' }],
-    ['no id', { ...validHeaders, 'svix-id': undefined }],
-    ['no timestamp', { ...validHeaders, 'svix-timestamp': undefined }],
-    ['no signature', { ...validHeaders, 'svix-signature': undefined }],
-  ])('is refused with %s', (_name, headers, body) => {
-    expect(authenticate(createSignedRequest(headers, body), NOW)).toBe('refused');
+  it('of another version is refused', () => {
+    const validHeaders = createSignedHeaders(KEY, seconds);
+    const otherVersion = validHeaders['svix-signature']?.replace('v1', 'v2');
+    expect(authenticate(createSignedRequest({ ...validHeaders, 'svix-signature': otherVersion }), NOW)).toBe('refused');
   });
 
   it.each(['abcdefghijklmnopqrstuvwxyz', 'whsec_', 'whsec_!!!!', 'whsec_c2hvcnQ='])('%s is not a secret', (text) => {
