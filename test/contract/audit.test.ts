@@ -284,7 +284,6 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     await store.importSuppressions('acme', [], createStep({ entry, rowCount: 0, end: 'stopped' }), ACTOR);
     const { unfinished: _, ...counts } = expectedCounts;
     expect(await readAudit()).toEqual([[expectedMembers, { ...counts, stopped: true }]]);
-    // A second import has a separate entry.
     await store.importSuppressions('acme', secondBatch, createStep({ rowCount: 2, end: 'complete' }), ACTOR);
     expect((await readAudit()).map(([, after]) => after)).toEqual([
       { read: 2, added: 0, known: 2, skipped: 0, bytes: 500 },

@@ -355,7 +355,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       }
     };
     await compareSearches();
-    // The oldest messages are indexed first, then newer messages in small segments, and then all other messages.
     for (const until of [START + 500, START + 700, START + 701, START + 1_200, nextAcceptedAt + 1]) {
       await indexUntil(store, until);
       if (until === START + 500 || until === nextAcceptedAt + 1) await compareSearches();

@@ -1,7 +1,4 @@
-/**
- * A short suite for the stores that `npm test` otherwise leaves out: the oldest PostgreSQL, and PostgreSQL behind a
- * pooler in transaction mode. `npm run test:contract` runs the complete suites on them.
- */
+/** The stores that `npm test` otherwise leaves out; `npm run test:contract` runs the complete suites on them. */
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { ALL_FIELDS, type MessageSearch, parseSearchText } from '../../src/store/search/query.ts';
@@ -74,7 +71,6 @@ test.each(Object.entries(STORES))(
     expect(await store.indexMessages(step)).toMatchObject({ hasChanged: true });
     expect(await findIds()).toEqual([message.id]);
 
-    // The next start finds the migrated store.
     const reopenedStore = await openStore(setting, { exclusive: true });
     onTestFinished(() => reopenedStore.close());
     expect(await reopenedStore.findMessage(message.id)).toMatchObject({ state: 'bounced', message: 'Thank you.' });

@@ -329,7 +329,6 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
     const claims = await claimAll(store, 100, 1_000);
     expect(claims.find((ids) => ids.includes(largeMessage.id))).toEqual([largeMessage.id]);
     expect(claims.find((ids) => ids.includes(newLargeMessage.id))).toEqual([newLargeMessage.id]);
-    // One of the first claims leases the large message for its retry, although small messages are still due.
     expect(claims.findIndex((ids) => ids.includes(largeMessage.id))).toBeLessThan(4);
     expect(claims.flat()).toHaveLength(32);
   });
@@ -363,7 +362,6 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
     ]);
     const foundMessage = await store.findMessage(message.id);
     expect([foundMessage?.state, foundMessage?.events.length]).toEqual(['delivered', 2]);
-    // The history contains the attempt with its transcript.
     expect(foundMessage?.events[1]).toEqual(settlement.changes[0]?.event);
   });
 

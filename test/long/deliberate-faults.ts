@@ -22,7 +22,6 @@ import { setup as startPostgresServers } from '../rig/postgres-setup.ts';
 import { SHARED_SERVERS } from '../rig/postgres-version.ts';
 import { DELIBERATE_FAULTS, type DeliberateFault } from './deliberate-faults-list.ts';
 
-/** The pages as the service serves them. The tests build them again if their sources are newer. */
 const DASHBOARD_BUILD = 'dashboard/dist';
 
 /** `caught`: a test failed. `missed`: all tests passed. `invalid`: the tests did not run. */
@@ -79,7 +78,6 @@ export async function createFaultyCopy(faults: readonly DeliberateFault[]): Prom
   for (const path of [...sourcePaths, DASHBOARD_BUILD].filter((path) => existsSync(join(ROOT, path))))
     cpSync(join(ROOT, path), join(copy, path), options);
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
-  // The tests of a fault find the URLs of the servers in the environment, and start no server.
   const stopPostgresServers = await startPostgresServers();
   const serverNames = Object.values(SHARED_SERVERS);
   const environment = Object.fromEntries(
@@ -162,10 +160,7 @@ interface Report {
   }[];
 }
 
-/**
- * Returns the file, the name and the error of the first failed test, or null. A file that cannot be loaded is no failed
- * test, because only a program that still runs shows that a test catches its fault.
- */
+/** Returns the first failed test, or null. A file that cannot be loaded is no failed test. */
 function findFailedTest(reportText: string, root: string): string | null {
   const { testResults } = JSON.parse(reportText) as Report;
   for (const { name, assertionResults } of testResults) {

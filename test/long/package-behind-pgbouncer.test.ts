@@ -1,7 +1,4 @@
-/**
- * Tests the installed npm package on the oldest supported PostgreSQL, behind PgBouncer in transaction mode. The role
- * has synchronous_commit=off by default. Every connection uses TLS with verified certificates.
- */
+/** The role has synchronous_commit=off by default, and every connection uses TLS with verified certificates. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,7 +1,4 @@
-/**
- * Fuzzes the bodies of provider events over real sockets. Each body is the body of a hard bounce with changed bytes.
- * The bodies are signed after the change, so that they reach the parser.
- */
+/** The bodies are signed after the change, so that they reach the parser. */
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,3 @@
-/** A load of accepted messages on a PostgreSQL store, for tests of its faults. */
 import { expect, onTestFinished } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { StoreError } from '../../src/store/error.ts';

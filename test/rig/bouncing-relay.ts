@@ -11,7 +11,6 @@ import { connectSmtp } from './smtp-client.ts';
 export interface BouncingRelay {
   readonly port: number;
   readonly feedbackReplies: readonly string[];
-  /** Envelope senders of the accepted messages, by recipient. */
   readonly senders: ReadonlyMap<string, string>;
   close(): Promise<void>;
 }

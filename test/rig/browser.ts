@@ -1,8 +1,6 @@
 /**
- * Opens pages of the dashboard for operators. All test files of a process share one Chromium, and the tests of a file
- * share the pages of signed-in operators, because a load of the dashboard costs a second of processor time. A test fails
- * if a page causes a fault: an error in the console, an exception, a violation of its content security policy, a
- * dialog, a new window, or a request to another server.
+ * The tests of a file share the pages of signed-in operators, because a load of the dashboard costs a second of
+ * processor time. A test fails if a page causes an error, a dialog, a new window or a request to another server.
  */
 import type {
   BrowserContext,
@@ -17,7 +15,6 @@ import { afterAll, afterEach, expect, onTestFinished, vi } from 'vitest';
 import { getSharedChromium } from './chromium.ts';
 import { type SessionHeaders, signInByLink } from './session.ts';
 
-/** The members of a service that a browser test uses. */
 export interface BrowsedService {
   readonly operatorUrl: string;
   readonly signIn: string | null;

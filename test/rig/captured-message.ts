@@ -1,5 +1,3 @@
-/** The source of a captured message whose header fields and parts use the encodings that the inbox must decode. */
-
 export const createCapturedSource = (html: string): Buffer =>
   Buffer.from(
     [

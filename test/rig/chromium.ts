@@ -8,11 +8,7 @@ import { ROOT } from '../house/source.ts';
 
 const PACKAGE = '@sparticuz/chromium';
 
-/**
- * The arguments of the browser. The default arguments of the package are for cloud functions: one process, without the
- * same-origin policy. The tests check the same-origin policy, so they do not use the default arguments. Host names are
- * not resolved, so that the browser reaches only this machine.
- */
+/** The default arguments of the package are for cloud functions and remove the same-origin policy. */
 const ARGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -46,11 +42,7 @@ export async function launchChromium(): Promise<Browser> {
   });
 }
 
-/**
- * Returns the folder with the unpacked browser. Several processes may call this function at the same time. Each process
- * unpacks the browser into its own folder. The first process that finishes renames its folder, and the other processes
- * remove their folders.
- */
+/** Returns the unpacked browser. The first of several processes renames its folder; the others remove theirs. */
 export async function unpackChromium(): Promise<string> {
   const cacheFolder = join(ROOT, 'node_modules/.cache');
   const folder = join(cacheFolder, `chromium-${readVersion(PACKAGE)}`);

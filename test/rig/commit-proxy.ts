@@ -5,10 +5,6 @@ import { startLoopbackServer } from './loopback.ts';
 export interface CommitProxy {
   readonly port: number;
   dropCommitResponse(): void;
-  /**
-   * Drops the next COMMIT, so the server does not receive it. The connection to the server stays open, and the
-   * connection of the client is closed.
-   */
   dropCommit(): void;
   cutAfterCommit(): void;
   getFaultCount(): number;

@@ -3,7 +3,6 @@ import { startLoopbackServer } from './loopback.ts';
 export interface CountingSink {
   readonly port: number;
   readonly acceptCounts: ReadonlyMap<string, number>;
-  /** The ids of the messages in the order of their first acceptance. */
   readonly acceptOrder: readonly string[];
   startAnswering(): void;
 }

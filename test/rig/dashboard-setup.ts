@@ -3,7 +3,6 @@ import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from '../house/source.ts';
 
-/** The sources of the dashboard, including the pure files of src that it imports. */
 const SOURCES = [
   'dashboard/src',
   'dashboard/public',
@@ -31,10 +30,7 @@ function readLastBuildAt(): number {
   return statSync(join(ROOT, 'dashboard/dist/index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/**
- * Returns the time in ms at which a file below `path` was last modified. The times of folders are ignored, because a
- * temporary file of an editor or of git changes them.
- */
+/** The times of folders are ignored, because a temporary file of an editor or of git changes them. */
 function findNewestMtimeMs(path: string): number {
   const status = statSync(path);
   if (!status.isDirectory()) return status.mtimeMs;

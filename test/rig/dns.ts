@@ -1,8 +1,4 @@
-/**
- * A DNS server for tests, on UDP and TCP of one loopback port. It answers from a zone that a test may change at any
- * time. A name can have a fault: a timeout, SERVFAIL, REFUSED, a truncated response, or bytes that are not a DNS
- * message.
- */
+/** A DNS server on UDP and TCP of one loopback port, with a zone that a test may change at any time. */
 import { createSocket, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, type Server, type Socket as TcpSocket } from 'node:net';
@@ -142,10 +138,7 @@ function readQuestion(query: Buffer): { readonly name: string; readonly type: st
   return { name: labels.join('.').toLowerCase(), type, end: index + 5 };
 }
 
-/**
- * Returns the maximum size of a UDP response: 512 bytes, or the size in the EDNS record of the query (RFC 6891 section
- * 6.1.2).
- */
+/** 512 bytes, or the size in the EDNS record of the query (RFC 6891 section 6.1.2). */
 function readMaxUdpBytes(query: Buffer, end: number): number {
   const additionalCount = query.readUInt16BE(10);
   return additionalCount === 1 && query.length >= end + 11 ? Math.max(512, query.readUInt16BE(end + 3)) : 512;

@@ -1,4 +1,3 @@
-/** A temporary folder for the files of one test. */
 import { rmSync } from 'node:fs';
 import { onTestFinished } from 'vitest';
 import { createDataFolder } from './memory-folder.ts';

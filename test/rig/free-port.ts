@@ -1,4 +1,3 @@
-/** Free ports on loopback, also for programs that run outside of Vitest. */
 import { createServer, type Server } from 'node:net';
 
 export async function findFreePort(): Promise<number> {

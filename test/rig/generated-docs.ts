@@ -1,7 +1,4 @@
-/**
- * Writes the generated pages (`npm run docs`): settings, log events, the OpenAPI document. Tests check that each page
- * is up to date.
- */
+/** Writes the generated pages (`npm run docs`). */
 import { writeFileSync } from 'node:fs';
 import { createOpenApiDocument } from '../../src/http/openapi.ts';
 import { formatLogEventsPage } from '../../src/observability/log-events.ts';

@@ -1,11 +1,6 @@
-/**
- * Hostile message content with scripts that a page must not run, links that it must not follow, and resources that it
- * must not load.
- */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A server that does not belong to the service. The server records every request. */
 export interface RecordingServer {
   readonly url: string;
   readonly listRequests: () => readonly string[];

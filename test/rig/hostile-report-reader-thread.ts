@@ -1,7 +1,4 @@
-/**
- * A report reader thread for tests. The thread never finishes a report that contains `spin`, exhausts its memory on a
- * report that contains `exhaust`, and reads every other report.
- */
+/** Never finishes a report that contains `spin`, and exhausts its memory on one that contains `exhaust`. */
 import { parentPort } from 'node:worker_threads';
 import { readFeedbackEvents } from '../../src/feedback/read/read-feedback-events.ts';
 

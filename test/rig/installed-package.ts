@@ -30,9 +30,7 @@ export interface InstalledPackage {
   readonly command: string;
 }
 
-/**
- * Packs the checkout and installs the package. The copy and the installation are in `parent`, which the caller removes.
- */
+/** Packs the checkout and installs the package below `parent`, which the caller removes. */
 export async function installPackage(parent: string): Promise<InstalledPackage> {
   const copy = join(parent, 'checkout');
   cpSync(ROOT, copy, { recursive: true, filter: (path) => !EXCLUDED_PATHS.has(relative(ROOT, path)) });

@@ -1,6 +1,3 @@
-/**
- * Operates a page with the keyboard alone, and checks that the focus is visible on each element that a test reaches.
- */
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 
@@ -9,10 +6,7 @@ type FocusableRole = 'button' | 'checkbox' | 'combobox' | 'link' | 'searchbox' |
 export interface KeyboardUser {
   press(...keys: readonly string[]): Promise<void>;
   type(text: string): Promise<void>;
-  /**
-   * Presses Tab until the element with this role and name has the focus. Fails if Tab does not reach the element, or if
-   * the element looks the same with and without the focus.
-   */
+  /** Presses Tab until the element has the focus. Fails if the element looks the same with and without it. */
   tabTo(role: FocusableRole, name: string | RegExp): Promise<void>;
 }
 

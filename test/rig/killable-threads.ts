@@ -1,8 +1,4 @@
-/**
- * A module that is loaded into a service before the code of the service (`NODE_OPTIONS=--import`). If the file `die`
- * exists in the working directory, the module ends the threads of the service. The end of the threads simulates
- * exhausted memory.
- */
+/** Preloaded into a service: ends its threads, as exhausted memory does, once the file `die` exists. */
 import { existsSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import threads from 'node:worker_threads';

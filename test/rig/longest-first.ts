@@ -1,8 +1,6 @@
 /**
- * Orders the test files. The files with the longest durations run first, so that no worker runs a long file at the end
- * while the other workers are idle. The duration is estimated from the folder and the size of a file, because a fresh
- * checkout has no durations of an earlier run. The files of one project run together, because a worker ends when the
- * next file belongs to another project.
+ * Long files run first, so that no worker runs one at the end alone. A fresh checkout has no durations, so folder and
+ * size estimate them. A worker ends when the next file belongs to another project.
  */
 import { statSync } from 'node:fs';
 import { relative } from 'node:path';

@@ -1,7 +1,6 @@
 /**
- * Creates folders for the temporary files of tests. The folders are in memory if the machine has enough memory,
- * because syncs to a disk need a third of the processor time of a test run. Files in memory also survive the kill of a
- * process. `npm run test:long` uses the disk.
+ * Folders in memory, because syncs to a disk need a third of the processor time of a test run. `npm run test:long` uses
+ * the disk.
  */
 import { mkdtempSync, readFileSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';

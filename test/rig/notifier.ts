@@ -35,12 +35,8 @@ export const REFUSED_RESULT: TargetResult = {
 
 export interface NotifierRig {
   readonly clock: VirtualClock;
-  /** The current alarms. A test replaces this list to change the alarms. */
   items: readonly AttentionItem[];
-  /**
-   * The alarm about a database that does not commit, or null. While this member is not null, every call of the store
-   * fails.
-   */
+  /** While this alarm is not null, every call of the store fails. */
   outage: AttentionItem | null;
   /** The delivery attempts of all nodes, in order. */
   readonly attempts: DeliveryAttempt[];

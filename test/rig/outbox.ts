@@ -21,10 +21,7 @@ const RECORDED_QUERIES = {
 };
 const DELIVERIES_QUERY = 'SELECT message_id, sequence, type FROM webhook_delivery WHERE message_id IS NOT NULL';
 
-/**
- * Creates an endpoint that subscribes to every type, and disables it immediately, so that its deliveries are stored and
- * nothing is sent.
- */
+/** The endpoint is disabled immediately, so that its deliveries are stored and nothing is sent. */
 export async function createDisabledWebhook(database: Parameters<typeof openStore>[0]): Promise<void> {
   const store = await openStore(database, { exclusive: false });
   try {

@@ -1,7 +1,4 @@
-/**
- * Checks a page for serious accessibility violations, with axe, and for horizontal overflow. Code that runs in the page
- * is a string, because this code uses the globals of a browser.
- */
+/** Code that runs in the page is a string, because it uses the globals of a browser. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
@@ -10,10 +7,7 @@ import { expect } from 'vitest';
 /** The minified source of axe, which has half the size of the default source of the package. */
 const AXE_PATH = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
-/**
- * Returns a script that runs axe. Frames with captured messages are excluded, because the sender determines their content
- * and they run no script.
- */
+/** Frames with captured messages are excluded: the sender determines their content, and they run no script. */
 const buildAxeScript = ({ within = 'html', rules }: AxeScope) => {
   const options = { resultTypes: ['violations'], iframes: false, ...(rules === undefined ? {} : { runOnly: rules }) };
   return `axe.run({ include: ['${within}'], exclude: ['iframe'] }, ${JSON.stringify(options)}).then(({ violations }) =>

@@ -46,10 +46,7 @@ export function isPgBouncerInstalled(): boolean {
   }
 }
 
-/**
- * Starts PgBouncer for a server. `folder` must be empty; it receives the files of PgBouncer. The caller stops
- * PgBouncer.
- */
+/** `folder` must be empty; it receives the files of PgBouncer. The caller stops PgBouncer. */
 export async function launchPgBouncer(
   { serverPort, role = SUPERUSER, tls }: PgBouncerOptions,
   folder: string,

@@ -1,6 +1,4 @@
-/**
- * A proxy for PostgreSQL connections (without TLS) that handles startup parameters and SET as connection poolers do.
- */
+/** A proxy (without TLS) that handles startup parameters and SET as connection poolers do. */
 import { connect } from 'node:net';
 import { startLoopbackServer } from './loopback.ts';
 

@@ -1,7 +1,4 @@
-/**
- * A fake of a PostgreSQL server of any version (postgresql.org/docs/current/protocol-message-formats.html). The server
- * requests no password. Its response to every query is one row that describes the server.
- */
+/** A fake of a server of any version (postgresql.org/docs/current/protocol-message-formats.html). */
 import { startLoopbackServer } from './loopback.ts';
 
 const TYPE_OIDS = { boolean: 16, integer: 23, text: 25 } as const;

@@ -21,10 +21,7 @@ const UNPRIVILEGED_ID = 65_534;
 const PASSWORD = 'postrider';
 const USER = 'postrider';
 const DATA_PREFIX = 'postrider-postgres-data-';
-/**
- * The settings of the server. The durability settings are the same as in production. The memory settings are small,
- * because many tests share one machine.
- */
+/** Durable as in production; little memory, because many tests share one machine. */
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',

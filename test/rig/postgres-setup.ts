@@ -1,8 +1,6 @@
 /**
- * The shared PostgreSQL servers of the test run, of the newest and the oldest supported version. A server starts when a
- * test first asks for it, at the URL in the environment variable of its version, so that other tests do not wait for it.
- * Each server has a template database that contains an empty store, because a copy of the template takes less time than
- * the migrations.
+ * The shared servers of the run. A server starts when a test first asks for it. A copy of its template database, an
+ * empty store, takes less time than the migrations.
  */
 import { createServer } from 'node:http';
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';

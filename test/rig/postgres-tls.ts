@@ -1,7 +1,4 @@
-/**
- * A PostgreSQL server with TLS. Its certificate is signed by a test authority and is valid for `localhost` only. The
- * role `certified` signs in with a client certificate and no password.
- */
+/** The certificate is valid for `localhost` only. The role `certified` signs in with a client certificate. */
 import { chownSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';

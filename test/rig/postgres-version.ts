@@ -1,7 +1,4 @@
-/**
- * The PostgreSQL version of a test process: the oldest supported version in the Vitest project `postgres-15`, otherwise
- * the newest.
- */
+/** The oldest supported version in the Vitest project `postgres-15`, otherwise the newest. */
 import type { ServerVersion } from './postgres-server.ts';
 
 export const SHARED_SERVERS: Readonly<Record<ServerVersion, string>> = {

@@ -1,7 +1,3 @@
-/**
- * The formats of request bodies with several events, by provider, and functions that extract the event from a sample
- * file.
- */
 import type { EventProviderName } from '../../src/providers/provider.ts';
 
 /** A format of request bodies that contain several events. */

@@ -14,16 +14,9 @@ export interface EventRequest {
   readonly body: Buffer;
 }
 
-/**
- * An account at a provider: the secret, and a function that creates requests with the authentication of this account.
- */
 export interface EventSender {
   readonly secret: string;
-  /**
-   * Creates a request that contains this body and is authenticated with the secret. `url` is the public URL of the
-   * endpoint. If the signature contains a time, `at` is this time in milliseconds since the epoch; the default is the
-   * current time.
-   */
+  /** `url` is the public URL of the endpoint. `at` is the signed time in ms; the default is the current time. */
   readonly createRequest: (body: Buffer, url: string, at?: number) => EventRequest;
 }
 

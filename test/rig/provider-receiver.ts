@@ -18,9 +18,7 @@ import { openStore } from '../../src/store/open.ts';
 import { createAttempt, createMessage, createSettlement, NO_LIMITS } from './messages.ts';
 import { createReference, type EventRequest } from './provider-events.ts';
 
-/**
- * The maximum number of reports in one commit. It is small, so that the reports of one request need several commits.
- */
+/** Small, so that the reports of one request need several commits. */
 const MAX_BATCH_REPORTS = 4;
 
 export interface ReceiverRig {
@@ -141,10 +139,7 @@ export async function postEvents({ url }: Pick<ReceiverRig, 'url'>, { headers, b
   return { status: response.status, retryAfter: response.headers.get('retry-after') };
 }
 
-/**
- * Returns the bytes of the request. `contentLength` overrides the `Content-Length` value, which is the body size by
- * default.
- */
+/** `contentLength` overrides the `Content-Length` value, which is the body size by default. */
 export function formatRequest(path: string, { headers, body }: EventRequest, contentLength = body.length): Buffer {
   const fields = { host: 'localhost', 'content-length': String(contentLength), ...headers };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);

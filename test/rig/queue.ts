@@ -39,7 +39,6 @@ export function createQueueRig(
     parts?: Partial<DispatcherParts>;
     respond?: (message: OutgoingMessage, markTransmitting: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
     concurrency?: number;
-    /** The local answer that the transport gives for every recipient. */
     localAnswer?: LocalAnswer;
   } = {},
 ) {
@@ -111,7 +110,6 @@ export function createQueueRig(
       return message;
     },
     runMessages,
-    /** Ends all leases, like a node that takes them over. */
     endLeases: (onUncertain: 'hold' | 'resend') =>
       store.recover({ now: clock.now(), includeAllLeases: true, includeDeadNodes: false, onUncertain, node: 'node-b' }),
     readState: ({ id }: NewMessage) => database.prepare('SELECT state FROM mail_request WHERE id = ?').get(id)?.state,

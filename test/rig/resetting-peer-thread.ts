@@ -1,6 +1,3 @@
-/**
- * The thread of `startResettingPeer`: it connects to each port that it receives, and resets the connection on request.
- */
 import { connect } from 'node:net';
 import { parentPort, workerData } from 'node:worker_threads';
 

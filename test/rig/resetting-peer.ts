@@ -3,7 +3,6 @@ import { Worker } from 'node:worker_threads';
 
 export interface ResettingPeer {
   connect(port: number): Promise<void>;
-  /** Resets the connection. When the function returns, the reset has arrived at the server. */
   resetNow(): void;
   close(): Promise<void>;
 }

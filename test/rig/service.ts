@@ -26,10 +26,8 @@ export interface ServiceProcess {
 const databases = new Map<string, Promise<string>>();
 
 /**
- * Returns the database settings of this Vitest project. The result is empty for the embedded database. For PostgreSQL,
- * the settings name the database of `folder`. The first call for a folder creates this database with an empty store.
- * They contain a secret, because a service in this process would otherwise read the secret file of a later working
- * directory.
+ * The database settings of this Vitest project; for PostgreSQL, of the database of `folder`. They contain a secret,
+ * because a service in this process would otherwise read the file of a later working directory.
  */
 export async function getStoreSettings(folder: string): Promise<Record<string, string>> {
   if (process.env.TEST_STORE !== 'postgres') return {};
@@ -39,9 +37,7 @@ export async function getStoreSettings(folder: string): Promise<Record<string, s
 }
 
 /**
- * Returns the environment of a child process: the environment of this process, without its POSTRIDER_ settings and with
- * free loopback ports. `npm_lifecycle_event` is also removed, because the commands that the service prints depend on
- * this variable.
+ * The environment without POSTRIDER_ settings. `npm_lifecycle_event` would change the commands that the service prints.
  */
 export function buildEnvironment(settings: Record<string, string>): Record<string, string | undefined> {
   const inheritedVariables = Object.fromEntries(
@@ -55,7 +51,6 @@ export function buildEnvironment(settings: Record<string, string>): Record<strin
   return { ...inheritedVariables, NO_COLOR: '1', ...defaultSettings, ...settings };
 }
 
-/** The error of a service process that exited before the service listened. */
 export class FailedStart extends Error {
   override readonly name = 'FailedStart';
   readonly code: number | string;
@@ -69,11 +64,7 @@ export class FailedStart extends Error {
   }
 }
 
-/**
- * Starts `serve` in `folder`. Resolves when the service listens. Rejects with a FailedStart if the process ends before
- * the service listens. `wrapCommand` adds a shell prefix to the command. `launcher` is the path of the launcher; the
- * default is the launcher of this repository.
- */
+/** Resolves when the service listens. `wrapCommand` adds a shell prefix, such as a limit. */
 export async function startProcess(
   folder: string,
   settings: Record<string, string> = {},
@@ -166,9 +157,8 @@ export async function runCommand(
 }
 
 /**
- * Returns the environment of a service or command that runs in this process. The path of the embedded database is
- * absolute, because the working directory changes later. Variables of libraries, such as those of AWS, are set for this
- * process until the file ends.
+ * The working directory changes later, so the path of the embedded database is absolute. Variables of libraries, such
+ * as those of AWS, are set for this process until the file ends.
  */
 export async function buildEnvironmentInProcess(
   folder: string,
@@ -219,10 +209,7 @@ export async function runCommandProcess(
   return { code, stdout, stderr };
 }
 
-/**
- * Runs a command with `--json` and parses its output. @throws Error that contains the standard error output if the
- * command fails
- */
+/** @throws Error that contains the standard error output if the command fails */
 export async function runJsonCommand<T>(
   folder: string,
   args: readonly string[],
@@ -240,7 +227,6 @@ export interface Submission {
   readonly message?: string;
 }
 
-/** Submits one message. */
 export function submit(
   baseUrl: string,
   key: string,

@@ -1,8 +1,4 @@
-/**
- * A fake of the SESv2 API (REST, JSON) on loopback. A test can make it accept messages, throttle, stall, send invalid
- * responses or close connections. The fake implements only the operations that Postrider uses: SendEmail, GetAccount,
- * domain identities, and the account-level suppression list.
- */
+/** A fake of the SESv2 API (REST, JSON) on loopback, with the operations that Postrider uses. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { listenOnFreePort } from './free-port.ts';
 
@@ -12,10 +8,7 @@ export interface SesAnswer {
   readonly body: unknown;
 }
 
-/**
- * `accept`: success; `stall`: no response; `disconnect`: the connection is closed without a response; `truncate`: the
- * connection is closed before the end of the response; `garbage`: a 200 response whose body is not JSON.
- */
+/** `disconnect`: no response; `truncate`: a part of the response; `garbage`: a 200 response that is not JSON. */
 export type SesBehavior = SesAnswer | 'accept' | 'stall' | 'disconnect' | 'truncate' | 'garbage';
 
 export interface ReceivedMessage {
@@ -48,7 +41,6 @@ export interface SesFake {
   send: (message: { readonly to: string; readonly count: number }) => SesBehavior;
   account: SesBehavior;
   readonly suppressionReasons: Map<string, 'BOUNCE' | 'COMPLAINT'>;
-  /** The behavior of the operations on the suppression list. */
   suppressionList: SesBehavior;
   close(): Promise<void>;
 }
@@ -250,7 +242,6 @@ export async function startSesFake(): Promise<SesFake> {
   return fake;
 }
 
-/** Environment variables with credentials for the SDK. Amazon does not accept these credentials. */
 export const CREDENTIALS = {
   AWS_ACCESS_KEY_ID: 'AKIDFAKE',
   AWS_SECRET_ACCESS_KEY: 'fake-secret',

@@ -1,13 +1,9 @@
-/** The headers with which a page sends its session. */
 export type SessionHeaders = {
   readonly Cookie: string;
   readonly 'Postrider-Session': string;
 };
 
-/**
- * Signs in with the token of a link or with a password. @throws Error that contains the response if the sign-in is
- * refused
- */
+/** @throws Error that contains the response if the sign-in is refused */
 export async function signIn(
   operatorUrl: string,
   credential: { readonly link: string } | { readonly password: string },

@@ -1,4 +1,3 @@
-/** Self-signed certificates for SMTP peers, created once per process. */
 import { generate } from 'selfsigned';
 
 export interface Certificate {

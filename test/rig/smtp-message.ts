@@ -1,4 +1,3 @@
-/** Messages and settings for tests of transports. */
 import { systemClock } from '../../src/clock.ts';
 import type { SmtpSetting } from '../../src/transports/smtp/connection.ts';
 import { createSmtpTransport, type SmtpParts } from '../../src/transports/smtp/transport.ts';

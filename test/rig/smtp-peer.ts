@@ -1,8 +1,4 @@
-/**
- * An SMTP server that sends exactly the bytes of a test script. A script can split replies, omit replies, send invalid
- * replies and close the connection. If the connection ends while a script runs, the script ends without an error. If a
- * script fails for any other reason, `close` rejects.
- */
+/** An SMTP server that sends exactly the bytes of a test script, which ends without an error with its connection. */
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
@@ -11,9 +7,7 @@ import type { Certificate } from './smtp-certificate.ts';
 export interface SmtpPeer {
   readonly port: number;
   readonly connectionCount: number;
-  /** Command lines received so far, on all connections. */
   readonly commands: readonly string[];
-  /** Complete messages received so far, without dot-stuffing. */
   readonly messages: readonly Buffer[];
   close(): Promise<void>;
 }
@@ -139,7 +133,6 @@ export class PeerConnection {
     this.#socket.end();
   }
 
-  /** Resets the connection. */
   reset(): void {
     this.#isEnded = true;
     this.#socket.resetAndDestroy();

@@ -15,11 +15,7 @@ export interface RealSmtpServer {
   close(): Promise<void>;
 }
 
-/**
- * Starts the server. By default, the server requires no authentication, performs no reverse lookups and does not offer
- * STARTTLS; `options` of the package `smtp-server` override these defaults. `createReply` returns the text of the reply
- * to a message.
- */
+/** By default without authentication, reverse lookups and STARTTLS. */
 export async function startSmtpServer(
   options: SMTPServerOptions = {},
   createReply: (message: ReceivedMessage) => string = () => 'queued',

@@ -1,7 +1,6 @@
 /**
- * A fake of the host `https://sns.eu-west-1.amazonaws.com` on loopback, behind a CONNECT proxy, with a certificate of a
- * test authority. The service is configured with `HTTPS_PROXY` and `NODE_EXTRA_CA_CERTS`, like an installation behind a
- * proxy.
+ * A fake of the host `https://sns.eu-west-1.amazonaws.com` on loopback, behind a CONNECT proxy, for a service that is
+ * configured with `HTTPS_PROXY` and `NODE_EXTRA_CA_CERTS`.
  */
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

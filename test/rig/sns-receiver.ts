@@ -10,10 +10,7 @@ import type { ServiceEvent } from '../../src/model/events.ts';
 import type { FeedbackReport } from '../../src/model/feedback.ts';
 import { type Authority, CERT_URL, createAuthority, createSesEvent, TOPIC } from './sns.ts';
 
-/**
- * A root authority, a signing certificate of this root for the name of SNS, and a signing certificate of a root that
- * the receiver does not trust.
- */
+/** A root, a signer of this root for the name of SNS, and a signer of a root that the receiver does not trust. */
 export interface Authorities {
   readonly root: Authority;
   readonly signer: Authority;
@@ -32,7 +29,6 @@ export interface SnsRig {
   readonly refusals: string[];
   readonly subscriptions: string[];
   readonly fetchedUrls: string[];
-  /** The failed operations of the receiver, each with its error. */
   readonly faults: string[];
   readonly url: string;
   readonly port: number;
@@ -47,7 +43,6 @@ export async function createSnsRig(
     now = systemClock.now,
     get: customGet = null,
   }: {
-    /** Responses by URL: PEM text or a status. */
     readonly responses?: Readonly<Record<string, string | number>>;
     readonly recordReport?: (report: FeedbackReport) => Promise<RecordResult>;
     readonly now?: () => number;

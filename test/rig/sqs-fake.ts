@@ -1,7 +1,4 @@
-/**
- * A fake of Amazon SQS (JSON protocol) on loopback. Like the real service, the fake has long polling, visibility
- * timeouts and repeated delivery, and does not preserve the order of messages.
- */
+/** A fake of Amazon SQS (JSON protocol) with long polling, visibility timeouts, repetitions and no order. */
 import { createHash } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import { listenOnFreePort } from './free-port.ts';

@@ -18,10 +18,7 @@ export type ClientStatements = Map<string, Buffer>;
 
 export interface StatementTracking {
   translateForServer(server: TrackedServer, client: ClientStatements, message: Buffer): readonly Buffer[];
-  /**
-   * Returns false if the client must not receive a message of this type from the server, because the message answers a
-   * Parse message that the pooler added.
-   */
+  /** False for the answer to a Parse message that the pooler added. */
   isDelivered(server: TrackedServer, type: string): boolean;
 }
 

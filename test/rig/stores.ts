@@ -47,10 +47,7 @@ function createTestedStore(
 
 const EXTENT = process.env.TEST_EXTENT ?? 'default';
 
-/**
- * By default the calls run in the thread of the caller, because starting the thread of a store takes longer than most
- * tests. `npm run test:contract` and `npm run test:long` use the threads.
- */
+/** In the thread of the caller, because a thread starts slower than most tests run; not in the long runs. */
 const SQLITE = createTestedStore(
   'sqlite',
   async () => ({ kind: 'sqlite', path: join(createTemporaryFolder(), 'postrider.db') }),
@@ -71,10 +68,7 @@ const POOLED_STORES: readonly TestedStore[] = (['unsupported', 'track'] as const
   }),
 );
 
-/**
- * The tested stores of this Vitest project. `postgres-15`: the oldest PostgreSQL. `pooler`: PostgreSQL behind a pooler.
- * All other projects: SQLite and the newest PostgreSQL.
- */
+/** `postgres-15`: the oldest PostgreSQL; all other projects: SQLite and the newest PostgreSQL. */
 export const STORES: readonly TestedStore[] = listTestedStores();
 
 function listTestedStores(): readonly TestedStore[] {

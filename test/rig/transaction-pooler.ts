@@ -1,11 +1,7 @@
 /**
- * A fake of a PostgreSQL pooler in transaction mode (without TLS). If possible, the pooler assigns to each transaction
- * of a client a server connection that differs from that of the previous transaction. The pooler refuses requests that
- * transaction mode does not support: startup parameters that PgBouncer does not accept, named statements, LISTEN and
- * session settings. With `unsupportedRequest: 'forward'`, the pooler forwards unsupported statements to the server,
- * like PgBouncer. With `prepared: 'track'`, the pooler supports named statements, like PgBouncer 1.21. The server
- * authenticates the client. After the sign-in, the pooler adds the server connection to the pool of its user and
- * database.
+ * A fake of a pooler in transaction mode (without TLS) that changes the server connection with each transaction if it
+ * can, and refuses what transaction mode does not support. `unsupportedRequest: 'forward'` and `prepared: 'track'` make
+ * it behave like PgBouncer and like PgBouncer 1.21.
  */
 import { connect, type Socket } from 'node:net';
 import { startLoopbackServer } from './loopback.ts';

@@ -1,7 +1,3 @@
-/**
- * A receiver of webhooks on loopback. A test can make it respond with any status, redirect, stall, reset the
- * connection, send an endless response, or send bytes that are not HTTP.
- */
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttpsServer } from 'node:https';
@@ -14,11 +10,8 @@ export interface ReceiverResponse {
 }
 
 /**
- * `stall`: no response. `reset`: the connection is reset before a response. `reset-after-status`: the connection is
- * reset within the body of a 200 response. `stall-after-status`: only the beginning of a 200 response is sent.
- * `endless`: a 200 response with a body of 10 MB. `garbage`: bytes that are not HTTP. `endless-headers`: a status line
- * and an endless sequence of header lines. `informational`: an endless sequence of 103 responses. `upgrade`: a
- * 101 response.
+ * `reset-after-status` and `stall-after-status`: within the body of a 200 response. `endless`: a body of 10 MB.
+ * `garbage`: bytes that are not HTTP. `informational`: an endless sequence of 103 responses. `upgrade`: a 101 response.
  */
 export type ReceiverBehavior =
   | ReceiverResponse

@@ -1,7 +1,3 @@
-/**
- * Wrong values of each setting. `getWrongValues` adds the values that are wrong for all settings: empty and blank
- * values, and values with control characters.
- */
 import type { Environment } from '../../src/config/load.ts';
 import type { SETTINGS_TABLE } from '../../src/config/table.ts';
 import { getFormat } from './event-format.ts';
@@ -49,13 +45,11 @@ const WRONG_SOCKETS: WrongRow = [
   [`unix:/${'x'.repeat(103)}`, 'has a path of 104 bytes, and the limit is 103 bytes'],
 ];
 
-/** Wrong values of a setting that contains the secrets of a provider. */
 const WRONG_TEXT_SECRETS: WrongRow = [
   [SECRET_WORD, 'the secret has fewer than 8 characters'],
   [`${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
   [`${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
 ];
-/** Wrong values of a setting that contains the user names and the passwords of a provider. */
 const WRONG_BASIC_SECRETS: WrongRow = [
   [SECRET_WORD, 'has no user name before a colon; give USER:PASSWORD'],
   [`:${SECRET_WORD}-long`, 'has no user name before a colon'],

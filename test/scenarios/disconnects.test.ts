@@ -64,10 +64,6 @@ async function recordClientHello(): Promise<Buffer> {
   return bytes;
 }
 
-/**
- * For each payload, disconnects at each selected byte position with a reset, a half-close and a close. Several
- * connections are open at the same time.
- */
 async function disconnectEverywhere(
   target: Target,
   payloads: Readonly<Record<string, string | Buffer>>,
@@ -154,7 +150,6 @@ test.each([
       ...createRequests(authorizationHeader, '/api/v1/accounts'),
       ...longRequests,
     });
-    // The test also disconnects during a response.
     await disconnectEverywhere(operator, longRequests, true);
     await checkListeners(service, secure);
   }

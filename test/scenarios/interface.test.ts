@@ -27,7 +27,6 @@ const VALID_REQUEST = {
 let folder = '';
 let service: RunningService;
 let store: Store;
-/** The request headers of a signed-in operator. */
 let session: SessionHeaders;
 
 beforeAll(async () => {
@@ -42,7 +41,6 @@ interface Request {
   readonly path?: string;
   readonly key?: string;
   readonly type?: string;
-  /** Text is sent unchanged, other values as JSON. */
   readonly body?: unknown;
 }
 

@@ -40,10 +40,7 @@ async function postMessage(key: string, headers: Record<string, string> = {}, ov
 const postConcurrently = (key: string) =>
   Promise.all(Array.from({ length: CONCURRENT_REQUEST_COUNT }, () => postMessage(key)));
 
-/**
- * Runs a command and waits until requests receive the expected response. Resolves to the time since the end of the
- * command, in milliseconds.
- */
+/** Resolves to the ms from the end of the command until requests receive the expected response. */
 async function waitForChange(
   key: string,
   expected: readonly [number, string | null],
@@ -140,7 +137,6 @@ test('a key that `key import` reads from standard input is valid as soon as the 
 test('a new key of a new account is valid as soon as the command has returned, in each repetition', async () => {
   const createdKey = await createAccount('new');
   expect((await postMessage(createdKey.key)).status).toBe(201);
-  // The test calls the store directly, as the commands do.
   const store = await rig.openStore(folder);
   for (let n = 0; n < selectCaseCount(8, 50); n += 1) {
     const name = `new-${n}`;

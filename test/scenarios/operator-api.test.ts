@@ -140,7 +140,6 @@ test('the public listener accepts a new key until it is revoked, and a revoked t
   await expect.poll(submitStatus).toBe(401);
   expect((await callApi('GET', '/audit?limit=1')).body).toMatchObject([{ actor: 'token:ci', action: 'key.revoke' }]);
 
-  // No token makes tokens.
   expect((await callApi('POST', '/tokens', { name: 'gone' })).status).toBe(403);
   const createdToken = await runJsonCommand<{ id: number; token: string }>(folder, ['token', 'create', 'gone']);
   const headers = createBearerHeader(createdToken.token);

@@ -20,7 +20,6 @@ const createBearerHeader = () => ({ Authorization: `Bearer ${token}` });
 const get = async (path: string) =>
   (await fetch(getUrl(path), { headers: createBearerHeader() })).json() as Promise<unknown>;
 
-/** Uploads a file. Resolves to the status, the content type and the parsed lines of the response. */
 async function uploadList(list: string, body: string, headers: Record<string, string> = {}, query = '') {
   const response = await fetch(getUrl(`/accounts/${list}/suppressions/import${query}`), {
     method: 'POST',

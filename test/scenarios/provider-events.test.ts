@@ -95,7 +95,6 @@ test('of thousands of different reports about one message, a bounded number is s
   onTestFinished(() => peer.close());
   let reply = '250';
   let sentCount = 0;
-  // The limit allows one more report for each minute that the loop takes.
   while (reply.startsWith('250') && sentCount < 2 * RETURN_PATH_MESSAGE_RATE.burst) {
     const diagnostic = `451 ${sentCount} ${'x'.repeat(2_000)}`;
     const report = composeDeliveryStatus(to, returnPath, '', 'delayed', createStatus(sentCount), diagnostic);

@@ -27,7 +27,6 @@ const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 export interface RunningService {
   readonly publicUrl: string;
   readonly operatorUrl: string;
-  /** The one-time sign-in link. Null if a password is set. */
   readonly signIn: string | null;
   /** The address (`host:port`) of the SMTP listener for bounces, and the URL for provider events. Null if not set. */
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
@@ -45,10 +44,7 @@ export interface ServiceProcess extends RunningService {
 
 export interface Scenario {
   createFolder(): string;
-  /**
-   * Opens the store of the service in `folder` as a command does. Tests use the store where they need no command,
-   * because the start of a command takes longer than a call of the store.
-   */
+  /** A call of the store takes less time than the start of a command. */
   openStore(folder: string): Promise<Store>;
   serve(folder: string, settings?: Record<string, string>, options?: ServiceOptions): Promise<RunningService>;
   serveProcess(folder: string, settings?: Record<string, string>): Promise<ServiceProcess>;

@@ -1,7 +1,3 @@
-/**
- * Searches the log, metrics, listings and files for known bodies, keys, passwords and control characters. None of them
- * may occur there, except the bodies in the files of the store.
- */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -69,7 +65,6 @@ test('no body, key, password or control character is in the log, in a listing or
   await runJsonCommand(folder, ['account', 'create', 'shop', '--volume', '4']);
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'shop']);
   const service = await rig.serve(folder, settings);
-  // The store is not empty, so the start prints no key.
   expect(service.key).toBe('');
 
   const message = `Hello ${BODY}`;

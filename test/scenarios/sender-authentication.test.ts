@@ -18,7 +18,6 @@ interface DomainAnswer {
 
 /** The public host name of the feedback listener. The default return path has the same name. */
 const LISTENER = 'bounces.host.example';
-/** The address from which the relay connects to other servers. */
 const RELAY_ADDRESS = '192.0.2.10';
 const SPF = `v=spf1 ip4:${RELAY_ADDRESS} -all`;
 /** The domain of the account `default`, and the domain of the account `second`. */
@@ -32,7 +31,6 @@ let dns: FakeDns;
 let relay: RealSmtpServer;
 let store: Store;
 const keyByDomain = new Map<string, string>();
-/** If true, the relay defers every recipient that it does not reject. */
 let defersRecipients = false;
 
 beforeAll(async () => {
@@ -90,10 +88,7 @@ function publishRecords({ records }: DomainAnswer): void {
     if (type === 'TXT' && name !== LISTENER) dns.zone[name] = { TXT: [value] };
 }
 
-/**
- * Authenticates the message with mailauth, as a server does that receives the message from the relay. Removes the DKIM
- * signatures before this, so that DMARC depends on SPF alone.
- */
+/** Removes the DKIM signatures first, so that DMARC depends on SPF alone. */
 async function authenticateMessage({ from, data }: ReceivedMessage) {
   const resolver = new Resolver();
   resolver.setServers([`${dns.host}:${dns.port}`]);
@@ -109,7 +104,6 @@ async function authenticateMessage({ from, data }: ReceivedMessage) {
   return [spf.status.result, spf.domain, dmarc.alignment.spf.result || null, dmarc.status.result];
 }
 
-/** Reports a bounce of the message to its return path. */
 async function reportBounce({ from, to: [to = ''] }: ReceivedMessage): Promise<void> {
   const client = await connectToListener();
   const report = composeDeliveryStatus(to, from, '', 'failed', '5.1.1', 'smtp; 550 5.1.1 No such user here');
@@ -239,7 +233,6 @@ test('a message whose sending domain was removed after its acceptance waits in t
   await runJson('message', 'retry', id);
   const detail = expect.stringContaining(`the account has no authenticated domain ${FIRST}`);
   await expect.poll(readState).toMatchObject(['queued', { detail }]);
-  // The overview states why the message waits.
   const { token } = await runJson<{ token: string }>('token', 'create', 'ci');
   const headers = { Authorization: `Bearer ${token}` };
   const readAttention = async () => {

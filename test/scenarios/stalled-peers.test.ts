@@ -90,7 +90,6 @@ test('a stalled reader of the log blocks neither acceptance nor delivery nor shu
   expect(await service.exitPromise).toBe(0);
   service.child.stdout?.resume();
   await new Promise((resolve) => service.child.once('close', resolve));
-  // The log contains the first lines but not every line, so its reader has stalled.
   const lineCount = service.stdout().match(/"event":"message\.(accepted|delivered)"/g)?.length ?? 0;
   expect(lineCount).toBeGreaterThan(10);
   expect(lineCount).toBeLessThan(2 * messageCount);

@@ -64,10 +64,7 @@ function report(text: string): Readonly<Record<string, readonly FeedbackEvent[]>
 }
 
 const CORPUS = readFileSync(new URL('../../corpus/replies/replies.tsv', import.meta.url), 'utf8');
-/**
- * Replies that a report can contain, and prose. The other replies concern the session with the next hop, or have an
- * enhanced code 2.Y.Z, which is no code in a report.
- */
+/** Replies that a report can contain, and prose. An enhanced code 2.Y.Z is no code in a report. */
 const texts = [
   ...RULES.flatMap(({ samples }) => samples),
   ...CORPUS.split('\n').map((row) => row.split('\t').slice(1, 3).join(' ')),

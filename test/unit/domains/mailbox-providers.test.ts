@@ -9,10 +9,6 @@ const HOUR_MS = 3_600_000;
 const GOOGLE_ANSWER: Lookup<MailExchange> = { kind: 'found', values: [{ priority: 1, exchange: 'smtp.google.com' }] };
 const FAILED_LOOKUP: Lookup<never> = { kind: 'failed', reason: 'timeout' };
 
-/**
- * Creates the cache of mailbox providers with a fake DNS and a store in memory. `answers` contains the MX answers by
- * domain; the default answer is `GOOGLE_ANSWER`.
- */
 function createRig({ withDns = true } = {}) {
   const clock = createVirtualClock(START);
   const storedEntries = new Map<string, StoredMailboxProvider>();

@@ -22,7 +22,6 @@ const MESSAGE = {
   hasReportedBounce: false,
 } as const;
 
-/** The change that each report causes. Null: the message is no report. */
 const REPORTS: Readonly<Record<string, object | null>> = {
   '01-auto-reply-quotes-subject.eml': { kind: 'history-entry', verb: 'auto-replied', suppress: null },
   '02-auto-reply-quotes-subject-suppresses.eml': { kind: 'history-entry', verb: 'auto-replied', suppress: null },
@@ -37,7 +36,6 @@ const REPORTS: Readonly<Record<string, object | null>> = {
   '09-dsn-forward-target-unknown.eml': { to: 'bounced', suppress: null },
 };
 
-/** The change that each provider event causes. */
 const EVENTS: Readonly<Record<string, object>> = {
   '10-mailgun-permanent-blocked.json': { to: 'bounced', suppress: null, failure: { category: 'reputation' } },
   '12-mailgun-legacy-bounced-blocked.form.json': { to: 'bounced', suppress: null, failure: { category: 'reputation' } },
@@ -48,7 +46,6 @@ const EVENTS: Readonly<Record<string, object>> = {
   '17-ses-complaint-on-account-list.json': { to: 'bounced', suppress: 'provider', countsForReputation: false },
 };
 
-/** The outcome of each reply and the class of its failure. */
 const REPLIES: Readonly<Record<string, { stage: Stage; outcome: object; failure: object }>> = {
   '18-reply-to-rcpt-mailbox-disabled.txt': {
     stage: 'rcpt',
@@ -136,7 +133,6 @@ test.each([
   expect(findProvider('postmark')?.events?.read(request)).toMatchObject({ kind: 'events', events: [], ...counts });
 });
 
-/** Faults that no address has, in the words of servers. */
 const FAULTLESS_DIAGNOSTICS = [
   '550 5.7.1 Rejected by local policy',
   '550 5.7.1 client host blocked using Spamhaus',
@@ -175,7 +171,6 @@ test.each([
   expect(decideFeedbackChange(MESSAGE, [event])).toMatchObject({ to: 'bounced', suppress });
 });
 
-/** Subjects of messages that an answer quotes. */
 const SUBJECTS = [
   'Your parcel could not be delivered',
   'Your trial has expired',

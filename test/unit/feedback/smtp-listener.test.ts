@@ -42,7 +42,6 @@ interface Rig {
   readonly close: () => Promise<void>;
 }
 
-/** Stands for the thread that reads reports, in tests about other parts. */
 const UNREAD_REPORTS: Pick<ReportReader, 'read'> = {
   read: async () => ({ kind: 'read', value: [{ kind: 'unknown', reason: 'x' }] }),
 };

@@ -1,7 +1,6 @@
 import { createRequire } from 'node:module';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 
-/** The texts of TXT records by name. */
 export type TxtRecords = Readonly<Record<string, string>>;
 
 export interface VerifiedSignature {

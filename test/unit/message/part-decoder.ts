@@ -8,10 +8,7 @@ export interface Part {
   readonly body: string;
 }
 
-/**
- * Splits a part at the first empty line and unfolds the header (RFC 5322 section 2.2.3). `text` contains one character
- * per octet.
- */
+/** Unfolds the header (RFC 5322 section 2.2.3). `text` contains one character per octet. */
 export function splitPart(text: string): Part {
   const headerEnd = text.indexOf('\r\n\r\n');
   if (headerEnd === -1) throw new Error('no empty line');

@@ -1,7 +1,4 @@
-/**
- * A store thread that appends the name of its database connection to the file `DATABASE-closed` when the connection is
- * closed. Every connection but that of the writer, which opens first, closes after a delay.
- */
+/** Appends the name of its connection to `DATABASE-closed` when it closes; all but the writer close late. */
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';

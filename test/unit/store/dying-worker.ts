@@ -1,7 +1,4 @@
-/**
- * A store thread that exits when it opens the database, lists accounts or counts the queue while a file `*-die` exists
- * next to the database. This simulates exhausted memory.
- */
+/** Exits while a file `*-die` exists next to the database, as with exhausted memory. */
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';

@@ -1,6 +1,4 @@
-/**
- * A store thread whose poll for changes of accounts and keys fails once for each file `*-fail` next to the database.
- */
+/** Its poll for changes of accounts and keys fails once for each file `*-fail` next to the database. */
 import { existsSync, rmSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';

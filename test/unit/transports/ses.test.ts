@@ -187,7 +187,7 @@ describe('the send rate', () => {
     };
     void sendAll();
     await clock.advance(1_000);
-    // One message of the initial burst, the 10 messages of one second, and a tolerance of one message.
+    // One message of the burst, ten of one second, and a tolerance of one.
     expect(sentCount).toBeLessThanOrEqual(1 + 10 + 1);
     const sentBefore = sentCount;
     await clock.advance(10_000);

@@ -24,7 +24,6 @@ async function startPair(script: Script, change: Partial<SmtpSetting> = {}, part
 const attemptDelivery = async (transport: Transport): Promise<Outcome> =>
   (await transport.attempt(createOutgoingMessage(), null)).outcome;
 
-/** The script of a server that accepts every message. */
 const acceptAll: Script = async (wire) => {
   await wire.greet();
   await wire.acceptMessages();

@@ -25,13 +25,9 @@ const MAX_BODY_BYTES = 10_000_000;
 const HOUR_MS = 3_600_000;
 const DELIVERED_VERBS = ['accepted', 'delivered'];
 const BOUNCED_VERBS = [...DELIVERED_VERBS, 'bounced'];
-/** Values that a test sends instead of an event. */
 const BROKEN_VALUES = [7, null, true, 'bounce', [], {}];
 
-/**
- * The maximum age of a request, which follows from the documentation of the provider. Older requests are refused. A
- * provider without an entry does not sign the time of the request.
- */
+/** The maximum age of a request, from the documentation. The other providers do not sign the time. */
 const MAX_AGES_MS: Readonly<Record<string, number>> = {
   sendgrid: 25 * HOUR_MS,
   mailgun: 60 * 24 * HOUR_MS,
@@ -110,7 +106,6 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       expect(await post(createRequest(create(members)))).toBe(200);
       for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
       expect(readCounts(receiver)).toEqual({ [`${name}-broken`]: brokenMembers.length, [`${name}-unmatched`]: 2 });
-      // Repeats the events: in the reverse order, twice in one request, and in requests with one event.
       for (const body of [members.toReversed(), [a, a, b], [c], [a]].map(create))
         expect(await post(createRequest(body))).toBe(200);
       for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
@@ -149,7 +144,6 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     const goodBody = createBounce(id, to);
     const signedRequest = createRequest(goodBody);
 
-    // Requests that are not authenticated.
     const otherSender = row.createSender();
     const otherBody = createBounce(createMessage().id, to);
     const forgedRequests = [
@@ -159,7 +153,6 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     ];
     for (const request of forgedRequests) expect(await post(request)).toBe(401);
 
-    // Bodies that are not in the format of the provider.
     const utf16 = Buffer.from(goodBody.toString(), 'utf16le');
     const damagedBodies = [
       goodBody.subarray(0, goodBody.length / 2),
