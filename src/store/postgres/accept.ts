@@ -25,86 +25,47 @@ import { type AcceptanceLookups, type AcceptedState, decideAcceptance } from '..
 import * as rows from '../rules/rows.ts';
 import { appendEvents } from './history.ts';
 import { isSubscribed, recordAcceptances, SELECT_SUBSCRIBED } from './outbox.ts';
-import {
-  type Database,
-  forceDurableCommit,
-  type Row,
-  type Session,
-  type Statement,
-  type Transaction,
-} from './session.ts';
+import { type Database, forceDurableCommit, type Row, type Session, type Transaction } from './session.ts';
 
 /**
  * No other accepting transaction then reads or changes their remaining volume and rate. Accounts without a limit are
  * not locked.
  */
-const LOCK_ACCOUNTS: Statement = {
-  name: 'accept_lock_accounts',
-  text: `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
-    ORDER BY id FOR NO KEY UPDATE`,
-};
+const LOCK_ACCOUNTS = `SELECT id FROM account WHERE id = ANY($1::int[]) AND (volume IS NOT NULL OR rate_limit IS NOT NULL)
+    ORDER BY id FOR NO KEY UPDATE`;
 // This statement runs after the locks are acquired, so it reads the rows that were committed during the wait for the
 // locks.
-const READ_ACCOUNTS: Statement = {
-  name: 'accept_read_accounts',
-  text: `SELECT s.*, (${SELECT_SUBSCRIBED}) AS subscribed FROM (${SELECT_ACCOUNTS.postgres} WHERE a.id = ANY($1::int[])) s`,
-};
-const READ_KEYS: Statement = {
-  name: 'accept_read_keys',
-  text: `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
-    JOIN unnest($1::int[], $2::text[]) AS k(account_id, key) ON i.account_id = k.account_id AND i.key = k.key`,
-};
-const READ_SUPPRESSIONS: Statement = {
-  name: 'accept_suppressions',
-  text: 'SELECT recipient, account_id FROM suppression WHERE recipient = ANY($1::text[])',
-};
-const READ_IDS: Statement = {
-  name: 'accept_read_ids',
-  text: `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
-    LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`,
-};
+const READ_ACCOUNTS = `SELECT s.*, (${SELECT_SUBSCRIBED}) AS subscribed FROM (${SELECT_ACCOUNTS.postgres} WHERE a.id = ANY($1::int[])) s`;
+const READ_KEYS = `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
+    JOIN unnest($1::int[], $2::text[]) AS k(account_id, key) ON i.account_id = k.account_id AND i.key = k.key`;
+const READ_SUPPRESSIONS = 'SELECT recipient, account_id FROM suppression WHERE recipient = ANY($1::text[])';
+const READ_IDS = `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
+    LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`;
 // Keys are written in order of account and key, so that batches cannot deadlock. A key stored at or before
 // `expired_before` has expired and is replaced.
-const WRITE_KEYS: Statement = {
-  name: 'accept_write_keys',
-  text: `INSERT INTO idempotency AS i (account_id, key, fingerprint, id, at)
+const WRITE_KEYS = `INSERT INTO idempotency AS i (account_id, key, fingerprint, id, at)
     SELECT account_id, key, fingerprint, id, at
     FROM unnest($1::int[], $2::text[], $3::text[], $4::uuid[], $5::bigint[]) AS k(account_id, key, fingerprint, id, at)
     ORDER BY account_id, key
     ON CONFLICT (account_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, id = excluded.id, at = excluded.at
       WHERE i.at <= (SELECT o.expired_before FROM unnest($1::int[], $2::text[], $6::bigint[]) AS o(account_id, key, expired_before)
         WHERE o.account_id = excluded.account_id AND o.key = excluded.key)
-    RETURNING 1 AS one`,
-};
-const WRITE_MESSAGES: Statement = {
-  name: 'accept_write_messages',
-  text: `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
+    RETURNING 1 AS one`;
+const WRITE_MESSAGES = `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
     SELECT * FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::text[],
-      $9::text[], $10::text[], $11::text[])`,
-};
-const WRITE_BODIES: Statement = {
-  name: 'accept_write_bodies',
-  text: 'INSERT INTO body (id, account_id, message) SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[])',
-};
-const WRITE_QUEUE: Statement = {
-  name: 'accept_write_queue',
-  text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, attempts, accepted_at, bytes)
+      $9::text[], $10::text[], $11::text[])`;
+const WRITE_BODIES =
+  'INSERT INTO body (id, account_id, message) SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[])';
+const WRITE_QUEUE = `INSERT INTO queue (id, account_id, state, lane, due_at, owner, attempts, accepted_at, bytes)
     SELECT id, account_id, state, 0, due_at, owner, attempts, accepted_at, bytes
     FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::bigint[], $8::int[])
-      AS q(id, account_id, state, due_at, owner, attempts, accepted_at, bytes)`,
-};
-const WRITE_COUNTS: Statement = {
-  name: 'accept_write_counts',
-  text: `UPDATE account a SET volume_used = a.volume_used + c.added, rate_used = c.rate_used, rate_window_at = c.rate_window_at
+      AS q(id, account_id, state, due_at, owner, attempts, accepted_at, bytes)`;
+const WRITE_COUNTS = `UPDATE account a SET volume_used = a.volume_used + c.added, rate_used = c.rate_used, rate_window_at = c.rate_window_at
     FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[]) AS c(id, added, rate_used, rate_window_at)
-    WHERE a.id = c.id`,
-};
-const WRITE_USAGE: Statement = {
-  name: 'accept_write_usage',
-  text: `INSERT INTO account_usage AS u (account_id, slot, emails)
+    WHERE a.id = c.id`;
+const WRITE_USAGE = `INSERT INTO account_usage AS u (account_id, slot, emails)
     SELECT id, $1::smallint, emails FROM unnest($2::int[], $3::bigint[]) AS c(id, emails) ORDER BY id
-    ON CONFLICT (account_id, slot) DO UPDATE SET emails = u.emails + excluded.emails`,
-};
+    ON CONFLICT (account_id, slot) DO UPDATE SET emails = u.emails + excluded.emails`;
 
 /**
  * For this time after a batch with an unknown result, ids are looked up, because a part of it may be submitted again.

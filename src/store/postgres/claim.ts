@@ -13,7 +13,7 @@ import type { ClaimedMessages, ClaimLimits, Store } from '../contract.ts';
 import { getRowsPerTurn, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { appendEvents, endMessages } from './history.ts';
-import type { Database, Row, Session, Statement, Transaction } from './session.ts';
+import type { Database, Row, Session, Transaction } from './session.ts';
 
 const MAX_EXAMINED_ACCOUNTS = 2_000;
 
@@ -21,9 +21,7 @@ const MAX_EXAMINED_ACCOUNTS = 2_000;
  * Selects the accounts of a lane whose ids are greater than $2 and at most $3, in order of id. Each row has the due
  * time of the account's earliest message, and states whether the account is unlocked.
  */
-const EXAMINE_ACCOUNTS: Statement = {
-  name: 'claim_examine_accounts',
-  text: `WITH RECURSIVE seen AS (
+const EXAMINE_ACCOUNTS = `WITH RECURSIVE seen AS (
       (SELECT account_id, due_at FROM queue WHERE state = 'queued' AND lane = $1 AND account_id > $2 AND account_id <= $3
        ORDER BY account_id, due_at LIMIT 1)
       UNION ALL
@@ -33,8 +31,7 @@ const EXAMINE_ACCOUNTS: Statement = {
         ORDER BY q.account_id, q.due_at LIMIT 1) n
     ), examined AS (SELECT * FROM seen LIMIT ${MAX_EXAMINED_ACCOUNTS})
     SELECT e.account_id, e.due_at, a.locked_at IS NULL AS unlocked FROM examined e JOIN account a ON a.id = e.account_id
-    ORDER BY e.account_id`,
-};
+    ORDER BY e.account_id`;
 const MAX_ACCOUNT_ID = 2_147_483_647;
 
 interface AccountRotation {
@@ -82,9 +79,7 @@ function createAccountRotation(lane: number): AccountRotation {
 
 // The first row is leased regardless of its size ($7), so that a large message cannot stay in the queue forever. Rows
 // that exceed the limits are unlocked by the commit.
-const LEASE_MESSAGES: Statement = {
-  name: 'claim_lease',
-  text: `WITH candidates AS MATERIALIZED (
+const LEASE_MESSAGES = `WITH candidates AS MATERIALIZED (
       SELECT q.id, q.account_id, q.bytes, q.due_at, t.turn FROM unnest($1::int[]) WITH ORDINALITY AS t(account_id, turn)
       CROSS JOIN LATERAL (
         SELECT w.id, w.account_id, w.bytes, w.due_at FROM queue w
@@ -103,8 +98,7 @@ const LEASE_MESSAGES: Statement = {
     SELECT l.*, m."to", m."from", m.subject, b.message, EXISTS (SELECT 1 FROM suppression s
         WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (l.account_id, 0)) AS suppressed
     FROM leased l JOIN mail_request m ON m.id = l.id AND m.account_id = l.account_id
-      JOIN body b ON b.id = l.id AND b.account_id = l.account_id ORDER BY l.position`,
-};
+      JOIN body b ON b.id = l.id AND b.account_id = l.account_id ORDER BY l.position`;
 
 interface RemainingLimits {
   messageCount: number;

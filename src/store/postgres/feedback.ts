@@ -6,26 +6,14 @@ import { computeNextPendingAttemptAt, parsePendingReport } from '../rules/feedba
 import * as rows from '../rules/rows.ts';
 import { recordBatch } from './report-batch.ts';
 import { findMessageIds } from './report-rows.ts';
-import type { Database, Statement } from './session.ts';
+import type { Database } from './session.ts';
 
-const LOCK_PENDING: Statement = {
-  name: 'feedback_lock_pending',
-  text: `SELECT digest, received_at, report FROM pending_report WHERE due_at <= $1 ORDER BY due_at LIMIT $2
-    FOR UPDATE SKIP LOCKED`,
-};
-const POSTPONE_PENDING: Statement = {
-  name: 'feedback_postpone_pending',
-  text: `UPDATE pending_report p SET due_at = n.due_at
-    FROM unnest($1::text[], $2::bigint[]) AS n (digest, due_at) WHERE p.digest = n.digest`,
-};
-const DELETE_PENDING: Statement = {
-  name: 'feedback_delete_pending',
-  text: 'DELETE FROM pending_report WHERE digest = ANY($1::text[])',
-};
-const SELECT_NEXT_DUE_TIME: Statement = {
-  name: 'feedback_next_pending',
-  text: 'SELECT min(due_at) AS due_at FROM pending_report',
-};
+const LOCK_PENDING = `SELECT digest, received_at, report FROM pending_report WHERE due_at <= $1 ORDER BY due_at LIMIT $2
+    FOR UPDATE SKIP LOCKED`;
+const POSTPONE_PENDING = `UPDATE pending_report p SET due_at = n.due_at
+    FROM unnest($1::text[], $2::bigint[]) AS n (digest, due_at) WHERE p.digest = n.digest`;
+const DELETE_PENDING = 'DELETE FROM pending_report WHERE digest = ANY($1::text[])';
+const SELECT_NEXT_DUE_TIME = 'SELECT min(due_at) AS due_at FROM pending_report';
 
 export function prepareFeedback(
   database: Database,
@@ -65,7 +53,7 @@ export function prepareFeedback(
           ];
           await transaction.query(POSTPONE_PENDING, columns);
         }
-        const [next] = await transaction.query(SELECT_NEXT_DUE_TIME, []);
+        const [next] = await transaction.query(SELECT_NEXT_DUE_TIME);
         return { reports: appliedReports, nextDueAt: rows.readIntegerOrNull(next ?? { due_at: null }, 'due_at') };
       }),
   };

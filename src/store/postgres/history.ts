@@ -5,7 +5,7 @@ import { type AppendedEntry, getFacts } from '../rules/feedback.ts';
 import { inheritsFailure, setsLastFailure } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { findEventType } from '../rules/webhooks.ts';
-import type { Session, Statement } from './session.ts';
+import type { Session } from './session.ts';
 
 export interface NewEvent extends AppendedEntry {
   readonly id: string;
@@ -14,9 +14,7 @@ export interface NewEvent extends AppendedEntry {
   readonly suppresses: boolean;
 }
 
-const APPEND_EVENTS: Statement = {
-  name: 'event_append',
-  text: `WITH entries AS MATERIALIZED (
+const APPEND_EVENTS = `WITH entries AS MATERIALIZED (
       SELECT e.*, nextval('event_n') AS n
       FROM unnest($1::uuid[], $2::int[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[], $9::text[],
         $10::text[], $11::boolean[], $12::int[])
@@ -30,20 +28,16 @@ const APPEND_EVENTS: Statement = {
     )
     INSERT INTO outbox (type, account_id, message_id, n, state, suppressed)
     SELECT 'message.' || e.verb, e.account_id, e.id, e.n, e.state, e.suppresses
-    FROM webhook_subscription s CROSS JOIN entries e WHERE s.events & e.bit <> 0 ORDER BY e.n`,
-};
+    FROM webhook_subscription s CROSS JOIN entries e WHERE s.events & e.bit <> 0 ORDER BY e.n`;
 
 // The array condition makes the planner use the index, as in `WRITE_END`. A row that already has these values is not
 // written.
-const UPDATE_SUMMARIES: Statement = {
-  name: 'event_update_summaries',
-  text: `UPDATE mail_request m SET failure_class = coalesce(s.class, m.failure_class),
+const UPDATE_SUMMARIES = `UPDATE mail_request m SET failure_class = coalesce(s.class, m.failure_class),
       failure_category = coalesce(s.category, m.failure_category), facts = m.facts | s.facts
     FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[]) AS s(id, class, category, facts)
     WHERE m.id = s.id AND m.id = ANY($1::uuid[])
       AND (m.failure_class IS DISTINCT FROM coalesce(s.class, m.failure_class)
-        OR m.failure_category IS DISTINCT FROM coalesce(s.category, m.failure_category) OR m.facts | s.facts <> m.facts)`,
-};
+        OR m.failure_category IS DISTINCT FROM coalesce(s.category, m.failure_category) OR m.facts | s.facts <> m.facts)`;
 
 /** The transaction must have locked the messages or their queue rows. The entries of one message keep their order. */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
@@ -98,15 +92,12 @@ export interface EndedMessage {
   readonly attempts: number;
 }
 
-const DELETE_QUEUE_ROWS: Statement = { name: 'end_leave', text: 'DELETE FROM queue WHERE id = ANY($1::uuid[])' };
+const DELETE_QUEUE_ROWS = 'DELETE FROM queue WHERE id = ANY($1::uuid[])';
 // The array condition is redundant because of the join. With this condition the planner uses the index of each partition,
 // even if the statistics of a partition are outdated.
-const WRITE_END: Statement = {
-  name: 'end_write',
-  text: `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
+const WRITE_END = `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) AS e(id, state, ended_at, attempts)
-    WHERE m.id = e.id AND m.id = ANY($1::uuid[])`,
-};
+    WHERE m.id = e.id AND m.id = ANY($1::uuid[])`;
 
 /** The transaction must have locked the queue rows. */
 export async function endMessages(session: Session, endedMessages: readonly EndedMessage[]): Promise<void> {

@@ -19,7 +19,7 @@ import * as rows from '../rules/rows.ts';
 import { appendEvents, type EndedMessage, endMessages, type NewEvent } from './history.ts';
 import { insertSuppressionEvents } from './outbox.ts';
 import { addReputation, recordEvidence } from './reputation.ts';
-import { type Database, forceDurableCommit, type Statement, type Transaction } from './session.ts';
+import { type Database, forceDurableCommit, type Transaction } from './session.ts';
 
 // This query needs one index lookup per lease, in order of id. The condition on the state is written so that no partial
 // index matches it. Because statistics about leases are outdated within a second, the planner would read all leases if
@@ -29,63 +29,41 @@ const SELECT_VALID_LEASES = `SELECT q.id, q.account_id, s.position
   CROSS JOIN LATERAL (
     SELECT w.id, w.account_id FROM queue w
     WHERE w.id = s.id AND w.owner = s.owner AND w.attempts = s.attempts AND w.state || '' = 'sending' FOR UPDATE) q`;
-const LOCK_LEASES: Statement = { name: 'settle_lock_leases', text: SELECT_VALID_LEASES };
-const MARK_TRANSMITTING: Statement = {
-  name: 'settle_mark',
-  text: `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease AS (SELECT id, account_id, min(position) AS position FROM valid GROUP BY 1, 2)
-    UPDATE queue q SET handing_over = true FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`,
-};
+const MARK_TRANSMITTING = `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease AS (SELECT id, account_id, min(position) AS position FROM valid GROUP BY 1, 2)
+    UPDATE queue q SET handing_over = true FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`;
 // The due time of a first attempt is the time of acceptance, so that a released message returns to its position in the
 // queue.
-const RELEASE_LEASES: Statement = {
-  name: 'settle_release',
-  text: `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease AS (SELECT id, account_id, min(position) AS position FROM valid GROUP BY 1, 2)
+const RELEASE_LEASES = `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease AS (SELECT id, account_id, min(position) AS position FROM valid GROUP BY 1, 2)
     UPDATE queue q SET state = '${requireTransition('sending', 'queued', 'queue')}', due_at = CASE q.lane WHEN 0 THEN least(q.accepted_at, $4) ELSE $4 END,
       owner = NULL, handing_over = false, attempts = q.attempts - 1
-    FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`,
-};
-const REQUEUE_MESSAGES: Statement = {
-  name: 'settle_requeue',
-  text: `UPDATE queue q SET state = s.state, due_at = s.due_at, owner = NULL, handing_over = false,
+    FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`;
+const REQUEUE_MESSAGES = `UPDATE queue q SET state = s.state, due_at = s.due_at, owner = NULL, handing_over = false,
       lane = greatest(q.lane, s.lane)::smallint, attempts = q.attempts - s.refund
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, refund)
-    WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
-};
+    WHERE q.id = s.id AND q.id = ANY($1::uuid[])`;
 // This statement and imports of suppressions write rows in the same order, so that transactions cannot deadlock.
 /** Returns the source and recipient of each new entry. */
-export const SUPPRESS_RECIPIENTS: Statement = {
-  name: 'settle_suppress',
-  text: `WITH added AS (INSERT INTO suppression (recipient, account_id, reason, source, at)
+export const SUPPRESS_RECIPIENTS = `WITH added AS (INSERT INTO suppression (recipient, account_id, reason, source, at)
     SELECT DISTINCT ON (r.recipient COLLATE "C", m.account_id) r.recipient, m.account_id, s.reason, m.id, s.at
     FROM unnest($1::uuid[], $2::text[], $3::bigint[]) AS s(id, reason, at) JOIN mail_request m ON m.id = s.id
       CROSS JOIN LATERAL (SELECT coalesce(m.recipient, m."to") AS recipient) r
     WHERE m.id = ANY($1::uuid[]) ORDER BY r.recipient COLLATE "C", m.account_id, s.at
     ON CONFLICT DO NOTHING RETURNING recipient, account_id, reason, source, at
     ), recorded AS (${insertSuppressionEvents('suppression.added', 'added', 's.at')})
-    SELECT source, recipient FROM added`,
-};
-const LOCK_RECOVERABLE_LEASES: Statement = {
-  name: 'recover_lock_leases',
-  text: `SELECT q.id, q.account_id, q.owner, q.handing_over FROM queue q
+    SELECT source, recipient FROM added`;
+const LOCK_RECOVERABLE_LEASES = `SELECT q.id, q.account_id, q.owner, q.handing_over FROM queue q
     WHERE q.state = 'sending' AND NOT q.id = ANY($1::uuid[]) AND ($2
       OR (q.owner = $3 AND q.due_at <= $7)
       OR (q.owner <> $3 AND ($5 OR q.due_at <= $4) AND NOT EXISTS (SELECT 1 FROM node n
         WHERE n.name = q.owner AND n.alive_until > coalesce($8::bigint, extract(epoch FROM clock_timestamp()) * 1000))))
-    ORDER BY q.id LIMIT $6 FOR UPDATE OF q SKIP LOCKED`,
-};
-const RECOVER_LEASES: Statement = {
-  name: 'recover_leases',
-  text: `UPDATE queue q SET state = s.state, due_at = CASE s.state WHEN 'queued' THEN $3::bigint END, owner = NULL, handing_over = false,
+    ORDER BY q.id LIMIT $6 FOR UPDATE OF q SKIP LOCKED`;
+const RECOVER_LEASES = `UPDATE queue q SET state = s.state, due_at = CASE s.state WHEN 'queued' THEN $3::bigint END, owner = NULL, handing_over = false,
       attempts = q.attempts - s.refund
     FROM unnest($1::uuid[], $2::text[], $4::int[]) AS s(id, state, refund)
-    WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
-};
-const ADD_REFERENCES: Statement = {
-  name: 'settle_add_references',
-  text: `INSERT INTO provider_reference (reference, id, at)
+    WHERE q.id = s.id AND q.id = ANY($1::uuid[])`;
+const ADD_REFERENCES = `INSERT INTO provider_reference (reference, id, at)
     SELECT DISTINCT ON (reference COLLATE "C") * FROM unnest($1::text[], $2::text[], $3::bigint[]) AS r(reference, id, at)
-    ORDER BY reference COLLATE "C" ON CONFLICT DO NOTHING`,
-};
+    ORDER BY reference COLLATE "C" ON CONFLICT DO NOTHING`;
 const MAX_RECOVERED_LEASES = 2_000;
 
 interface SettlementRows {
@@ -125,7 +103,7 @@ async function settleInTransaction(
   transaction: Transaction,
   batch: readonly PackedSettlement[],
 ): Promise<SettleResult[]> {
-  const validLeases = await transaction.query(LOCK_LEASES, toLeaseParameters(batch));
+  const validLeases = await transaction.query(SELECT_VALID_LEASES, toLeaseParameters(batch));
   const accounts = new Map(
     validLeases.map((row) => [rows.readInteger(row, 'position'), rows.readInteger(row, 'account_id')]),
   );

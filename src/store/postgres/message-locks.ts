@@ -4,22 +4,16 @@
 
 import type { ReportedMessage } from '../rules/feedback.ts';
 import * as rows from '../rules/rows.ts';
-import type { Statement, Transaction } from './session.ts';
+import type { Transaction } from './session.ts';
 
 // Rows in `queue` are locked before rows in `mail_request`. A settlement uses the same order.
-const LOCK_QUEUE_ROWS: Statement = {
-  name: 'message_lock_queue_rows',
-  text: 'SELECT id, state, attempts FROM queue WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE',
-};
+const LOCK_QUEUE_ROWS = 'SELECT id, state, attempts FROM queue WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE';
 // The server selects the partition of each id. With a condition on the array, it would read all partitions, because the
 // plan is generic.
-const LOCK_MESSAGES: Statement = {
-  name: 'message_lock',
-  text: `SELECT m.* FROM (SELECT u.id FROM unnest($1::uuid[]) AS u(id) ORDER BY u.id) r
+const LOCK_MESSAGES = `SELECT m.* FROM (SELECT u.id FROM unnest($1::uuid[]) AS u(id) ORDER BY u.id) r
     CROSS JOIN LATERAL (
       SELECT id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient, facts, reports
-      FROM mail_request WHERE id = r.id FOR UPDATE) m`,
-};
+      FROM mail_request WHERE id = r.id FOR UPDATE) m`;
 
 /** A message whose rows are locked. */
 export interface LockedMessage {

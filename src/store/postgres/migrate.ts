@@ -12,23 +12,20 @@ import { StoreError } from '../error.ts';
 import { createOldStoreText, listSchemaFiles, SCHEMA_FOLDER } from '../schema.ts';
 import { beginTransaction, type Pool } from './database.ts';
 import { ConfigurationFault, toStoreError } from './fault.ts';
-import type { Row, Session, Statement } from './session.ts';
+import type { Row, Session } from './session.ts';
 
 /** The key of the advisory lock of migrations ("PRDR"). No other software uses this key. */
 const LOCK_ID = 0x50524452;
 /** A migration of large tables, by this node or by another node, may take a long time. */
 const STATEMENT_TIMEOUT_MS = 3_600_000;
 
-const FIND_SCHEMA: Statement = {
-  name: 'schema_found',
-  text: `SELECT to_regclass('installation') IS NOT NULL AS ours, to_regclass('postrider') IS NOT NULL AS old,
+const FIND_SCHEMA = `SELECT to_regclass('installation') IS NOT NULL AS ours, to_regclass('postrider') IS NOT NULL AS old,
     CASE WHEN current_schema() IS NOT NULL THEN 'usable' WHEN to_regnamespace($1::text) IS NULL THEN 'missing' ELSE 'denied' END AS state,
     (SELECT count(*)::int FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm')) AS tables`,
-};
-const READ_VERSION: Statement = { name: 'schema_version', text: 'SELECT version, least FROM installation' };
-const ACQUIRE_LOCK: Statement = { name: 'schema_lock', text: 'SELECT pg_advisory_xact_lock($1)' };
-const WRITE_VERSION: Statement = { name: 'schema_write', text: 'UPDATE installation SET version = $1' };
+     WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm')) AS tables`;
+const READ_VERSION = 'SELECT version, least FROM installation';
+const ACQUIRE_LOCK = 'SELECT pg_advisory_xact_lock($1)';
+const WRITE_VERSION = 'UPDATE installation SET version = $1';
 
 /**
  * Migrates the schema to the current version. Creates the configured schema if it does not exist. On a failure, rejects
@@ -57,11 +54,8 @@ export async function migrate(pool: Pool, folder: URL = SCHEMA_FOLDER): Promise<
   }
 }
 
-const READ_IDENTITY: Statement = {
-  name: 'database_identity',
-  text: `SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), d.oid, current_schema(), to_regclass('installation')::oid) AS identity
-    FROM pg_database d WHERE d.datname = current_database()`,
-};
+const READ_IDENTITY = `SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), d.oid, current_schema(), to_regclass('installation')::oid) AS identity
+    FROM pg_database d WHERE d.datname = current_database()`;
 
 /**
  * Rejects with a StoreError if `connection`, which uses POSTRIDER_DATABASE_DIRECT, is not connected to the database of
@@ -69,7 +63,7 @@ const READ_IDENTITY: Statement = {
  */
 export async function requireSameDatabase(pool: Pool, connection: Session): Promise<void> {
   if (pool.setting.direct === null) return;
-  const [[one], [other]] = await Promise.all([pool.query(READ_IDENTITY, []), connection.query(READ_IDENTITY, [])]);
+  const [[one], [other]] = await Promise.all([pool.query(READ_IDENTITY), connection.query(READ_IDENTITY)]);
   if (one?.identity === other?.identity) return;
   throw new StoreError(
     `${pool.server}: POSTRIDER_DATABASE_DIRECT names another database, schema or server than POSTRIDER_DATABASE. Correct one of them.`,
@@ -103,7 +97,7 @@ async function readSchema(
       `${server} is not a Postrider database. Create a database with \`createdb\`, and set POSTRIDER_DATABASE to it.`,
     );
   }
-  const [row]: readonly (Row | undefined)[] = await session.query(READ_VERSION, []);
+  const [row]: readonly (Row | undefined)[] = await session.query(READ_VERSION);
   const [version, minVersion] = [Number(row?.version), Number(row?.least)];
   if (minVersion > latestVersion) {
     throw new StoreError(

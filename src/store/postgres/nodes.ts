@@ -5,51 +5,34 @@ import { advanceRunningTime, startRunningTime } from '../../model/running-time.t
 import type { AcceptStore, NodeStore } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import * as rows from '../rules/rows.ts';
-import type { Database, Statement } from './session.ts';
+import type { Database } from './session.ts';
 
 const DEAD_NODE_LISTING_MS = 3_600_000;
 /** Returns an SQL expression for the server's time, or in a simulation for the value of the parameter. */
 const createNowExpression = (parameter: string) =>
   `coalesce(${parameter}::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)`;
 
-const LOCK_RUNNING_TIME: Statement = {
-  name: 'running_time_lock',
-  text: 'SELECT ran_ms, seen_at, stretches FROM running_time FOR UPDATE',
-};
+const LOCK_RUNNING_TIME = 'SELECT ran_ms, seen_at, stretches FROM running_time FOR UPDATE';
 // A separate statement reads the time after the lock is acquired, because a time read before the wait would be out of
 // date.
-const READ_CLOCK: Statement = { name: 'running_time_clock', text: `SELECT ${createNowExpression('$1')} AS now` };
-const WRITE_RUNNING_TIME: Statement = {
-  name: 'running_time_write',
-  text: `INSERT INTO running_time AS t (one, ran_ms, seen_at, stretches) VALUES (1, $1, $2, $3)
-    ON CONFLICT (one) DO UPDATE SET ran_ms = excluded.ran_ms, seen_at = excluded.seen_at, stretches = excluded.stretches`,
-};
+const READ_CLOCK = `SELECT ${createNowExpression('$1')} AS now`;
+const WRITE_RUNNING_TIME = `INSERT INTO running_time AS t (one, ran_ms, seen_at, stretches) VALUES (1, $1, $2, $3)
+    ON CONFLICT (one) DO UPDATE SET ran_ms = excluded.ran_ms, seen_at = excluded.seen_at, stretches = excluded.stretches`;
 
-const WRITE_HEARTBEAT: Statement = {
-  name: 'node_heartbeat',
-  text: `WITH t AS MATERIALIZED (SELECT ${createNowExpression('$5')} AS now), deleted AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
+const WRITE_HEARTBEAT = `WITH t AS MATERIALIZED (SELECT ${createNowExpression('$5')} AS now), deleted AS (DELETE FROM node WHERE alive_until < (SELECT now FROM t) - ${DEAD_NODE_LISTING_MS} AND name <> $1)
     INSERT INTO node AS n (name, roles, version, started_at, seen_at, alive_until, refused_reports, delivery)
     SELECT $1, $2, $3, now, now, now + $4::bigint, $6, $7 FROM t
     ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until,
-      refused_reports = excluded.refused_reports, delivery = excluded.delivery RETURNING n.seen_at`,
-};
-const DELETE_NODE: Statement = { name: 'node_delete', text: 'DELETE FROM node WHERE name = $1' };
-const LIST_NODES: Statement = {
-  name: 'node_list',
-  text: `WITH t AS MATERIALIZED (SELECT ${createNowExpression('$1')} AS now)
-    SELECT node.*, alive_until > now AS alive FROM node, t WHERE alive_until >= now - ${DEAD_NODE_LISTING_MS} ORDER BY name`,
-};
+      refused_reports = excluded.refused_reports, delivery = excluded.delivery RETURNING n.seen_at`;
+const DELETE_NODE = 'DELETE FROM node WHERE name = $1';
+const LIST_NODES = `WITH t AS MATERIALIZED (SELECT ${createNowExpression('$1')} AS now)
+    SELECT node.*, alive_until > now AS alive FROM node, t WHERE alive_until >= now - ${DEAD_NODE_LISTING_MS} ORDER BY name`;
 // Rows are inserted first and then locked in order of the account id, so that nodes cannot deadlock. The bucket is
 // refilled for the time since its last use, at the old rate. A full bucket stays full under a new limit.
-const INSERT_BUCKETS: Statement = {
-  name: 'throttle_insert',
-  text: `INSERT INTO throttle (account_id, tokens, per_second, burst, at)
+const INSERT_BUCKETS = `INSERT INTO throttle (account_id, tokens, per_second, burst, at)
     SELECT account_id, burst, per_second, burst, coalesce($4::float8, extract(epoch FROM clock_timestamp()) * 1000)
-    FROM unnest($1::int[], $2::float8[], $3::int[]) AS r(account_id, per_second, burst) ORDER BY account_id ON CONFLICT DO NOTHING`,
-};
-const TAKE_TOKENS: Statement = {
-  name: 'throttle_take_tokens',
-  text: `WITH locked AS MATERIALIZED (
+    FROM unnest($1::int[], $2::float8[], $3::int[]) AS r(account_id, per_second, burst) ORDER BY account_id ON CONFLICT DO NOTHING`;
+const TAKE_TOKENS = `WITH locked AS MATERIALIZED (
       SELECT t.account_id, r.per_second, r.burst, r.requested, t.tokens, t.per_second AS old_rate, t.burst AS old_burst, t.at,
         coalesce($5::float8, extract(epoch FROM clock_timestamp())::float8 * 1000) AS now
       FROM unnest($1::int[], $2::float8[], $3::int[], $4::int[]) AS r(account_id, per_second, burst, requested)
@@ -64,15 +47,11 @@ const TAKE_TOKENS: Statement = {
     UPDATE throttle t SET tokens = d.available - d.granted, per_second = d.per_second, burst = d.burst, at = d.now
     FROM decided d WHERE t.account_id = d.account_id
     RETURNING t.account_id, d.granted, floor(d.available - d.granted + 1e-9)::int AS left,
-      CASE WHEN d.available - d.granted >= 1 THEN 0 ELSE ceil((1 - (d.available - d.granted)) * 1000 / d.per_second)::bigint END AS next_ms`,
-};
+      CASE WHEN d.available - d.granted >= 1 THEN 0 ELSE ceil((1 - (d.available - d.granted)) * 1000 / d.per_second)::bigint END AS next_ms`;
 /**
  * The commit does not wait for the sync of the WAL, because the loss of recent token counts in a crash is acceptable.
  */
-const DISABLE_SYNC: Statement = {
-  name: 'throttle_without_sync',
-  text: `SELECT set_config('synchronous_commit', 'off', true)`,
-};
+const DISABLE_SYNC = `SELECT set_config('synchronous_commit', 'off', true)`;
 
 export function prepareNodes(
   database: Database,
@@ -81,7 +60,7 @@ export function prepareNodes(
   return {
     updateRunningTime: (elapsedMs) =>
       database.transaction(async (transaction) => {
-        const [lockedRow] = await transaction.query(LOCK_RUNNING_TIME, []);
+        const [lockedRow] = await transaction.query(LOCK_RUNNING_TIME);
         const [clock = {}] = await transaction.query(READ_CLOCK, [serverTime()]);
         const now = rows.readInteger(clock, 'now');
         const before = lockedRow === undefined ? startRunningTime(now) : rows.toRunningTime(lockedRow);
@@ -129,7 +108,7 @@ export function prepareNodes(
       ];
       const grantedRows = await database.transaction(async (transaction) => {
         const [, , updatedRows] = await Promise.all([
-          transaction.query(DISABLE_SYNC, []),
+          transaction.query(DISABLE_SYNC),
           transaction.query(INSERT_BUCKETS, [ids, rates, bursts, serverTime()]),
           transaction.query(TAKE_TOKENS, [ids, rates, bursts, counts, serverTime()]),
         ]);

@@ -8,16 +8,13 @@ import { formatWebhookId, getEventBit, type WebhookEventType } from '../../model
 import type { Store } from '../contract.ts';
 import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
-import type { Session, Statement } from './session.ts';
+import type { Session } from './session.ts';
 
 export const SELECT_SUBSCRIBED = 'SELECT events FROM webhook_subscription';
 
-const INSERT_ACCEPTED: Statement = {
-  name: 'outbox_accepted',
-  text: `INSERT INTO outbox (type, account_id, message_id, sequence, state)
+const INSERT_ACCEPTED = `INSERT INTO outbox (type, account_id, message_id, sequence, state)
     SELECT 'message.accepted', account_id, id, 0, state
-    FROM unnest($1::int[], $2::uuid[], $3::text[]) WITH ORDINALITY AS m(account_id, id, state, o) ORDER BY o`,
-};
+    FROM unnest($1::int[], $2::uuid[], $3::text[]) WITH ORDINALITY AS m(account_id, id, state, o) ORDER BY o`;
 export function isSubscribed(subscribedTypes: number, type: WebhookEventType): boolean {
   return (subscribedTypes & getEventBit(type)) !== 0;
 }
@@ -58,11 +55,7 @@ const EARLIER_TRANSACTIONS = `SELECT l.virtualtransaction AS transaction FROM pg
   WHERE l.locktype = 'relation' AND l.relation IN ('webhook_subscription'::regclass, 'webhook'::regclass) AND l.granted
     AND l.pid <> pg_backend_pid() AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND EXISTS (SELECT 1 FROM pg_locks x WHERE x.virtualtransaction = l.virtualtransaction AND x.locktype = 'transactionid' AND x.granted)`;
-const LIST_EARLIER_TRANSACTIONS: Statement = { name: 'outbox_users', text: EARLIER_TRANSACTIONS };
-const LIST_REMAINING_TRANSACTIONS: Statement = {
-  name: 'outbox_remaining_users',
-  text: `SELECT r.transaction FROM pg_sleep(0.02) CROSS JOIN LATERAL (${EARLIER_TRANSACTIONS} AND l.virtualtransaction = ANY($1::text[])) r`,
-};
+const LIST_REMAINING_TRANSACTIONS = `SELECT r.transaction FROM pg_sleep(0.02) CROSS JOIN LATERAL (${EARLIER_TRANSACTIONS} AND l.virtualtransaction = ANY($1::text[])) r`;
 /**
  * The maximum number of polls for the end of earlier transactions. A poll takes 20 ms. If the client of a transaction
  * is suspended, the server ends the transaction after 15 s (`idle_in_transaction_session_timeout`).
@@ -78,9 +71,7 @@ const MAX_POLLS = 1_500;
  * @throws StoreError if such a transaction is still running after this time
  */
 export async function waitForEarlierTransactions(database: Session, change: string, remedy: string): Promise<void> {
-  let transactions = (await database.query(LIST_EARLIER_TRANSACTIONS, [])).map((row) =>
-    rows.readText(row, 'transaction'),
-  );
+  let transactions = (await database.query(EARLIER_TRANSACTIONS)).map((row) => rows.readText(row, 'transaction'));
   for (let poll = 0; transactions.length > 0 && poll < MAX_POLLS; poll += 1)
     transactions = (await database.query(LIST_REMAINING_TRANSACTIONS, [transactions])).map((row) =>
       rows.readText(row, 'transaction'),

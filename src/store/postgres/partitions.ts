@@ -18,20 +18,11 @@ const LOCK_TIMEOUT_MS = 500;
 /** The SQLSTATE of an expired lock timeout. */
 const LOCK_NOT_AVAILABLE = '55P03';
 
-const TRY_LOCK: Statement = { name: 'partition_lock', text: 'SELECT pg_try_advisory_xact_lock($1) AS acquired' };
-const SET_LOCK_TIMEOUT: Statement = {
-  name: 'partition_lock_timeout',
-  text: `SELECT set_config('lock_timeout', $1, true)`,
-};
-const READ_SERVER_TIME: Statement = {
-  name: 'partition_time',
-  text: 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
-};
-const FIND_TABLE: Statement = { name: 'partition_exists', text: 'SELECT to_regclass($1) IS NOT NULL AS exists' };
-const LIST_PARTITIONS: Statement = {
-  name: 'partition_list',
-  text: `SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = $1::text::regclass`,
-};
+const TRY_LOCK = 'SELECT pg_try_advisory_xact_lock($1) AS acquired';
+const SET_LOCK_TIMEOUT = `SELECT set_config('lock_timeout', $1, true)`;
+const READ_SERVER_TIME = 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now';
+const FIND_TABLE = 'SELECT to_regclass($1) IS NOT NULL AS exists';
+const LIST_PARTITIONS = `SELECT c.relname AS name FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = $1::text::regclass`;
 
 interface Period {
   readonly name: string;
@@ -44,7 +35,7 @@ interface Period {
  * lock was not available.
  */
 export async function ensurePartitions(database: Database, now?: number): Promise<boolean> {
-  const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME, []) : [{ now }];
+  const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME) : [{ now }];
   let isComplete = true;
   for (const [parent, period] of listPeriods(rows.readInteger(clock, 'now'))) {
     const partitionRows = await database.query(LIST_PARTITIONS, [parent]);

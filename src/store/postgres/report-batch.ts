@@ -34,27 +34,18 @@ import {
   toRecipientKey,
 } from './report-rows.ts';
 import { addReputation, type Evidence, recordComplaint, recordEvidence } from './reputation.ts';
-import { forceDurableCommit, type Statement, type Transaction } from './session.ts';
+import { forceDurableCommit, type Transaction } from './session.ts';
 
-const INSERT_PENDING: Statement = {
-  name: 'feedback_insert_pending',
-  text: `INSERT INTO pending_report (digest, received_at, due_at, report) VALUES ($1, $2, $3, $4)
-    ON CONFLICT (digest) DO NOTHING`,
-};
-const UPDATE_STATES: Statement = {
-  name: 'feedback_update_states',
-  text: `UPDATE mail_request m SET state = s.state FROM unnest($1::uuid[], $2::text[]) AS s(id, state)
-    WHERE m.id = s.id AND m.id = ANY($1::uuid[])`,
-};
+const INSERT_PENDING = `INSERT INTO pending_report (digest, received_at, due_at, report) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (digest) DO NOTHING`;
+const UPDATE_STATES = `UPDATE mail_request m SET state = s.state FROM unnest($1::uuid[], $2::text[]) AS s(id, state)
+    WHERE m.id = s.id AND m.id = ANY($1::uuid[])`;
 
-const UPDATE_REPORTS: Statement = {
-  name: 'feedback_update_reports',
-  text: `UPDATE mail_request m SET reports = CASE WHEN r.report IS NULL THEN m.reports ELSE concat_ws(E'\\n', m.reports, r.report) END,
+const UPDATE_REPORTS = `UPDATE mail_request m SET reports = CASE WHEN r.report IS NULL THEN m.reports ELSE concat_ws(E'\\n', m.reports, r.report) END,
       further_reports = m.further_reports + r.further,
       facts = m.facts | r.facts
     FROM unnest($1::uuid[], $2::text[], $3::int[], $4::int[]) AS r(id, report, further, facts)
-    WHERE m.id = r.id AND m.id = ANY($1::uuid[])`,
-};
+    WHERE m.id = r.id AND m.id = ANY($1::uuid[])`;
 
 export async function recordBatch(
   transaction: Transaction,

@@ -1,32 +1,17 @@
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
 import * as rows from '../rules/rows.ts';
-import type { Statement, Transaction } from './session.ts';
+import type { Transaction } from './session.ts';
 
-const SELECT_DIGESTS: Statement = {
-  name: 'feedback_select_digests',
-  text: 'SELECT digest FROM feedback WHERE digest = ANY($1::text[])',
-};
-const SELECT_BY_REFERENCES: Statement = {
-  name: 'feedback_by_references',
-  text: 'SELECT reference, id FROM provider_reference WHERE reference = ANY($1::text[])',
-};
-const SELECT_SUPPRESSED: Statement = {
-  name: 'feedback_suppressed',
-  text: `SELECT r.recipient, r.account_id FROM unnest($1::text[], $2::int[]) AS r(recipient, account_id)
-    WHERE EXISTS (SELECT 1 FROM suppression s WHERE s.recipient = r.recipient AND s.account_id = r.account_id)`,
-};
-const INSERT_REPORT: Statement = {
-  name: 'feedback_insert',
-  text: `INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES ($1, $2, $3, $4, $5, $6, $7)
-    ON CONFLICT (digest) DO NOTHING RETURNING id`,
-};
-const INSERT_DIGESTS: Statement = {
-  name: 'feedback_insert_digests',
-  text: `INSERT INTO feedback (digest, at, source, mail_id)
+const SELECT_DIGESTS = 'SELECT digest FROM feedback WHERE digest = ANY($1::text[])';
+const SELECT_BY_REFERENCES = 'SELECT reference, id FROM provider_reference WHERE reference = ANY($1::text[])';
+const SELECT_SUPPRESSED = `SELECT r.recipient, r.account_id FROM unnest($1::text[], $2::int[]) AS r(recipient, account_id)
+    WHERE EXISTS (SELECT 1 FROM suppression s WHERE s.recipient = r.recipient AND s.account_id = r.account_id)`;
+const INSERT_REPORT = `INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (digest) DO NOTHING RETURNING id`;
+const INSERT_DIGESTS = `INSERT INTO feedback (digest, at, source, mail_id)
     SELECT d.digest, d.at, d.source, d.mail_id
     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) WITH ORDINALITY AS d(digest, at, source, mail_id, o) ORDER BY d.o
-    ON CONFLICT (digest) DO NOTHING RETURNING digest`,
-};
+    ON CONFLICT (digest) DO NOTHING RETURNING digest`;
 
 /** Null if a report names no message or an unknown id of the provider. */
 export async function findMessageIds(

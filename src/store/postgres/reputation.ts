@@ -17,50 +17,30 @@ import {
   toHourSinceEpoch,
 } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import type { Row, Statement, Transaction } from './session.ts';
+import type { Row, Transaction } from './session.ts';
 
-const ADD_COUNTS: Statement = {
-  name: 'reputation_add',
-  text: `INSERT INTO reputation AS r (account_id, hour, slot, emails, bounces, complaints, proven_bounces, proven_complaints)
+const ADD_COUNTS = `INSERT INTO reputation AS r (account_id, hour, slot, emails, bounces, complaints, proven_bounces, proven_complaints)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT (account_id, hour, slot) DO UPDATE SET emails = r.emails + excluded.emails,
       bounces = r.bounces + excluded.bounces, complaints = r.complaints + excluded.complaints,
       proven_bounces = r.proven_bounces + excluded.proven_bounces,
-      proven_complaints = r.proven_complaints + excluded.proven_complaints`,
-};
-const DELETE_OLD_COUNTS: Statement = {
-  name: 'reputation_delete_old',
-  text: 'DELETE FROM reputation WHERE account_id = $1 AND hour <= $2',
-};
-const RECORD_COMPLAINT: Statement = {
-  name: 'reputation_record_complaint',
-  text: `INSERT INTO complainant AS c (account_id, recipient, at) VALUES ($1, $2, $3)
-    ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE c.at <= $4 RETURNING 1 AS one`,
-};
-const RECORD_EVIDENCE: Statement = {
-  name: 'reputation_record_evidence',
-  text: `INSERT INTO evidence AS e (account_id, kind, source, at)
+      proven_complaints = r.proven_complaints + excluded.proven_complaints`;
+const DELETE_OLD_COUNTS = 'DELETE FROM reputation WHERE account_id = $1 AND hour <= $2';
+const RECORD_COMPLAINT = `INSERT INTO complainant AS c (account_id, recipient, at) VALUES ($1, $2, $3)
+    ON CONFLICT (account_id, recipient) DO UPDATE SET at = excluded.at WHERE c.at <= $4 RETURNING 1 AS one`;
+const RECORD_EVIDENCE = `INSERT INTO evidence AS e (account_id, kind, source, at)
     SELECT v.account_id, v.kind, v.source, v.at
     FROM unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) AS v(account_id, kind, source, at)
     ORDER BY v.account_id, v.kind COLLATE "C", v.source COLLATE "C"
     ON CONFLICT (account_id, kind, source) DO UPDATE SET at = excluded.at WHERE e.at <= excluded.at - $5::bigint
-    RETURNING account_id, kind, source`,
-};
+    RETURNING account_id, kind, source`;
 /** Locks the accounts whose status the batch can change. `$2` contains the accounts to evaluate without a warning. */
-const LOCK_EVALUATED_ACCOUNTS: Statement = {
-  name: 'reputation_lock_accounts',
-  text: `SELECT id, name, bounce_rate, complaint_rate, on_reputation, warning FROM account
+const LOCK_EVALUATED_ACCOUNTS = `SELECT id, name, bounce_rate, complaint_rate, on_reputation, warning FROM account
     WHERE id = ANY($1::int[]) AND locked_at IS NULL AND (warning IS NOT NULL OR id = ANY($2::int[]))
-    ORDER BY id FOR NO KEY UPDATE`,
-};
-const MARK_ACCOUNT_LOCKED: Statement = {
-  name: 'reputation_write_lock',
-  text: 'UPDATE account SET locked_reason = $1, locked_at = $2, warning = NULL, revision = $3 WHERE id = $4',
-};
-const WRITE_WARNING: Statement = {
-  name: 'reputation_write_warning',
-  text: 'UPDATE account SET warning = $1, revision = $2 WHERE id = $3',
-};
+    ORDER BY id FOR NO KEY UPDATE`;
+const MARK_ACCOUNT_LOCKED =
+  'UPDATE account SET locked_reason = $1, locked_at = $2, warning = NULL, revision = $3 WHERE id = $4';
+const WRITE_WARNING = 'UPDATE account SET warning = $1, revision = $2 WHERE id = $3';
 
 /** Rows are locked as by changes of accounts: accounts by id, their counts, the revision. */
 export async function addReputation(transaction: Transaction, deltas: ReputationDeltas): Promise<void> {

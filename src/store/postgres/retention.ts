@@ -5,19 +5,14 @@ import { getMaxIdAt, getMinIdAt, requireTransition } from '../rules/messages.ts'
 import * as rows from '../rules/rows.ts';
 import { appendEvents, endMessages } from './history.ts';
 import { dropExpiredBodies, ensurePartitions } from './partitions.ts';
-import type { Database, Statement } from './session.ts';
+import type { Database } from './session.ts';
 
 const MAX_SCANNED_BODIES = 5_000;
 // The order of the ids is the order of acceptance, so a range of the primary key contains the oldest messages.
-const SELECT_EXPIRED: Statement = {
-  name: 'retention_select_expired',
-  text: `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1::uuid ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
-};
+const SELECT_EXPIRED = `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1::uuid ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`;
 // Finding the latest due row of each account and lane takes one index lookup. The cost therefore depends on the number
 // of accounts and not on the length of the queue.
-const RESET_DUE_TIMES: Statement = {
-  name: 'retention_reset_due_times',
-  text: `WITH RECURSIVE seen AS (
+const RESET_DUE_TIMES = `WITH RECURSIVE seen AS (
       (SELECT lane, account_id FROM queue WHERE state = 'queued' ORDER BY lane, account_id LIMIT 1)
       UNION ALL
       SELECT n.lane, n.account_id FROM seen s CROSS JOIN LATERAL (
@@ -29,14 +24,11 @@ const RESET_DUE_TIMES: Statement = {
         WHERE q.state = 'queued' AND q.lane = s.lane AND q.account_id = s.account_id AND q.due_at > $1
         ORDER BY q.due_at DESC LIMIT $3 FOR UPDATE SKIP LOCKED) f LIMIT $3
     )
-    UPDATE queue SET due_at = $2 WHERE id = ANY(ARRAY(SELECT id FROM excessive)) RETURNING id`,
-};
+    UPDATE queue SET due_at = $2 WHERE id = ANY(ARRAY(SELECT id FROM excessive)) RETURNING id`;
 // A message cannot end before it is accepted, so only messages that were accepted before `endedBefore` are read. Each
 // message is looked up individually, because a join would read all messages. One statement scans a limited number of
 // bodies.
-const PURGE_BODIES: Statement = {
-  name: 'retention_purge_bodies',
-  text: `WITH scanned AS MATERIALIZED (
+const PURGE_BODIES = `WITH scanned AS MATERIALIZED (
       SELECT id, account_id FROM body WHERE id > $1::uuid AND id <= $2::uuid ORDER BY id LIMIT ${MAX_SCANNED_BODIES}
     ), expired AS MATERIALIZED (
       SELECT s.id FROM scanned s CROSS JOIN LATERAL (
@@ -46,13 +38,9 @@ const PURGE_BODIES: Statement = {
       DELETE FROM body WHERE id = ANY(ARRAY(SELECT id FROM expired)) AND id > $1::uuid AND id <= $2::uuid RETURNING 1
     )
     SELECT (SELECT count(*) FROM purged)::int AS purged, (SELECT count(*) FROM scanned)::int AS scanned,
-      (SELECT id FROM scanned ORDER BY id DESC LIMIT 1) AS last`,
-};
-const PURGE_IDEMPOTENCY_KEYS: Statement = {
-  name: 'retention_purge_keys',
-  text: `DELETE FROM idempotency WHERE (account_id, key) IN (
-    SELECT account_id, key FROM idempotency WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
-};
+      (SELECT id FROM scanned ORDER BY id DESC LIMIT 1) AS last`;
+const PURGE_IDEMPOTENCY_KEYS = `DELETE FROM idempotency WHERE (account_id, key) IN (
+    SELECT account_id, key FROM idempotency WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`;
 
 const EXPIRED_STATE = requireTransition('queued', 'expired', 'queue');
 const PARTITION_INTERVAL_MS = 3_600_000;

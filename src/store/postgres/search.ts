@@ -19,48 +19,28 @@ const FILTER_CONDITION = `($2::int[] = '{}' OR m.account_id = ANY($2)) AND ($3::
     AND ($4::text[] = '{}' OR m.failure_class = ANY($4)) AND ($5::text[] = '{}' OR m.failure_category = ANY($5))`;
 const EXCLUDED_VERBS = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
 
-const SELECT_NTH_ID: Statement = {
-  name: 'search_nth',
-  text: 'SELECT id FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid ORDER BY id DESC LIMIT 1 OFFSET $3',
-};
+const SELECT_NTH_ID =
+  'SELECT id FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid ORDER BY id DESC LIMIT 1 OFFSET $3';
 /** LIMIT makes the planner look up each id in the primary key. */
 const MESSAGES_BY_ID =
   'unnest($1::uuid[]) AS r(id) CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id = r.id LIMIT 1) m';
-const SELECT_BY_ID: Statement = {
-  name: 'search_by_id',
-  text: `SELECT ${COLUMNS} FROM ${MESSAGES_BY_ID} WHERE ($2::int[] = '{}' OR m.account_id = ANY($2)) ORDER BY m.id DESC`,
-};
-const SELECT_BY_ID_FILTERED: Statement = {
-  name: 'search_by_id_filtered',
-  text: `SELECT ${COLUMNS} FROM ${MESSAGES_BY_ID} ${JOIN_QUEUE} WHERE ${FILTER_CONDITION} ORDER BY m.id DESC`,
-};
+const SELECT_BY_ID = `SELECT ${COLUMNS} FROM ${MESSAGES_BY_ID} WHERE ($2::int[] = '{}' OR m.account_id = ANY($2)) ORDER BY m.id DESC`;
+const SELECT_BY_ID_FILTERED = `SELECT ${COLUMNS} FROM ${MESSAGES_BY_ID} ${JOIN_QUEUE} WHERE ${FILTER_CONDITION} ORDER BY m.id DESC`;
 /** Reads the current rows at the end of the search, because a state may have changed during the search. */
-const SELECT_SUMMARIES: Statement = {
-  name: 'search_summaries',
-  text: `SELECT m.id, m.account_id, ${STATE_EXPRESSION} AS state, m."to", m."from", m.subject, m.accepted_at,
+const SELECT_SUMMARIES = `SELECT m.id, m.account_id, ${STATE_EXPRESSION} AS state, m."to", m."from", m.subject, m.accepted_at,
       coalesce(q.attempts, m.attempts) AS attempts, q.lane, last.at, o.verb, o.by, o.detail, o.failure
     FROM mail_request m ${JOIN_QUEUE}
       LEFT JOIN LATERAL (SELECT e.at FROM event e WHERE e.id = m.id ORDER BY e.n DESC LIMIT 1) last ON true
       LEFT JOIN LATERAL (SELECT e.verb, e.by, e.detail, e.failure FROM event e
         WHERE e.id = m.id AND e.verb NOT IN (${EXCLUDED_VERBS}) ORDER BY e.n DESC LIMIT 1) o ON true
-    WHERE m.id = ANY($1::uuid[]) ORDER BY m.id DESC`,
-};
-const SELECT_OUTCOMES: Statement = {
-  name: 'search_outcomes',
-  text: `SELECT i.id, o.* FROM unnest($1::uuid[]) AS i(id) CROSS JOIN LATERAL (
+    WHERE m.id = ANY($1::uuid[]) ORDER BY m.id DESC`;
+const SELECT_OUTCOMES = `SELECT i.id, o.* FROM unnest($1::uuid[]) AS i(id) CROSS JOIN LATERAL (
       SELECT e.verb, e.by, e.detail, e.failure FROM event e
-      WHERE e.id = i.id AND e.verb NOT IN (${EXCLUDED_VERBS}) ORDER BY e.n DESC LIMIT 1) o`,
-};
-const SELECT_BLOCKS: Statement = {
-  name: 'search_blocks',
-  text: 'SELECT number, first, past FROM search_block ORDER BY number DESC',
-};
+      WHERE e.id = i.id AND e.verb NOT IN (${EXCLUDED_VERBS}) ORDER BY e.n DESC LIMIT 1) o`;
+const SELECT_BLOCKS = 'SELECT number, first, past FROM search_block ORDER BY number DESC';
 /** The planner must not read the table in order of id. */
-const SELECT_CANDIDATES: Statement = {
-  name: 'search_candidates',
-  text: `WITH found AS MATERIALIZED (SELECT id FROM search WHERE terms @@ $1::tsquery)
-    SELECT id FROM found WHERE id >= $2::uuid AND id < $3::uuid ORDER BY id DESC LIMIT $4`,
-};
+const SELECT_CANDIDATES = `WITH found AS MATERIALIZED (SELECT id FROM search WHERE terms @@ $1::tsquery)
+    SELECT id FROM found WHERE id >= $2::uuid AND id < $3::uuid ORDER BY id DESC LIMIT $4`;
 const EXPRESSION = { quote: "'", prefix: ':*', and: ' & ', or: ' | ' };
 
 /**
@@ -103,7 +83,7 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
       return listIds(await database.query(SELECT_NTH_ID, [first, end, count - 1]))[0] ?? null;
     },
     async listBlocks() {
-      return (await database.query(SELECT_BLOCKS, [])).map((row) => ({
+      return (await database.query(SELECT_BLOCKS)).map((row) => ({
         number: rows.readInteger(row, 'number'),
         first: rows.readText(row, 'first'),
         end: rows.readText(row, 'past'),
@@ -222,36 +202,18 @@ function selectRowsStatement({ accountIds, states, failureClasses, failureCatego
 
 /** The key of the advisory lock of index steps. No other code and no other software uses this key. */
 const LOCK_ID = 0x50524453;
-const TRY_LOCK: Statement = { name: 'index_lock', text: 'SELECT pg_try_advisory_xact_lock($1) AS acquired' };
-const SELECT_NEWEST_BLOCK: Statement = {
-  name: 'index_newest_block',
-  text: 'SELECT * FROM search_block ORDER BY number DESC LIMIT 1',
-};
-const SELECT_UNCHECKED_BLOCK: Statement = {
-  name: 'index_unchecked_block',
-  text: 'SELECT * FROM search_block WHERE checked < past ORDER BY number LIMIT 1',
-};
-const COUNT_MESSAGES: Statement = {
-  name: 'index_count',
-  text: `SELECT count(*)::int AS n FROM (SELECT 1 FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid LIMIT $3) AS found`,
-};
+const TRY_LOCK = 'SELECT pg_try_advisory_xact_lock($1) AS acquired';
+const SELECT_NEWEST_BLOCK = 'SELECT * FROM search_block ORDER BY number DESC LIMIT 1';
+const SELECT_UNCHECKED_BLOCK = 'SELECT * FROM search_block WHERE checked < past ORDER BY number LIMIT 1';
+const COUNT_MESSAGES = `SELECT count(*)::int AS n FROM (SELECT 1 FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid LIMIT $3) AS found`;
 /** LIMIT makes the planner look up each id. */
-const SELECT_UNINDEXED: Statement = {
-  name: 'index_messages',
-  text: `SELECT ${COLUMNS} FROM mail_request m
+const SELECT_UNINDEXED = `SELECT ${COLUMNS} FROM mail_request m
       LEFT JOIN LATERAL (SELECT 1 AS one FROM search s WHERE s.id = m.id LIMIT 1) s ON true
-    WHERE m.id >= $1::uuid AND m.id < $2::uuid AND s.one IS NULL ORDER BY m.id LIMIT $3`,
-};
-const ADD_DOCUMENTS: Statement = {
-  name: 'index_add',
-  text: `INSERT INTO search (id, terms) SELECT d.id, array_to_tsvector(string_to_array(d.terms, ' '))
-    FROM unnest($1::uuid[], $2::text[]) AS d(id, terms)`,
-};
-const WRITE_BLOCK: Statement = {
-  name: 'index_block',
-  text: `INSERT INTO search_block (number, first, past, mails, checked) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (number) DO UPDATE SET past = excluded.past, mails = excluded.mails, checked = excluded.checked`,
-};
+    WHERE m.id >= $1::uuid AND m.id < $2::uuid AND s.one IS NULL ORDER BY m.id LIMIT $3`;
+const ADD_DOCUMENTS = `INSERT INTO search (id, terms) SELECT d.id, array_to_tsvector(string_to_array(d.terms, ' '))
+    FROM unnest($1::uuid[], $2::text[]) AS d(id, terms)`;
+const WRITE_BLOCK = `INSERT INTO search_block (number, first, past, mails, checked) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (number) DO UPDATE SET past = excluded.past, mails = excluded.mails, checked = excluded.checked`;
 
 /** Runs a step in one transaction, unless another node runs a step. */
 export function runIndexStep(database: Database, step: IndexStep): Promise<IndexProgress> {
@@ -269,8 +231,8 @@ export function runIndexStep(database: Database, step: IndexStep): Promise<Index
 
 function createIndexSource(session: Session): IndexSource {
   return {
-    findNewestBlock: async () => rows.toIndexBlock((await session.query(SELECT_NEWEST_BLOCK, []))[0]),
-    findUncheckedBlock: async () => rows.toIndexBlock((await session.query(SELECT_UNCHECKED_BLOCK, []))[0]),
+    findNewestBlock: async () => rows.toIndexBlock((await session.query(SELECT_NEWEST_BLOCK))[0]),
+    findUncheckedBlock: async () => rows.toIndexBlock((await session.query(SELECT_UNCHECKED_BLOCK))[0]),
     async countMessages({ first, end }, maxCount) {
       const [row = {}] = await session.query(COUNT_MESSAGES, [first, end, maxCount]);
       return rows.readInteger(row, 'n');

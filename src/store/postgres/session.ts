@@ -3,20 +3,19 @@ import type { Row } from '../transaction.ts';
 
 export { forceDurableCommit, type Row } from '../transaction.ts';
 
-/** A statement, which each connection prepares once under its name. */
+/** A statement, which each connection prepares once under its name. Without a name it is prepared for each use. */
 export interface Statement {
-  /** Two statements with different texts have different names. */
   readonly name: string;
   readonly text: string;
 }
 
-/** The statements of the shared modules by their text. Their names are unique within the process. */
-const SHARED_STATEMENTS = new Map<string, Statement>();
+/** By their text. Their names are unique within the process. */
+const STATEMENTS = new Map<string, Statement>();
 
 export function toStatement(statement: Statement | string): Statement {
   if (typeof statement !== 'string') return statement;
-  const named = SHARED_STATEMENTS.get(statement) ?? { name: `shared_${SHARED_STATEMENTS.size}`, text: statement };
-  SHARED_STATEMENTS.set(statement, named);
+  const named = STATEMENTS.get(statement) ?? { name: `s${STATEMENTS.size}`, text: statement };
+  STATEMENTS.set(statement, named);
   return named;
 }
 

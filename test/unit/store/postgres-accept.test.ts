@@ -3,7 +3,7 @@ import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { prepareAccept } from '../../../src/store/postgres/accept.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
-import { type Database, type Statement, toStatement } from '../../../src/store/postgres/session.ts';
+import { type Database, toStatement } from '../../../src/store/postgres/session.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
@@ -11,11 +11,11 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 interface InterceptedStore {
   readonly store: Store;
   readonly accept: Store['accept'];
-  readonly statementNames: string[];
+  readonly texts: string[];
 }
 
 async function openInterceptedStore(
-  beforeStatement: (statement: Statement, store: Store) => Promise<void>,
+  beforeStatement: (text: string, store: Store) => Promise<void>,
 ): Promise<InterceptedStore> {
   const setting = parsePostgresUrl(await createTemporaryDatabase());
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
@@ -25,7 +25,7 @@ async function openInterceptedStore(
     await pool.close();
     await store.close();
   });
-  const statementNames: string[] = [];
+  const texts: string[] = [];
   const database: Database = {
     dialect: 'postgres',
     query: pool.query,
@@ -39,25 +39,25 @@ async function openInterceptedStore(
           slot: transaction.slot + 10_000,
           dialect: 'postgres',
           query(sql, values) {
-            const statement = toStatement(sql);
-            statementNames.push(statement.name);
+            const { text } = toStatement(sql);
+            texts.push(text);
             const result = previousStatement
               .catch(() => undefined)
-              .then(() => beforeStatement(statement, store))
-              .then(() => transaction.query(statement, values));
+              .then(() => beforeStatement(text, store))
+              .then(() => transaction.query(sql, values));
             previousStatement = result;
             return result;
           },
         });
       }, stored),
   };
-  return { store, accept: prepareAccept(database), statementNames };
+  return { store, accept: prepareAccept(database), texts };
 }
 
 test('if a limit is set after the accounts are locked and before an account is read, the transaction is retried with the lock', async () => {
   let isDone = false;
-  const { store, accept, statementNames } = await openInterceptedStore(async ({ name }, interceptedStore) => {
-    if (name !== 'accept_read_accounts' || isDone) return;
+  const { store, accept, texts } = await openInterceptedStore(async (text, interceptedStore) => {
+    if (!text.includes('AS subscribed FROM') || isDone) return;
     isDone = true;
     await interceptedStore.setAccount('default', { rate: { limit: 3, periodMs: 3_600_000 } }, Date.now());
     await interceptedStore.accept([createMessage(), createMessage()]);
@@ -65,15 +65,15 @@ test('if a limit is set after the accounts are locked and before an account is r
   await store.createAccount('default', NO_LIMITS, Date.now());
   const results = await accept([createMessage(), createMessage()]);
   expect(results.map(({ kind }) => kind)).toEqual(['accepted', 'refused']);
-  expect(statementNames.filter((name) => name === 'accept_lock_accounts')).toHaveLength(2);
+  expect(texts.filter((text) => text.includes('FOR NO KEY UPDATE'))).toHaveLength(2);
   expect((await store.listAccounts())[0]).toMatchObject({ volumeUsed: 3, rateUsed: 3 });
 });
 
 test('if another node stores a message with the same idempotency key after the lookup of the key, the result contains the id of that message', async () => {
   const concurrentMessage = createMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
   let isDone = false;
-  const { store, accept } = await openInterceptedStore(async ({ name }, interceptedStore) => {
-    if (name !== 'accept_write_keys' || isDone) return;
+  const { store, accept } = await openInterceptedStore(async (text, interceptedStore) => {
+    if (!text.includes('INSERT INTO idempotency') || isDone) return;
     isDone = true;
     await interceptedStore.accept([concurrentMessage]);
   });
