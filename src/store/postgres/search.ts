@@ -2,11 +2,11 @@
 import { type FoundMessage, getOutcomeText, type StateFilter, VERBS_WITHOUT_OUTCOME } from '../../model/message.ts';
 import type { MessageStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
-import { executeSearch, type RowFilter, type RowIndex, runAsync, type SearchSource } from '../search/execute.ts';
-import { type IndexProgress, type IndexSource, type IndexStep, planIndexStep } from '../search/indexer.ts';
+import { executeSearch, type RowFilter, type RowIndex, type SearchSource } from '../search/execute.ts';
+import { type IndexProgress, type IndexStep, planIndexStep, writeIndexChange } from '../search/indexer.ts';
 import type { SearchableMessage } from '../search/query.ts';
 import { formatTerms } from '../search/terms.ts';
-import type { Database, Row, Session, Statement } from './session.ts';
+import type { Database, Row, Statement } from './session.ts';
 
 const OPEN_STATES: readonly StateFilter[] = ['queued', 'deferred', 'sending', 'uncertain'];
 const COLUMNS = 'm.id, m.account_id, m."to", m.recipient, m."from", m.subject';
@@ -108,7 +108,7 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
   return {
     async searchMessages(search, budgetMs) {
       const deadline = monotonic() + budgetMs;
-      const { messages, searchedTo } = await runAsync(executeSearch(source, search, () => monotonic() >= deadline));
+      const { messages, searchedTo } = await executeSearch(source, search, () => monotonic() >= deadline);
       const summaryRows =
         messages.length === 0 ? [] : await database.query(SELECT_SUMMARIES, [messages.map(({ id }) => id)]);
       return { messages: summaryRows.map(toFoundMessage), searchedTo };
@@ -203,42 +203,13 @@ function selectRowsStatement({ accountIds, states, failureClasses, failureCatego
 /** The key of the advisory lock of index steps. No other code and no other software uses this key. */
 const LOCK_ID = 0x50524453;
 const TRY_LOCK = 'SELECT pg_try_advisory_xact_lock($1) AS acquired';
-const SELECT_NEWEST_BLOCK = 'SELECT * FROM search_block ORDER BY number DESC LIMIT 1';
-const SELECT_UNCHECKED_BLOCK = 'SELECT * FROM search_block WHERE checked < past ORDER BY number LIMIT 1';
-const COUNT_MESSAGES = `SELECT count(*)::int AS n FROM (SELECT 1 FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid LIMIT $3) AS found`;
-/** LIMIT makes the planner look up each id. */
-const SELECT_UNINDEXED = `SELECT ${COLUMNS} FROM mail_request m
-      LEFT JOIN LATERAL (SELECT 1 AS one FROM search s WHERE s.id = m.id LIMIT 1) s ON true
-    WHERE m.id >= $1::uuid AND m.id < $2::uuid AND s.one IS NULL ORDER BY m.id LIMIT $3`;
-const ADD_DOCUMENTS = `INSERT INTO search (id, terms) SELECT d.id, array_to_tsvector(string_to_array(d.terms, ' '))
-    FROM unnest($1::uuid[], $2::text[]) AS d(id, terms)`;
-const WRITE_BLOCK = `INSERT INTO search_block (number, first, past, mails, checked) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (number) DO UPDATE SET past = excluded.past, mails = excluded.mails, checked = excluded.checked`;
-
 /** Runs a step in one transaction, unless another node runs a step. */
 export function runIndexStep(database: Database, step: IndexStep): Promise<IndexProgress> {
   return database.transaction(async (session) => {
     const [lock] = await session.query(TRY_LOCK, [LOCK_ID]);
     if (lock?.acquired !== true) return { hasChanged: false, unindexedCount: 0, indexedCount: 0 };
-    const { change, progress } = await runAsync(planIndexStep(createIndexSource(session), step));
-    if (change === null) return progress;
-    const { block, documents } = change;
-    await session.query(ADD_DOCUMENTS, [documents.map(({ id }) => id), documents.map(({ terms }) => terms)]);
-    await session.query(WRITE_BLOCK, [block.number, block.first, block.end, block.messageCount, block.checkedTo]);
+    const { change, progress } = await planIndexStep(session, step);
+    if (change !== null) await writeIndexChange(session, change);
     return progress;
   });
-}
-
-function createIndexSource(session: Session): IndexSource {
-  return {
-    findNewestBlock: async () => rows.toIndexBlock((await session.query(SELECT_NEWEST_BLOCK))[0]),
-    findUncheckedBlock: async () => rows.toIndexBlock((await session.query(SELECT_UNCHECKED_BLOCK))[0]),
-    async countMessages({ first, end }, maxCount) {
-      const [row = {}] = await session.query(COUNT_MESSAGES, [first, end, maxCount]);
-      return rows.readInteger(row, 'n');
-    },
-    async readUnindexed({ first, end }, limit) {
-      return (await session.query(SELECT_UNINDEXED, [first, end, limit])).map(rows.toSearchableMessage);
-    },
-  };
 }

@@ -35,19 +35,19 @@ export interface IndexBlock extends IdRange {
 
 /** Reads the database. Lists of messages, ids and blocks are in order from the newest to the oldest. */
 export interface SearchSource<Message extends SearchableMessage> {
-  readRows(range: IdRange, filter: RowFilter, limit: number): MaybePromise<readonly Message[]>;
+  readRows(range: IdRange, filter: RowFilter, limit: number): Promise<readonly Message[]>;
   /** Returns the id of the message at position `count`, which begins at 1, or null if the range has fewer messages. */
-  findNthId(range: IdRange, count: number): MaybePromise<string | null>;
-  findByIds(ids: readonly string[], filter: RowFilter): MaybePromise<readonly Message[]>;
-  readIndexedRows(index: RowIndex, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
-  readIndexedIds(index: RowIndex, range: IdRange): MaybePromise<readonly string[]>;
+  findNthId(range: IdRange, count: number): Promise<string | null>;
+  findByIds(ids: readonly string[], filter: RowFilter): Promise<readonly Message[]>;
+  readIndexedRows(index: RowIndex, range: IdRange, limit: number): Promise<readonly Message[]>;
+  readIndexedIds(index: RowIndex, range: IdRange): Promise<readonly string[]>;
   /** Counts the messages of the range in an index, up to `maxCount`. */
-  countIndexed(index: RowIndex, range: IdRange, maxCount: number): MaybePromise<number>;
-  listBlocks(): MaybePromise<readonly IndexBlock[]>;
+  countIndexed(index: RowIndex, range: IdRange, maxCount: number): Promise<number>;
+  listBlocks(): Promise<readonly IndexBlock[]>;
   /** Returns the ids of the messages of the block that have a term of each group. */
-  findCandidates(block: number, terms: TermGroups, range: IdRange, limit: number): MaybePromise<readonly string[]>;
+  findCandidates(block: number, terms: TermGroups, range: IdRange, limit: number): Promise<readonly string[]>;
   /** Returns the texts of the last outcomes (`getOutcomeText`) by message id. Messages without an outcome are omitted. */
-  readOutcomeTexts(ids: readonly string[]): MaybePromise<ReadonlyMap<string, string>>;
+  readOutcomeTexts(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
 interface SearchOutcome<Message> {
@@ -86,11 +86,11 @@ const MAX_PRELOADED_MESSAGES = 30_000;
  * Returns the messages of the page and, as `searchedTo`, the id at which the search stopped, or null if all messages
  * have been searched. `hasTimedOut` returns true after the time limit. Fails with the errors of the source.
  */
-export function* executeSearch<Message extends SearchableMessage>(
+export async function executeSearch<Message extends SearchableMessage>(
   source: SearchSource<Message>,
   search: MessageSearch,
   hasTimedOut: () => boolean,
-): Coroutine<SearchOutcome<Message>> {
+): Promise<SearchOutcome<Message>> {
   const { criteria, accountIds, limit, reply } = search;
   if (criteria.some((criterion) => criterion.kind === 'recipient-domains' && criterion.domains.size === 0))
     return { messages: [], searchedTo: null };
@@ -100,7 +100,7 @@ export function* executeSearch<Message extends SearchableMessage>(
 
   const id = criteria.find((criterion) => criterion.kind === 'id')?.id;
   if (id !== undefined) {
-    if (id >= idRange.first && id < idRange.end) yield* collect(yield* waitFor(source.findByIds([id], filter)));
+    if (id >= idRange.first && id < idRange.end) await collect(await source.findByIds([id], filter));
     return { messages: matchingMessages, searchedTo: null };
   }
 
@@ -108,20 +108,20 @@ export function* executeSearch<Message extends SearchableMessage>(
   const isNative = criteria.length === 0 && reply === null;
   const terms = listTermGroups(search);
   const rowIndexes = listRowIndexes(filter);
-  const { rowIndex, count: indexedCount } = yield* chooseRowIndex();
+  const { rowIndex, count: indexedCount } = await chooseRowIndex();
   const scansRowIndex = rowIndex !== null && (indexedCount === null || indexedCount <= MAX_SCANNED_MESSAGES);
   const isPreloaded = indexedCount !== null && indexedCount <= MAX_PRELOADED_MESSAGES;
-  const searchedTo = scansRowIndex || terms.length === 0 ? yield* scanRange(idRange) : yield* scanBlocks();
+  const searchedTo = scansRowIndex || terms.length === 0 ? await scanRange(idRange) : await scanBlocks();
   return { messages: matchingMessages, searchedTo };
 
   /** Chooses the index with the fewest messages. `count` is null if the messages were not counted. */
-  function* chooseRowIndex(): Coroutine<{ readonly rowIndex: RowIndex | null; readonly count: number | null }> {
+  async function chooseRowIndex(): Promise<{ readonly rowIndex: RowIndex | null; readonly count: number | null }> {
     const [firstIndex = null] = rowIndexes;
     if (firstIndex === null || (rowIndexes.length === 1 && terms.length === 0))
       return { rowIndex: firstIndex, count: null };
     let [smallestIndex, smallestCount] = [firstIndex, Number.POSITIVE_INFINITY];
     for (const rowIndex of rowIndexes) {
-      const count = yield* waitFor(source.countIndexed(rowIndex, idRange, MAX_PRELOADED_MESSAGES + 1));
+      const count = await source.countIndexed(rowIndex, idRange, MAX_PRELOADED_MESSAGES + 1);
       if (count < smallestCount) [smallestIndex, smallestCount] = [rowIndex, count];
     }
     return { rowIndex: smallestIndex, count: terms.length === 0 ? null : smallestCount };
@@ -131,7 +131,7 @@ export function* executeSearch<Message extends SearchableMessage>(
    * Reads every row of a range, or every row of the range in the chosen index. Returns the id at which the read stopped,
    * or null at the end of the range.
    */
-  function* scanRange({ first, end: rangeEnd }: IdRange): Coroutine<string | null> {
+  async function scanRange({ first, end: rangeEnd }: IdRange): Promise<string | null> {
     let end = rangeEnd;
     for (
       let batchSize = Math.max(MIN_BATCH_ROWS, limit);
@@ -142,18 +142,18 @@ export function* executeSearch<Message extends SearchableMessage>(
       let rows: readonly Message[];
       let readEndId: string | null;
       if (scansRowIndex) {
-        rows = yield* waitFor(source.readIndexedRows(rowIndex, batchRange, batchSize));
+        rows = await source.readIndexedRows(rowIndex, batchRange, batchSize);
         readEndId = rows.length < batchSize ? null : (rows.at(-1)?.id ?? null);
         if (rowIndexes.length > 1 || includesUnindexedState(filter)) {
           const ids = rows.map((message) => message.id);
-          rows = yield* waitFor(source.findByIds(ids, filter));
+          rows = await source.findByIds(ids, filter);
         }
       } else {
-        readEndId = yield* waitFor(source.findNthId(batchRange, batchSize));
+        readEndId = await source.findNthId(batchRange, batchSize);
         const maxRows = isNative ? limit - matchingMessages.length : batchSize;
-        rows = yield* waitFor(source.readRows({ first: readEndId ?? first, end }, filter, maxRows));
+        rows = await source.readRows({ first: readEndId ?? first, end }, filter, maxRows);
       }
-      const pageEndId = yield* collect(rows);
+      const pageEndId = await collect(rows);
       if (pageEndId !== null || readEndId === null) return pageEndId;
       end = readEndId;
       if (hasTimedOut()) return end;
@@ -167,7 +167,7 @@ export function* executeSearch<Message extends SearchableMessage>(
   }
 
   /** Adds the matching rows to the page. Returns the id of its last message if the page is full; otherwise null. */
-  function* collect(rows: readonly Message[]): Coroutine<string | null> {
+  async function collect(rows: readonly Message[]): Promise<string | null> {
     const candidates = rows.filter(
       (message) =>
         (accountIds.length === 0 || accountIds.includes(message.accountId)) && matchesCriteria(criteria, message),
@@ -175,7 +175,7 @@ export function* executeSearch<Message extends SearchableMessage>(
     const replyTexts =
       reply === null || candidates.length === 0
         ? null
-        : yield* waitFor(source.readOutcomeTexts(candidates.map((message) => message.id)));
+        : await source.readOutcomeTexts(candidates.map((message) => message.id));
     for (const message of candidates) {
       if (reply !== null && !matchesReply(reply, replyTexts?.get(message.id) ?? null)) continue;
       matchingMessages.push(message);
@@ -184,20 +184,20 @@ export function* executeSearch<Message extends SearchableMessage>(
     return null;
   }
 
-  function* scanBlocks(): Coroutine<string | null> {
+  async function scanBlocks(): Promise<string | null> {
     // The blocks are read first, because a message can be indexed in the meantime.
-    const blocks = yield* waitFor(source.listBlocks());
+    const blocks = await source.listBlocks();
     const newestRowCount = Math.min(limit * NEWEST_ROWS_PER_MESSAGE, MAX_NEWEST_ROWS);
-    const newestRowsFirst = (yield* waitFor(source.findNthId(idRange, newestRowCount))) ?? idRange.first;
+    const newestRowsFirst = (await source.findNthId(idRange, newestRowCount)) ?? idRange.first;
     const indexEnd = selectLater(blocks[0]?.end ?? MIN_ID, idRange.first);
     const scannedRange = { first: selectEarlier(newestRowsFirst, indexEnd), end: idRange.end };
-    const rowsStoppedAt = yield* scanRange(scannedRange);
+    const rowsStoppedAt = await scanRange(scannedRange);
     if (rowsStoppedAt !== null) return rowsStoppedAt;
     let end = scannedRange.first;
     for (const block of blocks) {
       const range = { first: selectLater(block.first, idRange.first), end: selectEarlier(block.end, end) };
       if (range.first >= range.end) continue;
-      const stoppedAt = yield* scanBlock(block.number, range);
+      const stoppedAt = await scanBlock(block.number, range);
       if (stoppedAt !== null) return stoppedAt;
       end = range.first;
       if (end > idRange.first && hasTimedOut()) return end;
@@ -205,17 +205,17 @@ export function* executeSearch<Message extends SearchableMessage>(
     return null;
   }
 
-  function* scanBlock(block: number, { first, end: rangeEnd }: IdRange): Coroutine<string | null> {
+  async function scanBlock(block: number, { first, end: rangeEnd }: IdRange): Promise<string | null> {
     let indexedIds: ReadonlySet<string> | null = null;
     for (let end = rangeEnd; ; ) {
-      const candidates = yield* waitFor(source.findCandidates(block, terms, { first, end }, MAX_CANDIDATES));
+      const candidates = await source.findCandidates(block, terms, { first, end }, MAX_CANDIDATES);
       if (isPreloaded && rowIndex !== null && indexedIds === null && candidates.length > MIN_BATCH_ROWS)
-        indexedIds = new Set(yield* waitFor(source.readIndexedIds(rowIndex, { first, end })));
+        indexedIds = new Set(await source.readIndexedIds(rowIndex, { first, end }));
       const ids = indexedIds === null ? candidates : candidates.filter((candidate) => indexedIds?.has(candidate));
       let batchSize = Math.max(MIN_BATCH_ROWS, limit);
       for (let offset = 0; offset < ids.length; ) {
         const batch = ids.slice(offset, offset + batchSize);
-        const pageEndId = yield* collect(yield* waitFor(source.findByIds(batch, filter)));
+        const pageEndId = await collect(await source.findByIds(batch, filter));
         if (pageEndId !== null) return pageEndId;
         if (hasTimedOut()) return batch.at(-1) ?? null;
         offset += batch.length;
@@ -277,40 +277,4 @@ export function selectLater(a: string, b: string): string {
 
 export function selectEarlier(a: string, b: string): string {
   return a < b ? a : b;
-}
-
-/**
- * A coroutine, which yields each pending promise. The embedded store answers synchronously in its thread, PostgreSQL
- * asynchronously.
- */
-export type Coroutine<T> = Generator<Promise<unknown>, T, unknown>;
-
-export type MaybePromise<T> = T | Promise<T>;
-
-/** Waits for the value if it is a promise. */
-export function* waitFor<T>(value: MaybePromise<T>): Coroutine<T> {
-  return value instanceof Promise ? ((yield value) as T) : value;
-}
-
-/** Runs a coroutine that yields no promise. Throws if the coroutine yields a promise. */
-export function runSync<T>(coroutine: Coroutine<T>): T {
-  const step = coroutine.next();
-  if (step.done !== true) throw new Error('a synchronous coroutine waited for a promise');
-  return step.value;
-}
-
-/** Runs a coroutine and awaits each promise that it yields. */
-export async function runAsync<T>(coroutine: Coroutine<T>): Promise<T> {
-  let step = coroutine.next();
-  while (step.done !== true) {
-    let value: unknown;
-    try {
-      value = await step.value;
-    } catch (error) {
-      step = coroutine.throw(error);
-      continue;
-    }
-    step = coroutine.next(value);
-  }
-  return step.value;
 }

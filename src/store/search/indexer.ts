@@ -7,16 +7,10 @@
  * Messages that were committed even later are indexed some minutes afterwards.
  */
 import type { Clock } from '../../clock.ts';
-import { getMinIdAt } from '../rules/messages.ts';
-import {
-  type Coroutine,
-  type IdRange,
-  type IndexBlock,
-  type MaybePromise,
-  MIN_ID,
-  selectEarlier,
-  waitFor,
-} from './execute.ts';
+import { getMinIdAt, toSeq } from '../rules/messages.ts';
+import { readInteger, toIndexBlock, toSearchableMessage } from '../rules/rows.ts';
+import type { Transaction } from '../transaction.ts';
+import { type IdRange, type IndexBlock, MIN_ID, selectEarlier } from './execute.ts';
 import type { SearchableMessage } from './query.ts';
 import { toDocument } from './terms.ts';
 
@@ -57,13 +51,60 @@ export interface BuiltStep {
   readonly progress: IndexProgress;
 }
 
-export interface IndexSource {
-  findNewestBlock(): MaybePromise<StoredBlock | null>;
-  /** Returns the oldest block of which `checkedTo` is less than `end`. */
-  findUncheckedBlock(): MaybePromise<StoredBlock | null>;
-  countMessages(range: IdRange, maxCount: number): MaybePromise<number>;
-  /** Returns the oldest messages of the range that are not in the index, in order of id. */
-  readUnindexed(range: IdRange, limit: number): MaybePromise<readonly SearchableMessage[]>;
+const DIALECTS = {
+  sqlite: {
+    key: 'seq',
+    toKey: toSeq,
+    isMissing: 'NOT EXISTS (SELECT 1 FROM search_docsize d WHERE d.id = m.seq)',
+    insertDocument: 'INSERT INTO search (rowid, terms) VALUES ($1, $2)',
+  },
+  postgres: {
+    key: 'id',
+    toKey: (id: string) => id,
+    isMissing: 'NOT EXISTS (SELECT 1 FROM search s WHERE s.id = m.id)',
+    insertDocument: `INSERT INTO search (id, terms) VALUES ($1, array_to_tsvector(string_to_array($2, ' ')))`,
+  },
+} as const;
+
+async function findBlock(tx: Transaction, condition: string): Promise<StoredBlock | null> {
+  const [row] = await tx.query(`SELECT * FROM search_block ${condition} LIMIT 1`);
+  return toIndexBlock(row);
+}
+
+async function countMessages(tx: Transaction, { first, end }: IdRange, maxCount: number): Promise<number> {
+  const { key, toKey } = DIALECTS[tx.dialect];
+  const [row = {}] = await tx.query(
+    `SELECT count(*)::int AS n FROM (SELECT 1 FROM mail_request m WHERE m.${key} >= $1 AND m.${key} < $2 LIMIT $3) AS found`,
+    [toKey(first), toKey(end), maxCount],
+  );
+  return readInteger(row, 'n');
+}
+
+/** Returns the oldest messages of the range that are not in the index. */
+async function readUnindexed(
+  tx: Transaction,
+  { first, end }: IdRange,
+  limit: number,
+): Promise<readonly SearchableMessage[]> {
+  const { key, toKey, isMissing } = DIALECTS[tx.dialect];
+  const found = await tx.query(
+    `SELECT m.id, m.account_id, m."to", m.recipient, m."from", m.subject FROM mail_request m
+     WHERE m.${key} >= $1 AND m.${key} < $2 AND ${isMissing} ORDER BY m.${key} LIMIT $3`,
+    [toKey(first), toKey(end), limit],
+  );
+  return found.map(toSearchableMessage);
+}
+
+export async function writeIndexChange(tx: Transaction, { block, documents }: IndexChange): Promise<void> {
+  const { toKey, insertDocument } = DIALECTS[tx.dialect];
+  await Promise.all([
+    ...documents.map(({ id, terms }) => tx.query(insertDocument, [toKey(id), terms])),
+    tx.query(
+      `INSERT INTO search_block (number, first, past, mails, checked) VALUES ($1, $2, $3, $4, $5)
+       ON CONFLICT (number) DO UPDATE SET past = excluded.past, mails = excluded.mails, checked = excluded.checked`,
+      [block.number, block.first, block.end, block.messageCount, block.checkedTo],
+    ),
+  ]);
 }
 
 /** Limits the work of one statement of a search (execute.ts). */
@@ -77,22 +118,21 @@ const MAX_UNINDEXED_COUNT = 200_000;
  */
 const CHECK_AFTER_MS = 5 * 60_000;
 
-/** Plans one step, which writes nothing. Fails with the errors of the source. */
-export function* planIndexStep(
-  source: IndexSource,
+/** Plans one step, which writes nothing. */
+export async function planIndexStep(
+  tx: Transaction,
   { horizon, minMessages, unindexedCount, now }: IndexStep,
-): Coroutine<BuiltStep> {
+): Promise<BuiltStep> {
   const checkEnd = getMinIdAt(now - CHECK_AFTER_MS);
-  const newestBlock = yield* waitFor(source.findNewestBlock());
+  const newestBlock = await findBlock(tx, 'ORDER BY number DESC');
   const indexEnd = newestBlock?.end ?? MIN_ID;
-  const newCount =
-    unindexedCount ?? (yield* waitFor(source.countMessages({ first: indexEnd, end: horizon }, MAX_UNINDEXED_COUNT)));
+  const newCount = unindexedCount ?? (await countMessages(tx, { first: indexEnd, end: horizon }, MAX_UNINDEXED_COUNT));
   if (newCount > 0 && newCount >= minMessages) {
     const block =
       newestBlock !== null && newestBlock.messageCount < MAX_BLOCK_MESSAGES
         ? newestBlock
         : createBlock((newestBlock?.number ?? 0) + 1, indexEnd);
-    const change = yield* addMessages(block, { first: indexEnd, end: horizon });
+    const change = await addMessages(block, { first: indexEnd, end: horizon });
     const end = change.block.checkedTo;
     const isChecked = block.checkedTo === block.end && end <= checkEnd;
     const indexedCount = change.documents.length;
@@ -101,19 +141,19 @@ export function* planIndexStep(
       progress: { hasChanged: true, unindexedCount: Math.max(0, newCount - indexedCount), indexedCount },
     };
   }
-  const uncheckedBlock = yield* waitFor(source.findUncheckedBlock());
+  const uncheckedBlock = await findBlock(tx, 'WHERE checked < past ORDER BY number');
   const change =
     uncheckedBlock === null || uncheckedBlock.checkedTo > getMinIdAt(now - 2 * CHECK_AFTER_MS)
       ? null
-      : yield* addMessages(uncheckedBlock, {
+      : await addMessages(uncheckedBlock, {
           first: uncheckedBlock.checkedTo,
           end: selectEarlier(uncheckedBlock.end, checkEnd),
         });
   return { change, progress: { hasChanged: change !== null, unindexedCount: newCount, indexedCount: 0 } };
 
   /** Adds messages of the range to the block. `checkedTo` of the result is the end of the messages that were read. */
-  function* addMessages(block: StoredBlock, range: IdRange): Coroutine<IndexChange> {
-    const messages = yield* waitFor(source.readUnindexed(range, MAX_STEP_MESSAGES + 1));
+  async function addMessages(block: StoredBlock, range: IdRange): Promise<IndexChange> {
+    const messages = await readUnindexed(tx, range, MAX_STEP_MESSAGES + 1);
     const documents = messages
       .slice(0, MAX_STEP_MESSAGES)
       .map((message) => ({ id: message.id, terms: toDocument(block.number, message) }));

@@ -9,21 +9,7 @@ import {
 } from '../../model/message.ts';
 import { toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
-import {
-  executeSearch,
-  type IdRange,
-  type RowFilter,
-  type RowIndex,
-  runSync,
-  type SearchSource,
-} from '../search/execute.ts';
-import {
-  type BuiltStep,
-  type IndexChange,
-  type IndexSource,
-  type IndexStep,
-  planIndexStep,
-} from '../search/indexer.ts';
+import { executeSearch, type IdRange, type RowFilter, type RowIndex, type SearchSource } from '../search/execute.ts';
 import type { MessageSearch, MessageSearchResult, SearchableMessage } from '../search/query.ts';
 import { formatTerms } from '../search/terms.ts';
 
@@ -75,35 +61,35 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   }
 
   const source: SearchSource<SearchedMessage> = {
-    readRows: selectRows,
-    readIndexedRows(index, { first, end }, limit) {
+    readRows: async (range, filter, limit) => selectRows(range, filter, limit),
+    async readIndexedRows(index, { first, end }, limit) {
       const sql = `SELECT * FROM (${buildIndexQuery(index, COLUMNS, 'ORDER BY seq DESC')}) ORDER BY id DESC LIMIT ?3`;
       return database.prepare(sql).all(toSeq(first), toSeq(end), limit).map(toSearchedMessage);
     },
-    countIndexed(index, { first, end }, maxCount) {
+    async countIndexed(index, { first, end }, maxCount) {
       const sql = `SELECT count(*) AS n FROM (SELECT 1 FROM (${buildIndexQuery(index, '1', '')}) LIMIT ?3)`;
       return rows.readInteger(database.prepare(sql).get(toSeq(first), toSeq(end), maxCount) ?? {}, 'n');
     },
-    readIndexedIds(index, { first, end }) {
+    async readIndexedIds(index, { first, end }) {
       const found = database.prepare(buildIndexQuery(index, 'id', '')).all(toSeq(first), toSeq(end), -1);
       return found.map((row) => rows.readText(row, 'id'));
     },
-    findNthId({ first, end }, count) {
+    async findNthId({ first, end }, count) {
       const row = selectNthId.get(toSeq(first), toSeq(end), count - 1);
       return row === undefined ? null : rows.readText(row, 'id');
     },
-    listBlocks: () =>
+    listBlocks: async () =>
       selectBlocks.all().map((row) => ({
         number: rows.readInteger(row, 'number'),
         first: rows.readText(row, 'first'),
         end: rows.readText(row, 'past'),
       })),
-    findCandidates(block, terms, { first, end }, limit) {
+    async findCandidates(block, terms, { first, end }, limit) {
       const expression = formatTerms(block, terms, EXPRESSION);
       const found = selectCandidates.all(expression, toSeq(first), toSeq(end), limit);
       return found.map((row) => rows.readText(row, 'id'));
     },
-    findByIds(ids, filter) {
+    async findByIds(ids, filter) {
       const select = database.prepare(
         `SELECT ${COLUMNS} FROM mail_request WHERE seq = ? AND id = ? ${toConditions(filter)}`,
       );
@@ -112,7 +98,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
         return row === undefined ? [] : [toSearchedMessage(row)];
       });
     },
-    readOutcomeTexts(ids) {
+    async readOutcomeTexts(ids) {
       const texts = new Map<string, string>();
       for (const id of ids) {
         const row = selectOutcome.get(toSeq(id));
@@ -134,12 +120,12 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   }
 
   return {
-    searchMessages(search: MessageSearch, budgetMs: number): MessageSearchResult {
+    async searchMessages(search: MessageSearch, budgetMs: number): Promise<MessageSearchResult> {
       const deadline = monotonic() + budgetMs;
       // The transaction gives the whole search one snapshot.
       database.exec('BEGIN');
       try {
-        const { messages, searchedTo } = runSync(executeSearch(source, search, () => monotonic() >= deadline));
+        const { messages, searchedTo } = await executeSearch(source, search, () => monotonic() >= deadline);
         return { messages: messages.map(toFoundMessage), searchedTo };
       } finally {
         database.exec('COMMIT');
@@ -185,44 +171,4 @@ function toIndexConditions(index: RowIndex): readonly string[] {
 
 function toSearchedMessage(row: rows.Row): SearchedMessage {
   return { ...rows.toMessageSummary(row), recipient: rows.readTextOrNull(row, 'recipient') };
-}
-
-export function prepareSearchIndex(database: DatabaseSync) {
-  const selectNewestBlock = database.prepare('SELECT * FROM search_block ORDER BY number DESC LIMIT 1');
-  const selectUncheckedBlock = database.prepare(
-    'SELECT * FROM search_block WHERE checked < past ORDER BY number LIMIT 1',
-  );
-  const selectCount = database.prepare(
-    'SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE seq >= ? AND seq < ? LIMIT ?)',
-  );
-  const selectUnindexed = database.prepare(
-    `SELECT id, account_id, "to", recipient, "from", subject FROM mail_request WHERE seq >= ? AND seq < ?
-       AND NOT EXISTS (SELECT 1 FROM search_docsize d WHERE d.id = seq) ORDER BY seq LIMIT ?`,
-  );
-  const insertDocument = database.prepare('INSERT INTO search (rowid, terms) VALUES (?, ?)');
-  const writeBlock = database.prepare(
-    `INSERT INTO search_block (number, first, past, mails, checked) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (number) DO UPDATE SET past = excluded.past, mails = excluded.mails, checked = excluded.checked`,
-  );
-
-  const source: IndexSource = {
-    findNewestBlock: () => rows.toIndexBlock(selectNewestBlock.get()),
-    findUncheckedBlock: () => rows.toIndexBlock(selectUncheckedBlock.get()),
-    countMessages({ first, end }, maxCount) {
-      return rows.readInteger(selectCount.get(toSeq(first), toSeq(end), maxCount) ?? {}, 'n');
-    },
-    readUnindexed({ first, end }, limit) {
-      return selectUnindexed.all(toSeq(first), toSeq(end), limit).map(rows.toSearchableMessage);
-    },
-  };
-
-  return {
-    buildIndex(step: IndexStep): BuiltStep {
-      return runSync(planIndexStep(source, step));
-    },
-    changeIndex({ block, documents }: IndexChange): void {
-      for (const { id, terms } of documents) insertDocument.run(toSeq(id), terms);
-      writeBlock.run(block.number, block.first, block.end, block.messageCount, block.checkedTo);
-    },
-  };
 }

@@ -17,7 +17,13 @@ import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
 import type { NounMethod } from '../nouns.ts';
 import type { PackedSettlement } from '../rules/messages.ts';
-import type { BuiltStep, IndexChange, IndexStep } from '../search/indexer.ts';
+import {
+  type BuiltStep,
+  type IndexChange,
+  type IndexStep,
+  planIndexStep,
+  writeIndexChange,
+} from '../search/indexer.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareClaim } from './claim.ts';
 import { getSystemErrorCode, toStoreError } from './fault.ts';
@@ -29,7 +35,7 @@ import { prepareNodes } from './nodes.ts';
 import { type Outbox, prepareOutbox } from './outbox.ts';
 import { prepareReputation } from './reputation.ts';
 import { prepareRetention } from './retention.ts';
-import { prepareSearch, prepareSearchIndex } from './search.ts';
+import { prepareSearch } from './search.ts';
 
 /** Limits the time until the first call of a group is answered. */
 const MAX_GROUP_CALLS = 64;
@@ -253,15 +259,17 @@ type SynchronousMethod<Method> = Method extends (...args: infer Args) => Promise
 
 /** The methods of the contract, and the steps of those that consist of several operations. */
 export type Operations = Pick<StoreMethods, NounMethod> & {
-  readonly [Name in Exclude<MethodName, NounMethod | 'settle' | 'recordPackedFeedback'>]: SynchronousMethod<
-    StoreMethods[Name]
-  >;
+  readonly [Name in Exclude<
+    MethodName,
+    NounMethod | 'searchMessages' | 'settle' | 'recordPackedFeedback'
+  >]: SynchronousMethod<StoreMethods[Name]>;
 } & {
   settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
   recordPackedFeedback(batch: PackedReports): string;
   readDirectorySince(revision: number): Promise<DirectoryChanges | null>;
-  buildIndex(step: IndexStep): BuiltStep;
-  changeIndex(change: IndexChange): void;
+  searchMessages: StoreMethods['searchMessages'];
+  buildIndex(step: IndexStep): Promise<BuiltStep>;
+  changeIndex(change: IndexChange): Promise<void>;
 };
 export type OperationName = keyof Operations;
 
@@ -297,7 +305,8 @@ function prepareOperations(database: DatabaseSync, monotonic: () => number, outb
     ...bindNouns((_kind, work) => work(transaction)),
     readDirectorySince: (revision) => readDirectorySince(transaction, revision),
     ...prepareSearch(database, monotonic),
-    ...prepareSearchIndex(database),
+    buildIndex: (step) => planIndexStep(transaction, step),
+    changeIndex: (change) => writeIndexChange(transaction, change),
     ...prepareNodes(database),
     ...prepareFeedback(database, reputation, outbox),
     probe: (): void => {
