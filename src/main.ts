@@ -29,7 +29,7 @@ import type { FilesFault } from './store/sqlite/thread.ts';
 import { createReplaceableTransport, openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/accepting.ts';
-import { createConsumeInboxRule, startDelivery } from './wiring/delivering.ts';
+import { createConsumeInboxRule, startDelivery, startWebhooks } from './wiring/delivering.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
 import {
   allocateConnections,
@@ -41,7 +41,6 @@ import {
 import { startObservability } from './wiring/observability.ts';
 import { type OperatorApiOptions, startOperator } from './wiring/operating.ts';
 import { createEventAuthenticators, findRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
-import { startWebhooks } from './wiring/webhooks.ts';
 
 /** For attempts in progress during a shutdown, which first waits a fifth of this time for requests in progress. */
 const MAX_DRAIN_MS = 25_000;

@@ -2,8 +2,7 @@ import type { Account } from '../model/account.ts';
 import { type AttentionCode, RECENT_USE_MS, VOLUME_WARNING_FRACTION } from '../model/attention.ts';
 import { getFirstRecipient } from '../model/outcome.ts';
 import { formatSpan, formatTime, shortenText } from '../printing/text.ts';
-import type { Check, Facts } from './facts.ts';
-import { type Problem, report, reportStep } from './finding.ts';
+import { type Check, type Facts, type Problem, report, reportStep } from './facts.ts';
 
 const OLD_MESSAGE_AGE_MS = 3_600_000;
 const DAY_MS = 24 * 3_600_000;

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { type HttpListen, isUnixSocket } from '../model/listen-address.ts';
-import { type Finding, report } from './finding.ts';
+import { type Finding, report } from './facts.ts';
 
 const DAY_MS = 86_400_000;
 /** Certificates are renewed 30 days before they expire, so several renewals have probably failed. */

@@ -1,5 +1,5 @@
 import { formatIsoTime } from '../config/units.ts';
-import { type Finding, report } from './finding.ts';
+import { type Finding, report } from './facts.ts';
 
 /** The start of 2026. Every version of this service was built later. */
 const MIN_TIME_MS = Date.UTC(2026, 0, 1);

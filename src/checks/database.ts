@@ -1,7 +1,6 @@
 import { STANDBY_TEXTS, type Standby } from '../model/node.ts';
 import { formatSpan } from '../printing/text.ts';
-import type { Check, Facts } from './facts.ts';
-import { type Finding, type Health, type Problem, report, reportHealth } from './finding.ts';
+import { type Check, type Facts, type Finding, type Health, type Problem, report, reportHealth } from './facts.ts';
 
 /** Enough for a write-ahead log, a checkpoint and several minutes of messages. */
 const LOW_SPACE_BYTES = 1_073_741_824;

@@ -3,8 +3,18 @@ import type { DomainProblem } from '../model/attention.ts';
 import { GRACE_PERIOD_MS, maySend, type RecordCheck, type SendingDomain } from '../model/domain.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { formatSpan } from '../printing/text.ts';
-import type { Check, Facts, SetupFacts } from './facts.ts';
-import { type Finding, type Health, type Problem, report, reportHealth, reportStep, type Step } from './finding.ts';
+import {
+  type Check,
+  type Facts,
+  type Finding,
+  type Health,
+  type Problem,
+  report,
+  reportHealth,
+  reportStep,
+  type SetupFacts,
+  type Step,
+} from './facts.ts';
 
 export const domains: Check = {
   problems(facts) {

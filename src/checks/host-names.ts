@@ -1,5 +1,5 @@
 import type { Resolver } from '../domains/dns.ts';
-import { type Finding, report } from './finding.ts';
+import { type Finding, report } from './facts.ts';
 
 const MAX_ADDRESSES = 4;
 const MAX_EXCHANGES = 10;

@@ -1,9 +1,8 @@
 import { accounts, queue } from './accounts.ts';
 import { database, nodes } from './database.ts';
 import { domains } from './domains.ts';
-import type { Check, Facts, SetupFacts } from './facts.ts';
+import { type Check, type Facts, type Health, type Problem, type SetupFacts, STEP_CODES, type Step } from './facts.ts';
 import { feedback } from './feedback.ts';
-import { type Health, type Problem, STEP_CODES, type Step } from './finding.ts';
 import { notifications, webhooks } from './outbound.ts';
 import { transport } from './transport.ts';
 

@@ -8,8 +8,7 @@ import {
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { formatWebhookId, type Webhook } from '../model/webhook.ts';
 import { formatSpan, formatTime, shortenText } from '../printing/text.ts';
-import { type Check, getNotificationSenderDomain } from './facts.ts';
-import { type Finding, type Problem, report, reportStep } from './finding.ts';
+import { type Check, type Finding, getNotificationSenderDomain, type Problem, report, reportStep } from './facts.ts';
 
 const MAX_URL_LENGTH = 80;
 const MAX_ERROR_LENGTH = 200;

@@ -8,7 +8,7 @@ import type { AcceptStore, FeedbackStore, NodeStore, OperatorStore } from '../st
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelayProbe } from '../transports/smtp/probe.ts';
 import type { OpenResult } from './database.ts';
-import { type Finding, report } from './finding.ts';
+import { type Finding, report } from './facts.ts';
 
 export type DoctorStore = Pick<
   OperatorStore,

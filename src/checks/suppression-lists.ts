@@ -7,7 +7,7 @@ import type { SesFailure, SesSuppressionList, SesSuppressionReason } from '../do
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import type { ListedSuppression, SuppressionReason } from '../model/suppression.ts';
 import { formatCount } from '../printing/text.ts';
-import { type Finding, report } from './finding.ts';
+import { type Finding, report } from './facts.ts';
 
 export interface SuppressionListsParts {
   readonly list: Pick<SesSuppressionList, 'readReasons' | 'readPage'>;

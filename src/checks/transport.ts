@@ -6,8 +6,18 @@ import type { RelayProfile } from '../providers/provider.ts';
 import { sumTraffic } from '../statistics/figures.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
 import type { RelaySession } from '../transports/smtp/probe.ts';
-import { type Check, type Facts, listDeliveries } from './facts.ts';
-import { type Finding, type Health, type Level, type Problem, report, reportHealth, reportStep } from './finding.ts';
+import {
+  type Check,
+  type Facts,
+  type Finding,
+  type Health,
+  type Level,
+  listDeliveries,
+  type Problem,
+  report,
+  reportHealth,
+  reportStep,
+} from './facts.ts';
 
 const MAX_TEXT_LENGTH = 200;
 

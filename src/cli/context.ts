@@ -188,7 +188,7 @@ async function writeFigures(
   // Most commands change no message, so they do not load these modules.
   const [{ createEvents }, { createCountHandlers }, { startTrafficCounter }, deliverability] = await Promise.all([
     import('../observability/events.ts'),
-    import('../statistics/counts.ts'),
+    import('../statistics/traffic.ts'),
     import('../statistics/traffic.ts'),
     import('../statistics/deliverability.ts'),
   ]);

@@ -1,13 +1,17 @@
 /** `postrider overview`: shows figures over time, the queue, health checks and alarms. */
 import type { Command } from 'commander';
 import { formatFailure } from '../model/failure.ts';
-import type { ComparedFigures, Deliverability, DeliverabilityFigures } from '../operations/deliverability.ts';
-import { showDeliverability } from '../operations/deliverability.ts';
+import {
+  type ComparedFigures,
+  type Deliverability,
+  type DeliverabilityFigures,
+  showDeliverability,
+} from '../operations/deliverability.ts';
 import { getInputMembers } from '../operations/input.ts';
 import { perform } from '../operations/operation.ts';
 import { type Figures, type Overview, showOverview } from '../operations/overview.ts';
 import { formatDuration, formatSpan, formatTime } from '../printing/text.ts';
-import { formatPercent } from '../statistics/deliverability-figures.ts';
+import { formatPercent } from '../statistics/figures.ts';
 import { CommandFailure, type Context } from './context.ts';
 import {
   addMemberFlags,

@@ -19,7 +19,7 @@ import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import { STATES } from '../model/message.ts';
 import { SIGNING_ALARM } from '../model/node.ts';
 import { formatWebhookId, type WebhookStatistics } from '../model/webhook.ts';
-import { ignoreSimulated, type Series } from '../statistics/counts.ts';
+import { ignoreSimulated, type Series } from '../statistics/traffic.ts';
 
 const require = createRequire(import.meta.url);
 

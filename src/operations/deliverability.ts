@@ -14,7 +14,7 @@ import {
   subtractParts,
   sumRows,
   toComparedFigures,
-} from '../statistics/deliverability-figures.ts';
+} from '../statistics/figures.ts';
 import { createAccountNotFound, createInvalid, ok } from './errors.ts';
 import { defineOperation, reads } from './operation.ts';
 import { Time, Type } from './schemas.ts';

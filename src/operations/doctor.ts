@@ -8,11 +8,9 @@ import { checkCertificate } from '../checks/certificate.ts';
 import { checkClock } from '../checks/clock.ts';
 import { checkDatabase, type OpenResult } from '../checks/database.ts';
 import { checkSendingDomain, createMissingDomainFinding } from '../checks/domains.ts';
-import { getNotificationSenderDomain } from '../checks/facts.ts';
-import { checkEvents, hasEventSettings, sumRefusedReports } from '../checks/feedback.ts';
-import { type Finding, report } from '../checks/finding.ts';
+import { type Finding, getNotificationSenderDomain, report } from '../checks/facts.ts';
+import { checkEvents, hasEventSettings, planLoopTests, runLoopTests, sumRefusedReports } from '../checks/feedback.ts';
 import { checkHostName, checkReturnPath, createUnusedReturnPathFinding } from '../checks/host-names.ts';
-import { planLoopTests, runLoopTests } from '../checks/loop.ts';
 import { checkNotifications, type NotificationFacts } from '../checks/outbound.ts';
 import {
   type DoctorStore,

@@ -1,7 +1,6 @@
 /** The setup checklist: the steps from an empty installation to one that sends messages, with their states. */
 import type { Static } from 'typebox';
-import { readSetupFacts } from '../checks/facts.ts';
-import { STEP_CODES } from '../checks/finding.ts';
+import { readSetupFacts, STEP_CODES } from '../checks/facts.ts';
 import { listSteps } from '../checks/list.ts';
 import { ok } from './errors.ts';
 import { defineOperation, reads } from './operation.ts';

@@ -20,8 +20,7 @@ import {
 } from '../model/deliverability.ts';
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
 import type { DeliverabilityStore } from '../store/contract.ts';
-import { addToSums, type Count } from './counts.ts';
-import type { StoredSeries } from './traffic.ts';
+import { addToSums, type Count, type StoredSeries } from './traffic.ts';
 
 const TICK_MS = 1_000;
 /** The rows are large, so those of a longer span are written less often. */

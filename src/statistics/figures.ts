@@ -1,6 +1,17 @@
 import { formatIsoTime } from '../config/units.ts';
 import type { QueueStatistics } from '../model/attention.ts';
 import {
+  addKeyCounts,
+  createKeyCounts,
+  type KeyCounts,
+  type MutableKeyCounts,
+  parseKeyCounts,
+  REMAINDER_KEY,
+  type SpanMs,
+  type StoredDeliverabilityRow,
+  subtractKeyCounts,
+} from '../model/deliverability.ts';
+import {
   addCounts,
   computePercentile,
   getRowSpanMs,
@@ -13,6 +24,7 @@ import {
   type TrafficCount,
   type TrafficStep,
 } from '../model/traffic.ts';
+import { formatCount, formatDuration } from '../printing/text.ts';
 
 export const RANGES = {
   '1h': { stepMs: MINUTE_MS, steps: 60 },
@@ -139,4 +151,296 @@ export function computeQueueStatus(
 
 function roundRate(perMinute: number): number {
   return perMinute >= 10 ? Math.round(perMinute) : Math.round(perMinute * 10) / 10;
+}
+
+/** The time ranges and the steps of each range. A step is as long as the period that one stored row covers. */
+export const DELIVERABILITY_RANGES = {
+  '1h': { stepMs: 300_000, steps: 12 },
+  '24h': { stepMs: 3_600_000, steps: 24 },
+  '7d': { stepMs: 21_600_000, steps: 28 },
+  '30d': { stepMs: 86_400_000, steps: 30 },
+} as const satisfies Readonly<Record<string, { readonly stepMs: SpanMs; readonly steps: number }>>;
+export type DeliverabilityRange = keyof typeof DELIVERABILITY_RANGES;
+
+export interface ComparedCounts {
+  readonly current: MutableKeyCounts;
+  readonly previous: MutableKeyCounts;
+}
+
+export interface PeriodBounds {
+  /** The start of the previous period, which ends at `from`. */
+  readonly previousFrom: number;
+  /** The start of the first step of the range. The last step contains the current time. */
+  readonly from: number;
+  readonly until: number;
+}
+
+export function getPeriodBounds(range: DeliverabilityRange, now: number): PeriodBounds {
+  const { stepMs, steps } = DELIVERABILITY_RANGES[range];
+  const until = now - (now % stepMs) + stepMs;
+  const from = until - steps * stepMs;
+  return { previousFrom: from - steps * stepMs, from, until };
+}
+
+function createComparedCounts(): ComparedCounts {
+  return { current: createKeyCounts(), previous: createKeyCounts() };
+}
+
+/** `toKey` returns null for a stored key to leave out. `total` includes `REMAINDER_KEY`, which `byKey` does not. */
+export function sumRows(
+  rows: readonly StoredDeliverabilityRow[],
+  { from }: PeriodBounds,
+  toKey: (storedKey: string) => string | null,
+): { readonly byKey: ReadonlyMap<string, ComparedCounts>; readonly total: ComparedCounts } {
+  const byKey = new Map<string, ComparedCounts>();
+  const total = createComparedCounts();
+  for (const { at, counts: text } of rows) {
+    const period = at >= from ? 'current' : 'previous';
+    for (const [storedKey, counts] of parseKeyCounts(text)) {
+      const key = toKey(storedKey);
+      if (key === null) continue;
+      addKeyCounts(total[period], counts);
+      if (key === REMAINDER_KEY) continue;
+      const sums = byKey.get(key) ?? createComparedCounts();
+      byKey.set(key, sums);
+      addKeyCounts(sums[period], counts);
+    }
+  }
+  return { byKey, total };
+}
+
+export function computePoints(
+  rows: readonly StoredDeliverabilityRow[],
+  range: DeliverabilityRange,
+  { from }: PeriodBounds,
+  isSelected: (storedKey: string) => boolean,
+) {
+  const { stepMs, steps } = DELIVERABILITY_RANGES[range];
+  const countsByStep = Array.from({ length: steps }, createKeyCounts);
+  for (const { at, counts: text } of rows) {
+    const step = countsByStep[Math.floor((at - from) / stepMs)];
+    if (at < from || step === undefined) continue;
+    for (const [key, counts] of parseKeyCounts(text)) if (isSelected(key)) addKeyCounts(step, counts);
+  }
+  return countsByStep.map((counts, index) => ({ at: formatIsoTime(from + index * stepMs), ...toKeyFigures(counts) }));
+}
+
+export function subtractParts(total: ComparedCounts, parts: readonly ComparedCounts[]): ComparedCounts {
+  const remainder = createComparedCounts();
+  for (const period of ['current', 'previous'] as const) {
+    addKeyCounts(remainder[period], total[period]);
+    for (const part of parts) subtractKeyCounts(remainder[period], part[period]);
+  }
+  return remainder;
+}
+
+export function toComparedFigures({ current, previous }: ComparedCounts) {
+  return { ...toKeyFigures(current), previous: toKeyFigures(previous) };
+}
+
+function toKeyFigures(counts: KeyCounts) {
+  const { accepted, delivered, confirmed, deferred, ended, bounced, hard, soft, block, complained } = counts;
+  return {
+    ...{ accepted, delivered, confirmed, deferred, ended, bounced, bounces: { hard, soft, block }, complained },
+    deliveredRate: computeRate(delivered, ended),
+    deferralRate: computeRate(deferred, deferred + ended),
+    bounceRate: computeRate(bounced, ended),
+    complaintRate: computeRate(complained, delivered),
+    latencyMs: computePercentiles(counts.latencies),
+    confirmationMs: computePercentiles(counts.confirmations),
+  };
+}
+
+function computeRate(count: number, all: number): number | null {
+  return all === 0 ? null : count / all;
+}
+
+export const CHANGE_CODES = [
+  'complaint-rate-rose',
+  'complaint-rate-fell',
+  'bounce-rate-rose',
+  'bounce-rate-fell',
+  'deferral-rate-rose',
+  'deferral-rate-fell',
+  'delivery-slower',
+  'delivery-faster',
+  'confirmation-slower',
+  'confirmation-faster',
+  'traffic-rose',
+  'traffic-fell',
+  'traffic-began',
+  'traffic-ended',
+] as const;
+
+interface Change {
+  readonly code: (typeof CHANGE_CODES)[number];
+  /** The key of the row; null for the total. */
+  readonly key: string | null;
+  readonly judgement: 'worse' | 'better' | 'neutral';
+  readonly before: number;
+  readonly after: number;
+  readonly text: string;
+}
+
+export const MAX_CHANGES = 20;
+/** The two-proportion z-test: the difference must exceed this number of standard errors of the two samples. */
+const MIN_Z_SCORE = 3;
+const MIN_SAMPLE_SIZE = 50;
+/** Large, because the error of a percentile is up to 10 %. */
+const MIN_TIME_FACTOR = 2;
+const MIN_TIME_DIFFERENCE_MS = 1_000;
+const MIN_TRAFFIC_FACTOR = 1.5;
+const MIN_TRAFFIC_MESSAGES = 100;
+
+interface ComparedRow {
+  readonly key: string | null;
+  readonly name: string;
+  readonly counts: ComparedCounts;
+}
+
+/** The lengths differ, because the last step of the range has not ended. */
+interface PeriodLengths {
+  readonly currentMs: number;
+  readonly previousMs: number;
+}
+
+type RankedChange = Change & { readonly weight: number };
+
+/** Returns the significant changes of the rows, at most `MAX_CHANGES`: the worse first, then the better. */
+export function listChanges(rows: readonly ComparedRow[], lengths: PeriodLengths): Change[] {
+  const judgements = ['worse', 'better', 'neutral'];
+  return rows
+    .flatMap((row) => [...listRateChanges(row), ...listTimeChanges(row), ...listTrafficChanges(row, lengths)])
+    .sort((a, b) => judgements.indexOf(a.judgement) - judgements.indexOf(b.judgement) || b.weight - a.weight)
+    .slice(0, MAX_CHANGES)
+    .map(({ weight, ...change }) => change);
+}
+
+/** `weight` ranks a complaint above a bounce, and a bounce above a deferral. */
+const RATE_RULES = [
+  {
+    rose: 'complaint-rate-rose',
+    fell: 'complaint-rate-fell',
+    noun: 'complaint rate',
+    minDifference: 0.0002,
+    weight: 100,
+    count: ({ complained }: KeyCounts) => complained,
+    all: ({ delivered }: KeyCounts) => delivered,
+  },
+  {
+    rose: 'bounce-rate-rose',
+    fell: 'bounce-rate-fell',
+    noun: 'bounce rate',
+    minDifference: 0.005,
+    weight: 3,
+    count: ({ bounced }: KeyCounts) => bounced,
+    all: ({ ended }: KeyCounts) => ended,
+  },
+  {
+    rose: 'deferral-rate-rose',
+    fell: 'deferral-rate-fell',
+    noun: 'share of deferred attempts',
+    minDifference: 0.02,
+    weight: 1,
+    count: ({ deferred }: KeyCounts) => deferred,
+    all: ({ deferred, ended }: KeyCounts) => deferred + ended,
+  },
+] as const;
+
+function listRateChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
+  return RATE_RULES.flatMap(({ rose, fell, noun, minDifference, weight, count, all }) => {
+    const [allBefore, allAfter] = [all(previous), all(current)];
+    if (allBefore < MIN_SAMPLE_SIZE || allAfter < MIN_SAMPLE_SIZE) return [];
+    const [before, after] = [count(previous) / allBefore, count(current) / allAfter];
+    const difference = Math.abs(after - before);
+    const pooledRate = (count(previous) + count(current)) / (allBefore + allAfter);
+    const standardError = Math.sqrt(pooledRate * Math.max(0, 1 - pooledRate) * (1 / allBefore + 1 / allAfter));
+    if (difference < minDifference || difference < MIN_Z_SCORE * standardError) return [];
+    const texts = { noun: `${name}: the ${noun}`, before: formatPercent(before), after: formatPercent(after) };
+    const change = judge(key, { rose, fell }, before, after, texts);
+    return [{ ...change, weight: difference * weight * Math.sqrt(allAfter) }];
+  });
+}
+
+/** Describes a change of a figure that is better when it is lower. */
+function judge(
+  key: string | null,
+  codes: { readonly rose: Change['code']; readonly fell: Change['code'] },
+  before: number,
+  after: number,
+  texts: { readonly noun: string; readonly before: string; readonly after: string },
+): Change {
+  const verb = after > before ? 'rose' : 'fell';
+  const text = `${texts.noun} ${verb} from ${texts.before} to ${texts.after}.`;
+  return { code: codes[verb], key, judgement: after > before ? 'worse' : 'better', before, after, text };
+}
+
+const TIME_RULES = [
+  {
+    rose: 'delivery-slower',
+    fell: 'delivery-faster',
+    noun: 'delivery time',
+    readTimes: ({ latencies }: KeyCounts) => latencies,
+  },
+  {
+    rose: 'confirmation-slower',
+    fell: 'confirmation-faster',
+    noun: 'time to the confirmation',
+    readTimes: ({ confirmations }: KeyCounts) => confirmations,
+  },
+] as const;
+
+function listTimeChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
+  return TIME_RULES.flatMap(({ rose, fell, noun, readTimes }) => {
+    const [timesBefore, timesAfter] = [readTimes(previous), readTimes(current)];
+    if (countTimes(timesBefore) < MIN_SAMPLE_SIZE || countTimes(timesAfter) < MIN_SAMPLE_SIZE) return [];
+    const before = computePercentile(timesBefore, 0.5) ?? 0;
+    const after = computePercentile(timesAfter, 0.5) ?? 0;
+    const ratio = (Math.max(before, after) + 1) / (Math.min(before, after) + 1);
+    if (ratio < MIN_TIME_FACTOR || Math.abs(after - before) < MIN_TIME_DIFFERENCE_MS) return [];
+    const p50 = `${name}: the p50 of the ${noun}`;
+    const texts = { noun: p50, before: formatDuration(before), after: formatDuration(after) };
+    const weight = Math.log2(ratio) * 0.05 * Math.sqrt(countTimes(timesAfter));
+    return [{ ...judge(key, { rose, fell }, before, after, texts), weight }];
+  });
+}
+
+function countTimes(times: Latencies): number {
+  return [...times.values()].reduce((sum, count) => sum + count, 0);
+}
+
+/** Compares messages per hour, because the two periods have different lengths. */
+function listTrafficChanges(
+  { key, name, counts: { current, previous } }: ComparedRow,
+  { currentMs, previousMs }: PeriodLengths,
+): readonly RankedChange[] {
+  if (Math.max(current.accepted, previous.accepted) < MIN_TRAFFIC_MESSAGES) return [];
+  const before = (previous.accepted * HOUR_MS) / previousMs;
+  const after = (current.accepted * HOUR_MS) / currentMs;
+  const create = (code: Change['code'], text: string): readonly RankedChange[] => [
+    { code, key, judgement: 'neutral', before, after, text: `${name}: ${text}`, weight: Math.abs(after - before) },
+  ];
+  if (previous.accepted === 0) {
+    const count = formatCount(current.accepted);
+    return create('traffic-began', `${count} messages were accepted; none was accepted in the previous period.`);
+  }
+  if (current.accepted === 0) {
+    const count = formatCount(previous.accepted);
+    return create('traffic-ended', `no message was accepted; ${count} were accepted in the previous period.`);
+  }
+  if (Math.max(before, after) < MIN_TRAFFIC_FACTOR * Math.min(before, after)) return [];
+  const verb = after > before ? 'rose' : 'fell';
+  const rates = `from ${formatPerHour(before)} to ${formatPerHour(after)} messages per hour`;
+  return create(`traffic-${verb}`, `traffic ${verb} ${rates}.`);
+}
+
+function formatPerHour(rate: number): string {
+  return rate >= 10 ? formatCount(Math.round(rate)) : String(Math.round(rate * 10) / 10);
+}
+
+/** Formats a fraction as a percentage with at most three decimal places: `0.125 %`, `3.1 %`, `42 %`. */
+export function formatPercent(fraction: number): string {
+  const percent = fraction * 100;
+  const decimalPlaces = percent >= 10 ? 0 : percent >= 1 ? 1 : percent >= 0.1 ? 2 : 3;
+  return `${Number(percent.toFixed(decimalPlaces))} %`;
 }

@@ -1,21 +1,41 @@
+import { randomBytes } from 'node:crypto';
+import { performance } from 'node:perf_hooks';
 import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { createHostLookup } from '../domains/dns.ts';
 import { updateWithProviderKey } from '../domains/ses-identity.ts';
-import { checkSecret, createDomainCheck, createSigningParts } from '../domains/setup.ts';
+import { checkSecret, createDomainCheck, createSigningParts, loadWebhookKey } from '../domains/setup.ts';
 import { createPrepare, type DomainCache } from '../domains/signing.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { getLoopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
 import type { InboxRule, InboxRuleRequest } from '../model/inbox.ts';
-import { DELIVERY_LEASE_MS } from '../model/webhook.ts';
+import {
+  DELIVERY_LEASE_MS,
+  DELIVERY_RETENTION_MS,
+  type DeliverySettlement,
+  type DeliverySettleResult,
+} from '../model/webhook.ts';
+import type { Events } from '../observability/events.ts';
 import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
-import type { DomainStore, QueueStore, RetentionStore, Store, WebhookWorkerStore } from '../store/contract.ts';
+import type {
+  DomainStore,
+  QueueStore,
+  RetentionStore,
+  Store,
+  WebhookStore,
+  WebhookWorkerStore,
+} from '../store/contract.ts';
 import type { ConsumeInboxRule } from '../transports/capture/rules.ts';
 import type { Transport } from '../transports/transport.ts';
+import { createWebhookClient } from '../webhooks/attempt.ts';
+import { createWebhookPace } from '../webhooks/pace.ts';
+import { createSigningKeyCache, openTargetUrl } from '../webhooks/sealing.ts';
+import { startWebhookWorker } from '../webhooks/worker.ts';
 import { type ClusterNode, createFailureReporter } from './node.ts';
 
 /** Per commit, which limits its duration. */
@@ -116,4 +136,85 @@ export function createConsumeInboxRule(
     { maxBatch: MAX_BATCH_ATTEMPTS, now: clock.monotonic },
   );
   return async (request) => (await submit(request)).rule;
+}
+
+const MAX_BATCH_WEBHOOKS = 128;
+/** Then the leases of the deliveries without a recorded result are released. */
+const MAX_WEBHOOK_DRAIN_MS = 5_000;
+
+/** For requests to endpoints and to the targets of notifications. */
+export function createOutboundClient(
+  { webhookTargets: targets, dns }: Settings,
+  version: string,
+  clock: MonotonicClock,
+) {
+  return createWebhookClient({
+    clock,
+    targets,
+    lookUp: createHostLookup(dns, targets === 'any'),
+    userAgent: version === '' ? 'Postrider' : `Postrider/${version}`,
+  });
+}
+
+export interface WebhookParts extends Pick<DeliveryParts, 'settings' | 'node' | 'drainMs'> {
+  readonly version: string;
+  readonly store: WebhookWorkerStore & Pick<WebhookStore, 'listWebhooks'>;
+  readonly events: Events;
+}
+
+export function startWebhooks({ settings, version, node, store, events, drainMs }: WebhookParts): AsyncDisposable {
+  const stack = new AsyncDisposableStack();
+  const { clock } = node;
+  const { publish } = events;
+  const client = createOutboundClient(settings, version, clock);
+  stack.defer(() => client.close());
+  const settleCommits = createGroupCommit<DeliverySettlement, DeliverySettleResult>(
+    (batch) => store.settleDeliveries(batch, clock.now()),
+    { maxBatch: MAX_BATCH_WEBHOOKS, now: clock.monotonic },
+  );
+  let utilization = performance.eventLoopUtilization();
+  const pace = createWebhookPace(clock.monotonic, () => {
+    const previousUtilization = utilization;
+    utilization = performance.eventLoopUtilization();
+    return performance.eventLoopUtilization(utilization, previousUtilization).utilization;
+  });
+  let key: Buffer | null = null;
+  // The key is derived at the first use, so that an installation without endpoints needs no secret.
+  const getKey = () => {
+    key ??= loadWebhookKey(settings);
+    return key;
+  };
+  const worker = startWebhookWorker({
+    node: node.name,
+    clock,
+    random: Math.random,
+    createSeed: () => randomBytes(8).toString('hex'),
+    getRetentionStart: () => node.ages.getCutoff(DELIVERY_RETENTION_MS),
+    store,
+    settle: settleCommits.submit,
+    attempt: client.attempt,
+    pace,
+    openSecret: createSigningKeyCache(getKey),
+    openUrl: (sealedUrl) => openTargetUrl(getKey(), sealedUrl),
+    publish,
+  });
+  stack.defer(() => worker.drain(Math.min(MAX_WEBHOOK_DRAIN_MS, drainMs)));
+  // These events follow commits of this process and wake the worker at once. The poll of the worker finds the events of
+  // other processes.
+  const wake = () => worker.wake();
+  stack.defer(
+    events.subscribe({
+      'store.committed': ({ size }) => {
+        pace.countMessages(size);
+        wake();
+      },
+      'message.confirmed': wake,
+      'message.bounced': wake,
+      'message.complained': wake,
+      'message.suppressed': wake,
+      'message.cancelled': wake,
+      'operator.changed': wake,
+    }),
+  );
+  return { [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }

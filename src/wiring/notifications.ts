@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto';
 import { type Facts, getNotificationSenderDomain, readFacts } from '../checks/facts.ts';
 import { listAttention } from '../checks/list.ts';
 import type { Settings } from '../config/settings.ts';
-import { createHostLookup } from '../domains/dns.ts';
 import type { DomainCache } from '../domains/signing.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import type { AttentionCode } from '../model/attention.ts';
@@ -21,7 +20,7 @@ import { startNotifier } from '../notifications/notifier.ts';
 import { createNotificationDelivery } from '../notifications/target.ts';
 import type { Events } from '../observability/events.ts';
 import type { Store } from '../store/contract.ts';
-import { createWebhookClient } from '../webhooks/attempt.ts';
+import { createOutboundClient } from './delivering.ts';
 import type { ClusterNode } from './node.ts';
 
 /** Maximum wait for running attempts during a shutdown. The leases of unfinished attempts expire later. */
@@ -53,7 +52,7 @@ export interface NotificationParts {
 
 export function startNotifications(parts: NotificationParts): AsyncDisposable {
   const { settings, version, node, store, domains, directory, ids, status, events, drainMs, getSecrets } = parts;
-  const { notifyTargets: targets, notifyFrom: from, webhookTargets } = settings;
+  const { notifyTargets: targets, notifyFrom: from } = settings;
   const stack = new AsyncDisposableStack();
   const { clock } = node;
   const { publish } = events;
@@ -68,12 +67,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
     if (fault !== null) parts.warn(`notifications are not sent by mail: ${fault.text}. ${fault.remedy}`);
   }
 
-  const client = createWebhookClient({
-    clock,
-    targets: webhookTargets,
-    lookUp: createHostLookup(settings.dns, webhookTargets === 'any'),
-    userAgent: version === '' ? 'Postrider' : `Postrider/${version}`,
-  });
+  const client = createOutboundClient(settings, version, clock);
   stack.defer(() => client.close());
   const deliver = createNotificationDelivery({
     clock,

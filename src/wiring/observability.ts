@@ -4,15 +4,21 @@ import { createResolver } from '../domains/dns.ts';
 import { createMailboxProviders } from '../domains/mailbox-providers.ts';
 import { ERROR_CODES } from '../http/errors.ts';
 import { TOPICS } from '../model/audit.ts';
-import type { DeliveryStatus, RefusedReports } from '../model/node.ts';
+import type { Handlers } from '../model/events.ts';
+import {
+  type Alarm,
+  type DeliveryFailure,
+  type DeliveryStatus,
+  formatUnmatchedReason,
+  type RefusedReports,
+  SIGNING_ALARM,
+} from '../model/node.ts';
 import { formatTarget } from '../model/notification.ts';
 import type { Events } from '../observability/events.ts';
-import { createChangeFeedReader, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
-import { countInMetrics, createMetrics, type Exposition, type Metrics } from '../observability/metrics.ts';
-import { trackRuntimeStatus } from '../observability/runtime-status.ts';
-import { createCountHandlers } from '../statistics/counts.ts';
+import { createChangeFeedReader, createLiveUpdates } from '../observability/live-updates.ts';
+import { countInMetrics, createMetrics, type Metrics } from '../observability/metrics.ts';
 import { startDeliverabilityCounter } from '../statistics/deliverability.ts';
-import { startTrafficCounter } from '../statistics/traffic.ts';
+import { createCountHandlers, startTrafficCounter } from '../statistics/traffic.ts';
 import type {
   AccessStore,
   DeliverabilityStore,
@@ -21,7 +27,6 @@ import type {
   TrafficStore,
   WebhookStore,
 } from '../store/contract.ts';
-
 import { createFailureReporter } from './node.ts';
 
 /** Where the SDK of OpenTelemetry registers itself. The API, which has 44 files, is loaded only if there is an SDK. */
@@ -43,32 +48,24 @@ export interface ObservabilityParts {
   readonly events: Events;
 }
 
-export interface Observability extends AsyncDisposable {
-  readonly scrape: () => Promise<Exposition>;
-  readonly liveUpdates: LiveUpdates;
-  readonly getDeliveryStatus: () => DeliveryStatus;
-  readonly getRefusedReports: () => readonly RefusedReports[];
-}
+export type Observability = Awaited<ReturnType<typeof startObservability>>;
 
 /** Each part receives every event since the start of the process. Disposal writes the last rows. */
-export async function startObservability(parts: ObservabilityParts): Promise<Observability> {
-  const { settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events } = parts;
+export async function startObservability(parts: ObservabilityParts) {
+  const { settings, version, node, clock, store, events } = parts;
   const traceHandlers =
     TRACE_API_GLOBAL in globalThis ? (await import('../observability/traces.ts')).createTraceHandlers(version) : null;
   const stack = new AsyncDisposableStack();
-  const readLastFeedbackAt = () => store.findLastFeedbackAt();
   // The library of the metrics is loaded for the first counted event or scrape, because with its dependencies it takes
   // as long as a tenth of the start.
   let metrics: Metrics | null = null;
   const getMetrics = (): Metrics => {
     metrics ??= createMetrics({
-      clock,
-      readQueueStatistics,
-      readLastFeedbackAt,
+      ...parts,
+      readLastFeedbackAt: () => store.findLastFeedbackAt(),
       notificationTargets: settings.notifyTargets.map(({ text }) => formatTarget(text)),
       readWebhookStatistics: () => store.readWebhookStatistics(),
       refusalReasons: ERROR_CODES,
-      getDroppedLineCount,
     });
     return metrics;
   };
@@ -122,4 +119,55 @@ export async function startObservability(parts: ObservabilityParts): Promise<Obs
 /** With `capture:` no message is sent, so lookups are made only if POSTRIDER_DNS names a DNS server. */
 function mayQueryDns({ transport, dns }: Settings): boolean {
   return transport.kind !== 'capture' || dns !== null;
+}
+
+const ALARM_TTL_MS = 3_600_000;
+
+/** In memory only. */
+export function trackRuntimeStatus() {
+  let breaker: DeliveryStatus['breaker'] = { state: 'closed', retryAt: null };
+  let lastFailure: DeliveryFailure | null = null;
+  const alarms = new Map<string, Alarm>();
+  const refusedReports = new Map<string, RefusedReports>();
+  function countReports(reason: string, count: number, at: number): void {
+    refusedReports.set(reason, { reason, count: (refusedReports.get(reason)?.count ?? 0) + count, lastAt: at });
+  }
+  const handlers: Handlers = {
+    'attempt.ended': ({ at, attempt: { outcome, remote } }) => {
+      // Only the failures that the circuit breaker counts are recorded.
+      if (outcome.kind !== 'unanswered' && (outcome.kind !== 'deferred' || outcome.scope !== 'transport')) return;
+      const { code, enhanced, text } = outcome.reply;
+      const reply = [remote, code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
+      lastFailure = { text: `${'reason' in outcome ? outcome.reason : outcome.kind}: ${reply}`, at };
+    },
+    'attempt.alarm_raised': ({ at, reason, attempt }) => {
+      alarms.set(reason, { reason, text: attempt.outcome.reply.text, lastAt: at });
+    },
+    'message.signing_failed': ({ at, error }) => {
+      const text = error instanceof Error ? error.message : String(error);
+      alarms.set(SIGNING_ALARM, { reason: SIGNING_ALARM, text, lastAt: at });
+    },
+    'circuit_breaker.opened': ({ retryAt }) => {
+      breaker = { state: 'open', retryAt };
+    },
+    'circuit_breaker.half_opened': ({ retryAt }) => {
+      breaker = { state: 'half-open', retryAt };
+    },
+    'circuit_breaker.closed': () => {
+      breaker = { state: 'closed', retryAt: null };
+    },
+    // The reasons are a fixed set of texts, so the number of map entries is limited.
+    'report.refused': ({ at, reason, count = 1 }) => countReports(reason, count, at),
+    'report.unrelated': ({ at, source, count = 1 }) => {
+      if (source !== undefined) countReports(formatUnmatchedReason(source), count, at);
+    },
+  };
+  return {
+    handlers,
+    readRefusedReports: (): readonly RefusedReports[] => [...refusedReports.values()],
+    read(now: number): DeliveryStatus {
+      const recentAlarms = [...alarms.values()].filter(({ lastAt }) => now - lastAt < ALARM_TTL_MS);
+      return { breaker, alarms: recentAlarms.sort((a, b) => b.lastAt - a.lastAt), lastFailure };
+    },
+  };
 }

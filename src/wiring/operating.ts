@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DoctorStore } from '../checks/probes.ts';
-import type { MonotonicClock } from '../clock.ts';
+import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import { loadOperatorKey } from '../domains/setup.ts';
@@ -11,16 +11,16 @@ import { readEntity } from '../feedback/read/entity.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { createListenerClient } from '../http/listener-client.ts';
 import { createOpenApiDocument } from '../http/openapi.ts';
+import type { EventOf } from '../model/events.ts';
 import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import type { Events } from '../observability/events.ts';
 import type { ImportScheduler, InboxContext } from '../operations/operation.ts';
 import { createImportScheduler } from '../operations/suppression-files.ts';
-import type { OperatorOptions } from '../operator/api.ts';
+import type { ApiParts, OperatorOptions } from '../operator/api.ts';
 import { createAuditedStore } from '../operator/audited-store.ts';
 import { createOperatorListener } from '../operator/listener.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { createInstallationInfo } from './about.ts';
 import { createInstallation } from './installation.ts';
 import { createFailureReporter } from './node.ts';
 import type { Observability } from './observability.ts';
@@ -58,24 +58,20 @@ export interface OperatorParts {
   readonly api: OperatorApiOptions | null;
 }
 
-export interface Operator extends AsyncDisposable {
-  readonly url: string;
-  readonly signInUrl: string | null;
-}
-
 /** Disposal first ends the imports in progress, so that their clients are answered. Rejects with a one-line Error. */
-export async function startOperator(parts: OperatorParts): Promise<Operator> {
-  const { settings, clock } = parts;
+export async function startOperator(parts: OperatorParts) {
+  const { settings, clock, maxConnections } = parts;
+  const { publish } = parts.events;
   requireDashboard();
   const inboxContext = { inbox: parts.inbox, readEntity };
   await using stack = new AsyncDisposableStack();
-  const reportFailure = createFailureReporter(parts.events.publish, clock);
+  const reportFailure = createFailureReporter(publish, clock);
   const imports = createImportScheduler(parts.store, clock);
   const listener = createOperatorListener({
     settings,
     clock,
-    maxConnections: parts.maxConnections,
-    publish: parts.events.publish,
+    maxConnections,
+    publish,
     scrapeMetrics: parts.observability.scrape,
     createOpenApi: () => `${JSON.stringify(createOpenApiDocument(), null, 2)}\n`,
     dashboard: DASHBOARD_FOLDER,
@@ -98,13 +94,8 @@ function createApiOptions(
 ): OperatorOptions['api'] {
   const { settings, clock, machineClock, store, directory, events, firstKey, status } = parts;
   const { publish, subscribe } = events;
-  let publicUrl: string | null = null;
-  subscribe({
-    'api.started': (event) => {
-      publicUrl = event.publicUrl;
-    },
-  });
-  const publicListener = createListenerClient(() => publicUrl, settings.tls);
+  const getInstallationInfo = createInstallationInfo({ settings, version, clock, directory, subscribe, firstKey });
+  const publicListener = createListenerClient(() => getInstallationInfo().publicUrl, settings.tls);
   return {
     store,
     createContext(actor, scope) {
@@ -130,7 +121,42 @@ function createApiOptions(
     liveUpdates: parts.observability.liveUpdates,
     publish,
     version,
-    getInstallationInfo: createInstallationInfo({ settings, version, clock, directory, subscribe, firstKey }),
+    getInstallationInfo,
     key: loadOperatorKey(settings),
+  };
+}
+
+const FIRST_KEY_TTL_MS = 3_600_000;
+
+export interface InstallationInfoParts {
+  readonly settings: Pick<Settings, 'transport' | 'operatorPassword'>;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly directory: Pick<ApiKeyCache, 'isValid'>;
+  readonly subscribe: Events['subscribe'];
+  /** Valid only if the store had no account at the start, because the start stores the key only in this case. */
+  readonly firstKey: string | null;
+}
+
+export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['getInstallationInfo'] {
+  const { settings, version, clock, directory, firstKey } = parts;
+  let apiStarted: EventOf<'api.started'> | null = null;
+  parts.subscribe({
+    'api.started': (event) => {
+      apiStarted = event;
+    },
+  });
+
+  return () => {
+    const now = clock.now();
+    // For the curl command in the dashboard.
+    const showsKey = firstKey !== null && apiStarted !== null && now - apiStarted.at < FIRST_KEY_TTL_MS;
+    return {
+      version,
+      transport: settings.transport.kind,
+      password: settings.operatorPassword !== null,
+      publicUrl: apiStarted?.publicUrl ?? null,
+      firstKey: showsKey && directory.isValid(firstKey, now) ? firstKey : null,
+    };
   };
 }

@@ -4,7 +4,7 @@ import { listAttention, listHealth } from '../../../src/checks/list.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { AlarmReason } from '../../../src/model/events.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
-import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
+import { trackRuntimeStatus } from '../../../src/wiring/observability.ts';
 import { createAttempt } from '../../rig/messages.ts';
 
 const NOW = Date.UTC(2030, 0, 1);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type LoopTest, type LoopTestParts, runLoopTests } from '../../../src/checks/loop.ts';
+import { type LoopTest, type LoopTestParts, runLoopTests } from '../../../src/checks/feedback.ts';
 import type { HistoryEntry, StoredMessage } from '../../../src/model/message.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 

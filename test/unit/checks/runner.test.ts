@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { report } from '../../../src/checks/finding.ts';
+import { report } from '../../../src/checks/facts.ts';
 import { type Probe, runProbes } from '../../../src/checks/probes.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 

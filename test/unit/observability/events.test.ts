@@ -5,9 +5,8 @@ import { getLatencyBucket } from '../../../src/model/traffic.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { createLog, createLogHandlers } from '../../../src/observability/log.ts';
 import { countInMetrics } from '../../../src/observability/metrics.ts';
-import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
-import { createCountHandlers } from '../../../src/statistics/counts.ts';
-import { startTrafficCounter } from '../../../src/statistics/traffic.ts';
+import { createCountHandlers, startTrafficCounter } from '../../../src/statistics/traffic.ts';
+import { trackRuntimeStatus } from '../../../src/wiring/observability.ts';
 import { createAttempt } from '../../rig/messages.ts';
 import { createTestMetrics } from '../../rig/metrics.ts';
 

@@ -8,7 +8,7 @@ import {
 } from '../../../src/model/deliverability.ts';
 import { getLatencyBucket, HOUR_MS } from '../../../src/model/traffic.ts';
 import { showDeliverability } from '../../../src/operations/deliverability.ts';
-import { listChanges } from '../../../src/statistics/deliverability-figures.ts';
+import { listChanges } from '../../../src/statistics/figures.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 type CountsByKey = Readonly<Record<string, Partial<MutableKeyCounts>>>;

@@ -10,8 +10,8 @@ import {
 } from '../../../src/model/deliverability.ts';
 import type { MailboxProvider } from '../../../src/model/mailbox-provider.ts';
 import { createEvents } from '../../../src/observability/events.ts';
-import { createCountHandlers } from '../../../src/statistics/counts.ts';
 import { MAX_ROW_KEYS, startDeliverabilityCounter } from '../../../src/statistics/deliverability.ts';
+import { createCountHandlers } from '../../../src/statistics/traffic.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2030, 0, 1, 10);

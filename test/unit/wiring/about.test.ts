@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import { createEvents } from '../../../src/observability/events.ts';
-import { createInstallationInfo } from '../../../src/wiring/about.ts';
+import { createInstallationInfo } from '../../../src/wiring/operating.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const HOUR_MS = 3_600_000;
