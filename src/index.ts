@@ -21,20 +21,11 @@ export interface RunningService {
   readonly publicUrl: string | null;
   /** URL of the operator listener; null without the role `operator`. */
   readonly operatorUrl: string | null;
-  /**
-   * One-time sign-in link of the dashboard. Null if `POSTRIDER_OPERATOR_PASSWORD` is set, or if the node does not have
-   * the role `operator`.
-   */
+  /** One-time sign-in link of the dashboard; null with `POSTRIDER_OPERATOR_PASSWORD`, or without the role `operator`. */
   readonly signInUrl: string | null;
-  /**
-   * The raw API key that `startService` created because the store was empty; otherwise null. The key cannot be read
-   * again.
-   */
+  /** The raw API key that `startService` created in an empty store; otherwise null. It cannot be read again. */
   readonly firstKey: string | null;
-  /**
-   * Resolves when the store has failed and the service can no longer work. The caller must then stop this service and
-   * start a new service. Never rejects.
-   */
+  /** Resolves when the store has failed: stop this service and start a new one. Never rejects. */
   readonly failed: Promise<Error>;
   /**
    * Drains and stops the service: answers requests in progress, waits up to 25 s for delivery attempts, releases

@@ -2,18 +2,13 @@
  * Subscribers are called synchronously. A publisher never fails because of a subscriber, whose error is published as
  * `node.operation_failed`. A subscriber that is added during the start also receives the earlier events.
  */
-import type { EventType, Handlers, Publish, ServiceEvent } from '../model/events.ts';
+import type { EventType, Handlers, ServiceEvent } from '../model/events.ts';
 
-export interface Events {
-  readonly publish: Publish;
-  subscribe(handlers: Handlers): () => void;
-  /** Ends the start phase. A later subscriber receives only the events that are published after its subscription. */
-  endStartup(): void;
-}
+export type Events = ReturnType<typeof createEvents>;
 
 type Handler = (event: ServiceEvent) => void;
 
-export function createEvents(clock: { now(): number }): Events {
+export function createEvents(clock: { now(): number }) {
   const handlersByType = new Map<EventType, readonly Handler[]>();
   let startupEvents: ServiceEvent[] | null = [];
 
@@ -30,21 +25,17 @@ export function createEvents(clock: { now(): number }): Events {
 
   function publish(event: ServiceEvent): void {
     startupEvents?.push(event);
-    const handlers = handlersByType.get(event.type);
-    if (handlers === undefined) return;
-    for (const handler of handlers) callHandler(handler, event);
+    for (const handler of handlersByType.get(event.type) ?? []) callHandler(handler, event);
   }
 
   return {
     publish,
-    subscribe(handlers) {
-      const earlierEvents = startupEvents ?? [];
-      const entries = Object.entries(handlers).filter(([, handler]) => handler !== null && handler !== undefined) as [
-        EventType,
-        Handler,
-      ][];
+    /** Calls the handlers for each event until the returned function is called. */
+    subscribe(handlers: Handlers): () => void {
+      const isSet = ([, handler]: [string, unknown]) => handler !== null && handler !== undefined;
+      const entries = Object.entries(handlers).filter(isSet) as [EventType, Handler][];
       for (const [type, handler] of entries) handlersByType.set(type, [...(handlersByType.get(type) ?? []), handler]);
-      for (const event of [...earlierEvents]) {
+      for (const event of [...(startupEvents ?? [])]) {
         const handler = handlers[event.type] as Handler | null | undefined;
         if (handler !== null && handler !== undefined) callHandler(handler, event);
       }
@@ -56,7 +47,8 @@ export function createEvents(clock: { now(): number }): Events {
         }
       };
     },
-    endStartup() {
+    /** A later subscriber receives only the events that are published after its subscription. */
+    endStartup(): void {
       startupEvents = null;
     },
   };

@@ -14,12 +14,7 @@ const POLL_INTERVAL_MS = 1_500;
 /** If a poll reads this number of new audit log entries, it publishes all topics that operators can change. */
 const MAX_AUDIT_ENTRIES = 50;
 
-export interface LiveUpdates {
-  publish(...topics: readonly Topic[]): void;
-  poll(): void;
-  subscribe(onChange: (topics: readonly Topic[]) => void): () => void;
-  stop(): void;
-}
+export type LiveUpdates = ReturnType<typeof createLiveUpdates>;
 
 export interface LiveUpdateParts {
   readonly clock: Clock;
@@ -29,12 +24,7 @@ export interface LiveUpdateParts {
   readonly events: Pick<Events, 'subscribe'>;
 }
 
-export function createLiveUpdates({
-  clock,
-  topics: installedTopics,
-  readChanges,
-  events,
-}: LiveUpdateParts): LiveUpdates {
+export function createLiveUpdates({ clock, topics: installedTopics, readChanges, events }: LiveUpdateParts) {
   const subscribers = new Set<(topics: readonly Topic[]) => void>();
   const pendingTopics = new Set<Topic>();
   let publishedAt = 0;
@@ -44,14 +34,15 @@ export function createLiveUpdates({
   let isPolling = false;
   let isPollRequested = false;
 
-  const updates: LiveUpdates = {
+  const pollAtOnce = () => {
+    if (subscribers.size > 0) void poll(true);
+  };
+  return {
     publish,
-    poll() {
-      if (subscribers.size > 0) void poll(true);
-    },
-    subscribe(onChange) {
+    poll: pollAtOnce,
+    subscribe(onChange: (topics: readonly Topic[]) => void): () => void {
       subscribers.add(onChange);
-      unsubscribe ??= events.subscribe(createLiveUpdateHandlers(updates));
+      unsubscribe ??= events.subscribe(createLiveUpdateHandlers(publish, pollAtOnce));
       // The first poll reads the current position in the change feed.
       if (subscribers.size === 1) void poll(false);
       return () => {
@@ -59,12 +50,11 @@ export function createLiveUpdates({
         if (subscribers.size === 0) pausePolling();
       };
     },
-    stop() {
+    stop(): void {
       subscribers.clear();
       pausePolling();
     },
   };
-  return updates;
 
   function publish(...topics: readonly Topic[]): void {
     if (subscribers.size === 0) return;
@@ -146,7 +136,7 @@ const EVENT_TOPICS: { readonly [Type in EventType]?: readonly Topic[] } = {
   'circuit_breaker.closed': ['overview'],
 };
 
-function createLiveUpdateHandlers({ publish, poll }: Pick<LiveUpdates, 'publish' | 'poll'>): Handlers {
+function createLiveUpdateHandlers(publish: (...topics: readonly Topic[]) => void, poll: () => void): Handlers {
   const handlers = Object.entries(EVENT_TOPICS).map(([type, topics]) => {
     const handle = (event: ServiceEvent) =>
       'suppresses' in event && event.suppresses ? publish(...topics, 'suppressions') : publish(...topics);

@@ -19,13 +19,7 @@ import {
   type LogValue,
 } from './log-events.ts';
 
-export interface Log {
-  write<Name extends LogEventName>(event: Name, fields: LogFields<Name>): void;
-  isEnabled(event: LogEventName): boolean;
-  getDroppedLineCount(): number;
-  /** Writes the buffered lines. Resolves after at most one second. */
-  close(): Promise<void>;
-}
+export type Log = ReturnType<typeof createLog>;
 
 const MAX_TEXT_LENGTH = 1000;
 const FLUSH_INTERVAL_MS = 1000;
@@ -39,9 +33,16 @@ export function createLog(
   level: LogLevel,
   destination: LogDestination | null = null,
   startAfter: Promise<unknown> | null = null,
-): Log {
-  const output =
-    destination === null ? openStandardOutput(formatDroppedLines, startAfter) : createDirectOutput(destination);
+) {
+  const output: Output =
+    destination === null
+      ? openStandardOutput(startAfter)
+      : {
+          write: (line) => destination.write(line),
+          flush: () => undefined,
+          close: async () => undefined,
+          getDroppedCount: () => 0,
+        };
   const logger = pino(
     {
       level,
@@ -56,12 +57,13 @@ export function createLog(
   const isEnabled = (event: LogEventName) => logger.isLevelEnabled(LOG_EVENTS[event].level);
   return {
     isEnabled,
-    write(event, fields) {
+    write<Name extends LogEventName>(event: Name, fields: LogFields<Name>): void {
       // An event of a disabled level costs only this check.
       if (isEnabled(event)) logger[LOG_EVENTS[event].level](formatFields(event, fields));
     },
     getDroppedLineCount: output.getDroppedCount,
-    close() {
+    /** Resolves after at most one second. */
+    close(): Promise<void> {
       clearInterval(timer);
       return output.close();
     },
@@ -223,37 +225,19 @@ const MAX_LAST_WRITE_MS = 20;
 const STDOUT_FILE_DESCRIPTOR = 1;
 const EMPTY_BUFFER = Buffer.alloc(0);
 
-interface Output {
-  write(line: string): void;
-  flush(): void;
-  close(): Promise<void>;
-  getDroppedCount(): number;
-}
-
-function createDirectOutput(destination: LogDestination): Output {
-  return {
-    write: (line) => destination.write(line),
-    flush() {},
-    close: () => Promise.resolve(),
-    getDroppedCount: () => 0,
-  };
-}
+type Output = ReturnType<typeof openStandardOutput>;
 
 /**
- * Lines are complete and in order. `close` and the exit handler do not wait for `startAfter`. The command line makes
- * the pipe non-blocking (cli/main.ts), because a write to a full blocking pipe would occupy a thread of the thread pool
- * and delay the end of the process until data is read from the pipe.
+ * Lines are complete and in order. `close` and the exit handler do not wait for `startAfter`. The command line makes the
+ * pipe non-blocking (cli/main.ts), because a write to a full blocking pipe would occupy a thread of the thread pool and
+ * delay the end of the process until data is read from the pipe.
  */
-function openStandardOutput(
-  formatDroppedLines: (count: number) => string,
-  startAfter: Promise<unknown> | null,
-): Output {
+function openStandardOutput(startAfter: Promise<unknown> | null) {
   let isDelayed = startAfter !== null;
   let bufferedText = '';
   let bytesInProgress: Buffer = EMPTY_BUFFER;
-  let isWriting = false;
+  let state: 'idle' | 'writing' | 'waiting' = 'idle';
   let retryMs = 0;
-  let retryTimer: NodeJS.Timeout | null = null;
   let droppedCount = 0;
   let unreportedCount = 0;
   let onEmpty: (() => void) | null = null;
@@ -261,53 +245,45 @@ function openStandardOutput(
   /** The rest of the current write, or the whole buffer. */
   function encodeNextLines(): Buffer {
     if (bytesInProgress.length > 0) return bytesInProgress;
-    let text = bufferedText;
+    bytesInProgress = Buffer.from(bufferedText + (unreportedCount > 0 ? formatDroppedLines(unreportedCount) : ''));
     bufferedText = '';
-    if (unreportedCount > 0) {
-      text += formatDroppedLines(unreportedCount);
-      unreportedCount = 0;
-    }
-    bytesInProgress = Buffer.from(text);
+    unreportedCount = 0;
     return bytesInProgress;
   }
 
   function startWriting(): void {
-    if (isWriting || retryTimer !== null || (isDelayed && onEmpty === null)) return;
+    if (state !== 'idle' || (isDelayed && onEmpty === null)) return;
     const bytes = encodeNextLines();
     if (bytes.length === 0) {
       onEmpty?.();
       return;
     }
-    isWriting = true;
+    state = 'writing';
     write(STDOUT_FILE_DESCRIPTOR, bytes, 0, bytes.length, null, finishWrite);
   }
 
   function finishWrite(error: Error | null, count: number): void {
-    isWriting = false;
     if (error === null) {
+      state = 'idle';
       bytesInProgress = bytesInProgress.subarray(count);
       retryMs = 0;
-      if (
-        bytesInProgress.length > 0 ||
-        unreportedCount > 0 ||
-        bufferedText.length >= MIN_WRITE_CHARS ||
-        onEmpty !== null
-      )
-        startWriting();
+      const hasMore = bytesInProgress.length > 0 || unreportedCount > 0 || bufferedText.length >= MIN_WRITE_CHARS;
+      if (hasMore || onEmpty !== null) startWriting();
       return;
     }
     // EAGAIN means that the pipe is full. The write is also repeated after any other error, such as EPIPE (no reader)
     // or ENOSPC (full disk).
+    state = 'waiting';
     retryMs = Math.min(MAX_RETRY_MS, retryMs === 0 ? MIN_RETRY_MS : retryMs * 2);
-    retryTimer = setTimeout(() => {
-      retryTimer = null;
+    setTimeout(() => {
+      state = 'idle';
       startWriting();
     }, retryMs).unref();
   }
 
   /** Writes the buffer of a process that ends without `close`. */
   function writeAtExit(): void {
-    if (isWriting) {
+    if (state === 'writing') {
       // No callback runs at the end of the process. Therefore, this function waits for the write in progress and treats
       // it as complete.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_LAST_WRITE_MS);
@@ -329,7 +305,7 @@ function openStandardOutput(
   });
   process.once('exit', writeAtExit);
   return {
-    write(line) {
+    write(line: string): void {
       if (bufferedText.length + bytesInProgress.length + line.length > MAX_WAITING_CHARS) {
         droppedCount += 1;
         unreportedCount += 1;
@@ -339,13 +315,12 @@ function openStandardOutput(
       if (bufferedText.length >= MIN_WRITE_CHARS) startWriting();
     },
     flush: startWriting,
-    async close() {
-      let timeout: NodeJS.Timeout | undefined;
-      await new Promise<void>((resolve) => {
-        onEmpty = resolve;
-        timeout = setTimeout(resolve, CLOSE_TIMEOUT_MS);
-        startWriting();
-      });
+    async close(): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      onEmpty = resolve;
+      const timeout = setTimeout(resolve, CLOSE_TIMEOUT_MS);
+      startWriting();
+      await promise;
       clearTimeout(timeout);
       onEmpty = null;
       process.removeListener('exit', writeAtExit);

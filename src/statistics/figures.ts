@@ -167,15 +167,10 @@ export interface ComparedCounts {
   readonly previous: MutableKeyCounts;
 }
 
-export interface PeriodBounds {
-  /** The start of the previous period, which ends at `from`. */
-  readonly previousFrom: number;
-  /** The start of the first step of the range. The last step contains the current time. */
-  readonly from: number;
-  readonly until: number;
-}
+type PeriodBounds = ReturnType<typeof getPeriodBounds>;
 
-export function getPeriodBounds(range: DeliverabilityRange, now: number): PeriodBounds {
+/** The previous period ends at `from`. The last step contains `now` and ends at `until`. */
+export function getPeriodBounds(range: DeliverabilityRange, now: number) {
   const { stepMs, steps } = DELIVERABILITY_RANGES[range];
   const until = now - (now % stepMs) + stepMs;
   const from = until - steps * stepMs;
@@ -347,8 +342,9 @@ const RATE_RULES = [
   },
 ] as const;
 
-function listRateChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
-  return RATE_RULES.flatMap(({ rose, fell, noun, minDifference, weight, count, all }) => {
+function listRateChanges(row: ComparedRow): readonly RankedChange[] {
+  const { current, previous } = row.counts;
+  return RATE_RULES.flatMap(({ minDifference, weight, count, all, ...rule }) => {
     const [allBefore, allAfter] = [all(previous), all(current)];
     if (allBefore < MIN_SAMPLE_SIZE || allAfter < MIN_SAMPLE_SIZE) return [];
     const [before, after] = [count(previous) / allBefore, count(current) / allAfter];
@@ -356,23 +352,22 @@ function listRateChanges({ key, name, counts: { current, previous } }: ComparedR
     const pooledRate = (count(previous) + count(current)) / (allBefore + allAfter);
     const standardError = Math.sqrt(pooledRate * Math.max(0, 1 - pooledRate) * (1 / allBefore + 1 / allAfter));
     if (difference < minDifference || difference < MIN_Z_SCORE * standardError) return [];
-    const texts = { noun: `${name}: the ${noun}`, before: formatPercent(before), after: formatPercent(after) };
-    const change = judge(key, { rose, fell }, before, after, texts);
+    const change = judge(row, rule, rule.noun, [before, after], formatPercent);
     return [{ ...change, weight: difference * weight * Math.sqrt(allAfter) }];
   });
 }
 
-/** Describes a change of a figure that is better when it is lower. */
+/** The figure is better when it is lower. */
 function judge(
-  key: string | null,
-  codes: { readonly rose: Change['code']; readonly fell: Change['code'] },
-  before: number,
-  after: number,
-  texts: { readonly noun: string; readonly before: string; readonly after: string },
+  { key, name }: ComparedRow,
+  { rose, fell }: { readonly rose: Change['code']; readonly fell: Change['code'] },
+  noun: string,
+  [before, after]: readonly [number, number],
+  format: (value: number) => string,
 ): Change {
-  const verb = after > before ? 'rose' : 'fell';
-  const text = `${texts.noun} ${verb} from ${texts.before} to ${texts.after}.`;
-  return { code: codes[verb], key, judgement: after > before ? 'worse' : 'better', before, after, text };
+  const hasRisen = after > before;
+  const text = `${name}: the ${noun} ${hasRisen ? 'rose' : 'fell'} from ${format(before)} to ${format(after)}.`;
+  return { code: hasRisen ? rose : fell, key, judgement: hasRisen ? 'worse' : 'better', before, after, text };
 }
 
 const TIME_RULES = [
@@ -390,18 +385,17 @@ const TIME_RULES = [
   },
 ] as const;
 
-function listTimeChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
-  return TIME_RULES.flatMap(({ rose, fell, noun, readTimes }) => {
+function listTimeChanges(row: ComparedRow): readonly RankedChange[] {
+  const { current, previous } = row.counts;
+  return TIME_RULES.flatMap(({ readTimes, ...rule }) => {
     const [timesBefore, timesAfter] = [readTimes(previous), readTimes(current)];
     if (countTimes(timesBefore) < MIN_SAMPLE_SIZE || countTimes(timesAfter) < MIN_SAMPLE_SIZE) return [];
     const before = computePercentile(timesBefore, 0.5) ?? 0;
     const after = computePercentile(timesAfter, 0.5) ?? 0;
     const ratio = (Math.max(before, after) + 1) / (Math.min(before, after) + 1);
     if (ratio < MIN_TIME_FACTOR || Math.abs(after - before) < MIN_TIME_DIFFERENCE_MS) return [];
-    const p50 = `${name}: the p50 of the ${noun}`;
-    const texts = { noun: p50, before: formatDuration(before), after: formatDuration(after) };
     const weight = Math.log2(ratio) * 0.05 * Math.sqrt(countTimes(timesAfter));
-    return [{ ...judge(key, { rose, fell }, before, after, texts), weight }];
+    return [{ ...judge(row, rule, `p50 of the ${rule.noun}`, [before, after], formatDuration), weight }];
   });
 }
 

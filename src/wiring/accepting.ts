@@ -39,13 +39,7 @@ export interface ApiParts {
   readonly drainMs: number;
 }
 
-export interface Api extends AsyncDisposable {
-  readonly publicUrl: string;
-  readonly firstAccount: string | null;
-  readonly firstKey: string | null;
-}
-
-export async function startApi(parts: ApiParts): Promise<Api> {
+export async function startApi(parts: ApiParts) {
   const { node, store, health, directory, publish, firstKey } = parts;
   await using stack = new AsyncDisposableStack();
   const { clock } = node;

@@ -72,30 +72,19 @@ function applyChange(
 export function findRestartReason(current: TransportSetting, next: TransportSetting): string | null {
   if (current.kind !== next.kind) return `the transport changes from ${current.kind} to ${next.kind}`;
   // The header fields for the provider and the fields that are signed are determined at the start.
-  if (current.kind === 'smtp' && next.kind === 'smtp' && !isSameProvider(current, next)) {
+  if (current.kind !== 'smtp' || next.kind !== 'smtp') return null;
+  if (current.provider !== next.provider || !isDeepStrictEqual(current.relayParameters, next.relayParameters))
     return 'the provider of the relay, or a parameter that only this provider accepts, changes';
-  }
   // The file descriptors of the process are divided among the listeners and the transport at the start.
-  if (current.kind === 'smtp' && next.kind === 'smtp' && next.connections > current.connections) {
-    return `connections= grows from ${current.connections} to ${next.connections}`;
-  }
-  return null;
+  return next.connections > current.connections
+    ? `connections= grows from ${current.connections} to ${next.connections}`
+    : null;
 }
 
-type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
-
-function isSameProvider(one: SmtpSetting, other: SmtpSetting): boolean {
-  return one.provider === other.provider && isDeepStrictEqual(one.relayParameters, other.relayParameters);
-}
-
-export interface EventAuthenticators {
-  authenticate(name: EventProviderName, request: ProviderRequest, now: number): AuthenticationResult;
-  getSecrets(name: EventProviderName): readonly string[];
-  replace(name: EventProviderName, secrets: readonly string[]): string | null;
-}
+export type EventAuthenticators = ReturnType<typeof createEventAuthenticators>;
 
 /** The secrets were validated when the settings were loaded. */
-export function createEventAuthenticators(secrets: Settings['eventSecrets']): EventAuthenticators {
+export function createEventAuthenticators(secrets: Settings['eventSecrets']) {
   const authenticators = new Map<
     EventProviderName,
     { readonly secretTexts: readonly string[]; readonly authenticate: Authenticate }
@@ -113,15 +102,12 @@ export function createEventAuthenticators(secrets: Settings['eventSecrets']): Ev
     if (name !== 'ses' && secretTexts !== undefined) replaceSecrets(name, secretTexts);
   }
   return {
-    authenticate(name, request, now) {
-      return (
-        authenticators.get(name)?.authenticate(request, now) ?? {
-          kind: 'refused',
-          reason: 'the endpoint has no secret',
-        }
-      );
+    authenticate(name: EventProviderName, request: ProviderRequest, now: number): AuthenticationResult {
+      const authenticate = authenticators.get(name)?.authenticate;
+      return authenticate?.(request, now) ?? { kind: 'refused', reason: 'the endpoint has no secret' };
     },
-    getSecrets: (name) => authenticators.get(name)?.secretTexts ?? [],
+    /** In the form in which they were configured. */
+    getSecrets: (name: EventProviderName) => authenticators.get(name)?.secretTexts ?? [],
     replace: replaceSecrets,
   };
 }
