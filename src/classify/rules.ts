@@ -32,6 +32,7 @@ import {
   OTHER_CAUSE_PHRASES,
   OTHER_SUBJECT_PHRASES,
   POLICY_PHRASES,
+  parsePhrases,
   REPUTATION_PHRASES,
   SENDER_PHRASES,
   SIZE_PHRASES,
@@ -40,7 +41,6 @@ import {
   VAGUE_MAILBOX_PHRASES,
   without,
 } from './phrases.ts';
-import { parsePhrases } from './text.ts';
 
 const STAGES_BEFORE_MAIL: readonly Stage[] = ['connect', 'greeting', 'ehlo', 'starttls'];
 const STAGES_BEFORE_CONTENT: readonly Stage[] = [...STAGES_BEFORE_MAIL, 'mail', 'rcpt'];

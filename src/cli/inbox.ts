@@ -8,7 +8,7 @@ import { addInboxRule, type InboxRuleEntry, listInboxRules, removeInboxRule } fr
 import type { InboxContext } from '../operations/operation.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { formatCount } from '../printing/text.ts';
-import { createCaptureInbox } from '../transports/capture/transport.ts';
+import { createCaptureInbox } from '../transports/capture.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand, type CommandContext } from './operation-command.ts';
 import { applyStyle, formatIsoTime, formatList, formatPairs } from './terminal.ts';

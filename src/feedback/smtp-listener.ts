@@ -21,7 +21,6 @@ import type { FeedbackReport } from '../model/feedback.ts';
 import type { HostPort } from '../model/listen-address.ts';
 import type { RecordResult } from './intake.ts';
 import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from './proxy-protocol.ts';
-import type { ReportReader } from './report-reader.ts';
 import { type AcceptedRecipient, createPeerLimits } from './smtp-limits.ts';
 import {
   type AcceptedReturnPaths,
@@ -30,6 +29,7 @@ import {
   findReportedMessageId,
   TOO_EXPENSIVE_EVENT,
 } from './smtp-report.ts';
+import type { ReportReader } from './thread-reader.ts';
 
 export const MAX_MESSAGE_BYTES = 10 * 1_048_576;
 /** From the beginning of a message; the rest is ignored. */

@@ -5,7 +5,7 @@ import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Entity } from '../feedback/read/entity.ts';
-import type { ListenerClient } from '../http/listener-client.ts';
+import type { ListenerClient } from '../http/listener.ts';
 import type { AccessRule, Role, Scope } from '../model/audit.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { Inbox } from '../model/inbox.ts';

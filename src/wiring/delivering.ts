@@ -30,7 +30,7 @@ import type {
   WebhookStore,
   WebhookWorkerStore,
 } from '../store/contract.ts';
-import type { ConsumeInboxRule } from '../transports/capture/rules.ts';
+import type { ConsumeInboxRule } from '../transports/capture.ts';
 import type { Transport } from '../transports/transport.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
 import { createWebhookPace } from '../webhooks/pace.ts';

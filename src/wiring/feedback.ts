@@ -76,7 +76,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     // A module is loaded only if its listener is enabled.
     const [{ createSmtpListener }, { createReportReader }] = await Promise.all([
       import('../feedback/smtp-listener.ts'),
-      import('../feedback/report-reader.ts'),
+      import('../feedback/thread-reader.ts'),
     ]);
     const reader = createReportReader({ clock, prepareThread: setThreadFlags, onError: reportFailure });
     stack.defer(() => reader.close());

@@ -9,7 +9,7 @@ import type { Settings } from '../config/settings.ts';
 import { loadOperatorKey } from '../domains/setup.ts';
 import { readEntity } from '../feedback/read/entity.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
-import { createListenerClient } from '../http/listener-client.ts';
+import { createListenerClient } from '../http/listener.ts';
 import { createOpenApiDocument } from '../http/openapi.ts';
 import type { EventOf } from '../model/events.ts';
 import type { Inbox } from '../model/inbox.ts';

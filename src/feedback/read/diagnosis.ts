@@ -1,6 +1,6 @@
 /** What a diagnostic says takes precedence over the type of a provider’s event. */
-import { isGenericCode, type Judgement, judge } from '../../classify/judge.ts';
-import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
+import { isGenericCode, type Judgement, judge } from '../../classify/classify.ts';
+import { containsPhrase, normalizeText, parsePhrases } from '../../classify/phrases.ts';
 import type { Failure, FailureCategory, FailureClass, FailureScope } from '../../model/failure.ts';
 
 export interface Diagnosis {

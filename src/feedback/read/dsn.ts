@@ -2,7 +2,7 @@
  * RFC 3464 with common deviations: other media types, groups without separator, comments, unknown actions. Where the
  * diagnostic says nothing, the free text counts.
  */
-import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
+import { containsPhrase, normalizeText, parsePhrases } from '../../classify/phrases.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import { decodeEncodedWords } from './decode.ts';
 import {

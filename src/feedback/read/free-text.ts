@@ -1,6 +1,5 @@
-import { containsPhrase, normalizeText, parsePhrases } from '../../classify/text.ts';
+import { containsPhrase, normalizeText, parsePhrases } from '../../classify/phrases.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
-import type { AuthorKind } from './author.ts';
 import { type Diagnose, type Diagnosis, findEnhancedStatus, findReplyCode, toTemporaryFailure } from './diagnosis.ts';
 import { createEvidence } from './evidence.ts';
 import {
@@ -20,6 +19,8 @@ const MAX_LENGTH = 32_768;
 const MAX_SECTION_LENGTH = 2_000;
 const MAX_TEXT_LENGTH = 6_000;
 const MAX_HEADING_LENGTH = 120;
+
+export type AuthorKind = 'server' | 'machine' | 'person';
 
 /** `alias`: after forwarding. */
 export interface FreeTextRecipient {

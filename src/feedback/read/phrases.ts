@@ -1,5 +1,5 @@
 /** In lower case. */
-import { parsePhrases } from '../../classify/text.ts';
+import { parsePhrases } from '../../classify/phrases.ts';
 
 export const FAILURE_PHRASES: readonly string[] = parsePhrases(`
   undeliver, unzustellbar, non-deliver, nondeliver, non deliver, not deliverable, delivery failure, delivery failed

@@ -2,7 +2,7 @@
  * The role of an address follows from the text before it, for example `failed recipient:`. One pass, at most
  * `MAX_FOUND_ADDRESSES` addresses, never throws.
  */
-import { parsePhrases } from '../../classify/text.ts';
+import { parsePhrases } from '../../classify/phrases.ts';
 import { parseAddress } from '../../model/address.ts';
 import {
   CONTACT_LOCAL_PARTS,

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { classify, classifyOutcome } from '../../../src/classify/classify.ts';
-import { judge } from '../../../src/classify/judge.ts';
+import { classify, classifyOutcome, judge } from '../../../src/classify/classify.ts';
 import type { Reply, Stage } from '../../../src/model/outcome.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
 import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { classify, classifyOutcome } from '../../../src/classify/classify.ts';
-import { judge } from '../../../src/classify/judge.ts';
+import { classify, classifyOutcome, judge } from '../../../src/classify/classify.ts';
 import { RULES } from '../../../src/classify/rules.ts';
 import { createEventReports } from '../../../src/feedback/provider/body.ts';
 import { diagnose } from '../../../src/feedback/read/diagnosis.ts';

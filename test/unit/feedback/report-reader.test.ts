@@ -1,7 +1,11 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { createReportReader, MAX_PENDING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';
-import { createThreadReader } from '../../../src/feedback/thread-reader.ts';
+import {
+  createReportReader,
+  createThreadReader,
+  MAX_PENDING,
+  READ_TIMEOUT_MS,
+} from '../../../src/feedback/thread-reader.ts';
 import type { FeedbackEvent } from '../../../src/model/feedback.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 

@@ -3,7 +3,6 @@ import { connect as connectSocket } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { type MonotonicClock, systemClock } from '../../../src/clock.ts';
 import { createFeedbackIntake } from '../../../src/feedback/intake.ts';
-import { createReportReader, type ReportReader } from '../../../src/feedback/report-reader.ts';
 import { PEER_ROLE_MESSAGE_RATE } from '../../../src/feedback/smtp-limits.ts';
 import {
   COMMANDS_TIMEOUT_MS,
@@ -14,6 +13,7 @@ import {
   PROXY_HEADER_TIMEOUT_MS,
   type SmtpListenerParts,
 } from '../../../src/feedback/smtp-listener.ts';
+import { createReportReader, type ReportReader } from '../../../src/feedback/thread-reader.ts';
 import type { CapacityLimits } from '../../../src/http/capacity.ts';
 import { bind } from '../../../src/http/server.ts';
 import { createReturnPathToken } from '../../../src/message/return-path.ts';

@@ -20,7 +20,7 @@ import {
 import { createImportScheduler } from '../../../src/operations/suppression-files.ts';
 import { createAuditedStore } from '../../../src/operator/audited-store.ts';
 import type { Store } from '../../../src/store/contract.ts';
-import { createCaptureInbox } from '../../../src/transports/capture/transport.ts';
+import { createCaptureInbox } from '../../../src/transports/capture.ts';
 import { createInstallation } from '../../../src/wiring/installation.ts';
 import { createCommandRig } from '../cli/command-rig.ts';
 

@@ -2,7 +2,7 @@ import { mkdir, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
-import { createCaptureInbox, createCaptureTransport } from '../../../src/transports/capture/transport.ts';
+import { createCaptureInbox, createCaptureTransport } from '../../../src/transports/capture.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { InboxRuleAnswer, InboxRuleRequest } from '../../../src/model/inbox.ts';
-import { withInboxRules } from '../../../src/transports/capture/rules.ts';
+import { withInboxRules } from '../../../src/transports/capture.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';

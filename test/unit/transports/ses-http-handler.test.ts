@@ -7,7 +7,7 @@ import {
   HANDLER_LIMITS,
   type HandlerLimits,
   type HandlerRequest,
-} from '../../../src/transports/ses/http-handler.ts';
+} from '../../../src/transports/ses/client.ts';
 
 async function startPeer(serve: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { isSimulated } from '../../../src/model/outcome.ts';
-import { findSimulatorKind, withSimulator } from '../../../src/transports/simulator.ts';
+import { findSimulatorKind, withSimulator } from '../../../src/transports/open.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
