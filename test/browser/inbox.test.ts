@@ -83,21 +83,6 @@ test('the key / focuses the search, j and k move the focus between messages, Ent
   expect(new URL(page.url()).search).toContain('q=RECEIPT');
 });
 
-test('a new message is announced by a button, and does not move the rows of the list', async () => {
-  const { page } = await browsers.openSignedIn(service, '/inbox');
-  const rows = page.getByRole('navigation', { name: 'Captured messages' }).getByRole('link');
-  await page.getByRole('link', { name: 'Your receipt' }).waitFor();
-  const shownRows = await rows.allTextContents();
-  const topRowBox = await rows.first().boundingBox();
-  await submitAccepted(service.publicUrl, service.key, { to: 'cai@example.org', subject: 'Arrived later' });
-  const newMessagesButton = page.getByRole('status').getByRole('button', { name: 'Show 1 new message' });
-  await newMessagesButton.waitFor();
-  expect(await rows.count()).toBe(shownRows.length);
-  expect(await rows.first().boundingBox()).toEqual(topRowBox);
-  await newMessagesButton.click();
-  await expect.poll(async () => (await rows.first().textContent()) ?? '').toContain('Arrived later');
-});
-
 test('the downloads of a message and of a suppression list send the session header and are complete', async () => {
   const { page, visit } = await browsers.openSignedIn(service, `/inbox/${textMessageId}`);
   const fileRequests: Request[] = [];

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { createBrowserRig, waitForState } from '../rig/browser.ts';
+import { createBrowserRig } from '../rig/browser.ts';
 import { createKeyboardUser } from '../rig/keyboard.ts';
 import { submit, submitAccepted } from '../rig/service.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
@@ -16,23 +16,6 @@ async function openOverview() {
   const readClipboard = () => user.page.evaluate<string>('navigator.clipboard.readText()');
   return { ...user, readClipboard, keyboard: createKeyboardUser(user.page) };
 }
-
-test('an operator finds why a message bounced', async () => {
-  const id = await submitAccepted(service.publicUrl, service.key, { to: 'bounce@simulator.postrider.test' });
-  await waitForState(browsers, service, id, 'bounced');
-  const { page, keyboard } = await openOverview();
-  await keyboard.press('/');
-  await keyboard.type('bounce@simulator.postrider.test');
-  await keyboard.press('Enter');
-  await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
-  await page.getByText('All 1 shown').waitFor();
-  await keyboard.tabTo('button', 'State');
-  await keyboard.press('j', 'Enter');
-  await page
-    .getByRole('region', { name: 'Explanation' })
-    .getByText(/bounced \(recipient-unknown; class hard, category mailbox-unknown\)/)
-    .waitFor();
-});
 
 test('an operator retries a deferred message', async () => {
   const id = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });

@@ -58,11 +58,8 @@ test.each(['missing', 'empty'])(
     if (fileState === 'empty') writeFileSync(path, '');
     const refusal = /(missing|empty), but its log .*-wal exists.*postrider restore FILE/;
     await expect(rig.serve(folder)).rejects.toThrow(refusal);
-    for (const command of [
-      ['account', 'list'],
-      ['backup', 'x.db'],
-    ]) {
-      const { code, stdout, stderr } = await runCommand(folder, command);
+    for (const command of ['account list', 'backup x.db']) {
+      const { code, stdout, stderr } = await runCommand(folder, command.split(' '));
       expect([code, stdout]).toEqual([1, '']);
       for (const pattern of [ONE_LINE, refusal]) expect(stderr).toMatch(pattern);
     }
@@ -133,13 +130,8 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
       const failCall = () => {
         throw Object.assign(new Error('no'), { code });
       };
-      const steps = {
-        link: linkSync,
-        rename: renameSync,
-        remove: rmSync,
-        sync: () => undefined,
-        write: () => undefined,
-      };
+      const noStep = () => undefined;
+      const steps = { link: linkSync, rename: renameSync, remove: rmSync, sync: noStep, write: noStep };
       const realWrite =
         failingCall === 'write' ? {} : { write: (file: number, bytes: Uint8Array) => writeFileSync(file, bytes) };
       expect(() =>

@@ -1,40 +1,18 @@
 import { generate } from 'selfsigned';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { checkCertificate } from '../../../src/checks/certificate.ts';
 
 const DAY_MS = 86_400_000;
 const listen = { host: '0.0.0.0', port: 443 };
-let authority: { cert: string; private: string };
-let leaf: { cert: string; private: string };
-let selfSigned: { cert: string; private: string };
-let now = 0;
-
-beforeAll(async () => {
-  now = Date.now();
-  const options = {
-    algorithm: 'sha256',
-    notBeforeDate: new Date(now - DAY_MS),
-    notAfterDate: new Date(now + 90 * DAY_MS),
-  };
-  const altNameExtension = {
-    name: 'subjectAltName' as const,
-    altNames: [{ type: 2 as const, value: 'mail.example.org' }],
-  };
-  const authorityExtension = { name: 'basicConstraints' as const, cA: true };
-  authority = await generate([{ name: 'commonName', value: 'Test CA' }], {
-    ...options,
-    extensions: [authorityExtension],
-  });
-  leaf = await generate([{ name: 'commonName', value: 'mail.example.org' }], {
-    ...options,
-    extensions: [altNameExtension],
-    ca: { key: authority.private, cert: authority.cert },
-  });
-  selfSigned = await generate([{ name: 'commonName', value: 'mail.example.org' }], {
-    ...options,
-    extensions: [altNameExtension],
-  });
-});
+const now = Date.now();
+const dates = { notBeforeDate: new Date(now - DAY_MS), notAfterDate: new Date(now + 90 * DAY_MS) };
+const create = (value: string, options: Parameters<typeof generate>[1]) =>
+  generate([{ name: 'commonName', value }], { algorithm: 'sha256', ...dates, ...options });
+const name = 'mail.example.org';
+const extensions = [{ name: 'subjectAltName' as const, altNames: [{ type: 2 as const, value: name }] }];
+const authority = await create('Test CA', { extensions: [{ name: 'basicConstraints', cA: true }] });
+const leaf = await create(name, { extensions, ca: { key: authority.private, cert: authority.cert } });
+const selfSigned = await create(name, { extensions });
 
 async function checkFiles(cert: string, key: string, at: number): Promise<unknown> {
   const files: Record<string, string> = { 'cert.pem': cert, 'key.pem': key };

@@ -1,23 +1,11 @@
 import { expect, test } from 'vitest';
 import { type LoopTest, type LoopTestParts, runLoopTests } from '../../../src/checks/feedback.ts';
-import type { HistoryEntry, StoredMessage } from '../../../src/model/message.ts';
+import type { StoredMessage } from '../../../src/model/message.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
-const LOOP_TEST: LoopTest = {
-  to: 'bounce@example.org',
-  expectedState: 'bounced',
-  remedy: 'check the MX',
-};
-const createEvent = (verb: string, by: string): HistoryEntry => ({
-  at: 0,
-  verb,
-  by,
-  detail: null,
-  failure: null,
-  attempt: null,
-});
-const createMessage = (state: StoredMessage['state'], ...events: HistoryEntry[]) =>
-  ({ state, events }) as unknown as StoredMessage;
+const LOOP_TEST: LoopTest = { to: 'bounce@example.org', expectedState: 'bounced', remedy: 'check the MX' };
+const createMessage = (state: StoredMessage['state'], verb: string, by: string) =>
+  ({ state, events: [{ at: 0, verb, by, detail: null, failure: null, attempt: null }] }) as unknown as StoredMessage;
 
 async function runTest(states: readonly (StoredMessage | null)[], parts: Partial<LoopTestParts> = {}) {
   const clock = createVirtualClock(0);
@@ -41,7 +29,7 @@ test.each([
   ['queued', 'deferred', 'node-a', 'failure'],
   ['suppressed', 'suppressed', 'node-a', 'failure'],
 ] as const)('a message with the state %s whose last event is %s by %s: %s', async (state, verb, by, result) => {
-  expect(await runTest([null, createMessage(state, createEvent(verb, by))])).toMatchObject({ level: result });
+  expect(await runTest([null, createMessage(state, verb, by)])).toMatchObject({ level: result });
 });
 
 test('a message that is not accepted is a failure', async () => {

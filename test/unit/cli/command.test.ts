@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
@@ -261,17 +261,6 @@ describe('the program', () => {
     const failure = await launchProgram(folder, ['message', 'show', '12'], '');
     expectFailure(failure, 2, '"12" is not a message id');
     expect(failure.stderr).toMatch(/^postrider: [^\n]+\n$/);
-  });
-
-  it('reads `.env` in the working folder, and reports a damaged database in one line', async () => {
-    const folder = createTemporaryFolder();
-    writeFileSync(join(folder, 'postrider.db'), 'this is not a database '.repeat(500));
-    writeFileSync(join(folder, '.env'), 'POSTRIDER_MAX_AGE=1h\n');
-    const config = await launchProgram(folder, ['config', '--json'], '');
-    expect(JSON.parse(config.stdout)).toContainEqual({
-      ...{ name: 'POSTRIDER_MAX_AGE', value: '1h', source: '.env' },
-    });
-    expectFailure(await launchProgram(folder, ['account', 'list'], ''), 1, 'postrider.db');
   });
 
   it('reads a secret from the first line of standard input', async () => {

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { SETTINGS_TABLE } from '../../../src/config/table.ts';
 import { listFiles, ROOT } from '../../house/source.ts';
@@ -11,14 +12,40 @@ const PAGE_PATHS = [
   ...listFiles('docs', '.md'),
 ];
 
-function findLinks(page: string): readonly string[] {
-  const prose = readPage(page)
+function removeCode(page: string): string {
+  return readPage(page)
     .replaceAll(/^```[\s\S]*?^```/gm, '')
-    .replaceAll(/`[^`\n]*`/g, '');
-  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)]
-    .map((match) => match[1] ?? '')
-    .filter((address) => !/^[a-z]+:/.test(address));
+    .replaceAll(/^(?: {4,}|\t).*$/gm, '');
 }
+
+const findLinks = (page: string): readonly string[] =>
+  [...removeCode(page).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, link = '']) => link)
+    .filter((link) => !/^[a-z]+:/.test(link));
+
+/** Returns the anchors of the headings, as GitHub creates them. */
+function findAnchors(page: string): readonly string[] {
+  return [...removeCode(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, text = '']) =>
+    text
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+}
+
+function findLinkFault(page: string, link: string): string | null {
+  const [path = '', anchor] = link.split('#');
+  const target = path === '' ? page : join(dirname(page), path);
+  if (!existsSync(join(ROOT, target))) return `${page}: there is no ${target}`;
+  if (anchor === undefined || !target.endsWith('.md')) return null;
+  return findAnchors(target).includes(anchor) ? null : `${page}: ${target} has no heading #${anchor}`;
+}
+
+test('every link of the documentation has an existing file and heading as target', () => {
+  const links = [...PAGE_PATHS, 'CHANGELOG.md'].flatMap((page) => findLinks(page).map((link) => ({ page, link })));
+  expect(links.length).toBeGreaterThan(50);
+  expect(links.flatMap(({ page, link }) => findLinkFault(page, link) ?? [])).toEqual([]);
+});
 
 test('docs/README.md links to every page of docs, and docs/decisions/README.md links to every decision', () => {
   for (const folder of ['docs', 'docs/decisions']) {
@@ -51,10 +78,47 @@ test('every metric on a page exists', () => {
   const unknownNames = PAGE_PATHS.flatMap((page) =>
     [...readPage(page).matchAll(/(?<!#)\bpostrider_[a-z]+(?:_[a-z]+)*\b/g)]
       .map(([name]) => name)
-      .filter(
-        (name) => !code.includes(`'${name.replace(/_(?:bucket|sum|count)$/, '')}'`) && !code.includes(`'${name}'`),
-      )
+      .filter((name) => !code.includes(name.replaceAll(/^postrider_|_(?:bucket|sum|count)$/g, '')))
       .map((name) => `${page}: there is no metric ${name}`),
   );
   expect(unknownNames).toEqual([]);
+});
+
+const QUOTING_HEADERS = ['message', 'finding', 'what you see'];
+
+function findQuotations(page: string): readonly string[] {
+  const foundQuotations: string[] = [];
+  let isQuotingTable = false;
+  for (const line of page.split('\n')) {
+    if (!line.startsWith('|')) {
+      isQuotingTable = false;
+      continue;
+    }
+    const firstCell = line.split(' | ')[0]?.slice(2) ?? '';
+    if (QUOTING_HEADERS.includes(firstCell)) isQuotingTable = true;
+    else if (isQuotingTable)
+      foundQuotations.push(...[...firstCell.matchAll(/`([^`]+)`/g)].map(([, text]) => text ?? ''));
+  }
+  return foundQuotations;
+}
+
+test('every text that docs/troubleshooting.md quotes is in the source, except for the variable parts of the text', () => {
+  const code = listFiles('src', '.ts').map(readPage).join('\n');
+  const quotedTexts = findQuotations(readPage('docs/troubleshooting.md'));
+  const pieces = quotedTexts.flatMap((text) => text.split('…').map((piece) => piece.trim()));
+  expect(quotedTexts.length).toBeGreaterThan(20);
+  expect(pieces.filter((piece) => !code.includes(piece.replace(/^postrider_/, '')))).toEqual([]);
+});
+
+test('LICENSE is the complete standard text of the license in package.json', () => {
+  expect(JSON.parse(readPage('package.json'))).toMatchObject({ license: 'Apache-2.0' });
+  // The digest of LICENSE-2.0.txt as published by the Apache Software Foundation.
+  expect(createHash('sha256').update(readPage('LICENSE')).digest('hex')).toBe(
+    'cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30',
+  );
+});
+
+test('CHANGELOG.md, CONTRIBUTING.md and SECURITY.md exist', () => {
+  expect(readPage('CHANGELOG.md')).toMatch(/^# Changelog\n[\s\S]*\n## Unreleased\n/);
+  expect(PAGE_PATHS).toEqual(expect.arrayContaining(['CONTRIBUTING.md', 'SECURITY.md', 'README.md']));
 });

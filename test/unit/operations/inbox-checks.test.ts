@@ -117,29 +117,9 @@ describe('the checks of a message find', () => {
 
 describe('for any HTML', () => {
   test.each([
-    ...[
-      '<div>',
-      '<a href=http:',
-      '<a href="http://example.com/">example.net',
-      '<img>',
-      '<img src=http:x>',
-      '</a>',
-      '<a',
-    ],
-    ...[
-      '{{',
-      '{{x}}',
-      '*|',
-      '[object Object]',
-      '<',
-      '<!--',
-      '<title>',
-      '<script>',
-      '<p style="url(',
-      '<p style="url(    ',
-      '&',
-    ],
-    ...['<td background=http:x>', '\n<img>', '<a href="', "<a title='"],
+    ...['<div>', '<a href=http:', '<a href="http://example.com/">example.net', '<img>', '<img src=http:x>', '</a>'],
+    ...['<a', '{{', '{{x}}', '*|', '[object Object]', '<', '<!--', '<title>', '<script>', '<p style="url('],
+    ...['<p style="url(    ', '&', '<td background=http:x>', '\n<img>', '<a href="', "<a title='"],
   ])('%j repeated to 256 KiB or 1 MiB is checked in less than five seconds of processor time', (piece) => {
     const html = `<html>${piece.repeat(selectCaseCount(262_144, 1_048_576) / piece.length)}`;
     let findings: unknown = null;

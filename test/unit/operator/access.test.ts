@@ -1,6 +1,8 @@
-import { expect, test } from 'vitest';
+import { Socket } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
 import { MAX_FAILURES } from '../../../src/http/peers.ts';
-import { AccessControl, MAX_DELAY_MS } from '../../../src/operator/access.ts';
+import { AccessControl, delayResponse, MAX_DELAY_MS } from '../../../src/operator/access.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
 
 const createBasicHeader = (password: string) => `Basic ${Buffer.from(`any:${password}`).toString('base64')}`;
 const createCheck = (access: AccessControl) => (address: string, password: string, now: number) =>
@@ -49,4 +51,22 @@ test('wrong passwords from many peers increase the delay of each password up to 
   // Ten minutes later there is no delay. A clock that is set back does not change the delay.
   expect(getDelayMs(10 * 60_000)).toBe(0);
   expect(getDelayMs(-10 * 60_000)).toBe(MAX_DELAY_MS);
+});
+
+test('many delayed responses of one connection cause no warning, and closing the connection ends all delays', async () => {
+  const warnings: string[] = [];
+  const onWarning = ({ name }: Error) => warnings.push(name);
+  process.on('warning', onWarning);
+  onTestFinished(() => {
+    process.off('warning', onWarning);
+  });
+  const socket = new Socket();
+  const maxListenersBefore = socket.getMaxListeners();
+  const delays = Array.from({ length: 30 }, () => delayResponse({ socket }, createVirtualClock(0), 1_000));
+  socket.destroy();
+  await Promise.all(delays);
+  // A warning is emitted in a later iteration of the event loop.
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(warnings).toEqual([]);
+  expect([socket.listenerCount('close'), socket.getMaxListeners()]).toEqual([0, maxListenersBefore]);
 });

@@ -101,33 +101,37 @@ describe('an attempt', () => {
     });
   });
 
-  it('fails if the connection is refused or reset, and if the response is not HTTP', async () => {
+  it.each([
+    ['reset', 'the connection was reset'],
+    ['garbage', 'invalid HTTP response'],
+    ['upgrade', 'connection'],
+    ['endless-headers', 'HPE_HEADER_OVERFLOW'],
+    ['informational', 'too many informational responses'],
+  ] as const)('fails with a one-line error for an endpoint with the behavior %s', async (behavior, error) => {
     const receiver = await startReceiver();
-    const client = createClient();
-    const attempt = () => client.attempt(createRequest(receiver.url));
-    receiver.chooseBehavior = () => 'reset';
-    expect(await attempt()).toMatchObject({ status: null, error: 'the connection was reset' });
-    receiver.chooseBehavior = () => 'garbage';
-    expect(await attempt()).toMatchObject({ status: null, error: expect.stringContaining('invalid HTTP response') });
-    receiver.chooseBehavior = () => 'upgrade';
-    expect(await attempt()).toMatchObject({ status: null, error: expect.stringContaining('connection') });
+    receiver.chooseBehavior = () => behavior;
+    const result = await createClient().attempt(createRequest(receiver.url));
+    expect(result).toMatchObject({ status: null, error: expect.stringContaining(error) });
+    expect(result.error).not.toContain('\n');
+  });
+
+  it('fails if the connection is refused', async () => {
+    const receiver = await startReceiver();
     await receiver.close();
     cleanups.pop();
-    expect(await attempt()).toMatchObject({ status: null, error: 'connection refused' });
+    const result = await createClient().attempt(createRequest(receiver.url));
+    expect(result).toMatchObject({ status: null, error: 'connection refused' });
   });
 
-  it('ends after 15 seconds without a response', async () => {
+  it('ends after 15 seconds without a response, or if the lookup does not complete', async () => {
     const receiver = await startReceiver();
     receiver.chooseBehavior = () => 'stall';
-    expect(await createClient({ clock: shortTimeoutClock }).attempt(createRequest(receiver.url))).toMatchObject({
-      status: null,
-      error: 'no response within 15 s',
-    });
-  });
-
-  it('ends after 15 seconds if the lookup does not complete', async () => {
     const client = createClient({ clock: shortTimeoutClock, lookUp: () => new Promise(() => undefined) });
-    expect(await client.attempt(createRequest('http://app.test/'))).toMatchObject({ error: 'no response within 15 s' });
+    for (const url of [receiver.url, 'http://app.test/'])
+      expect(await client.attempt(createRequest(url))).toMatchObject({
+        status: null,
+        error: 'no response within 15 s',
+      });
   });
 
   it('replaces control characters of a response, which a database cannot store', async () => {
@@ -135,22 +139,6 @@ describe('an attempt', () => {
     receiver.chooseBehavior = () => ({ status: 500, body: Buffer.from([0x61, 0, 0x1b, 0xff, 0x0a, 0x62]) });
     const { body } = await createClient().attempt(createRequest(receiver.url));
     expect(body).toBe('a\uFFFD\uFFFD\uFFFD\nb');
-  });
-});
-
-describe('a delivery attempt to an endpoint that violates HTTP', () => {
-  it('fails with a one-line error if the header of the response does not end', async () => {
-    const receiver = await startReceiver();
-    receiver.chooseBehavior = () => 'endless-headers';
-    const result = await createClient().attempt(createRequest(receiver.url));
-    expect(result).toMatchObject({ status: null, error: expect.stringContaining('HPE_HEADER_OVERFLOW') });
-  });
-
-  it('fails with a one-line error after a bounded number of informational responses', async () => {
-    const receiver = await startReceiver();
-    receiver.chooseBehavior = () => 'informational';
-    const result = await createClient().attempt(createRequest(receiver.url));
-    expect(result).toMatchObject({ status: null, error: 'too many informational responses' });
   });
 });
 
