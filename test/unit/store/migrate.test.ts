@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { expect, onTestFinished, test } from 'vitest';
 import { StoreError } from '../../../src/store/error.ts';
@@ -127,6 +127,12 @@ test('a second service does not change a database that another service uses', as
   const database = new DatabaseSync(path);
   onTestFinished(() => database.close());
   expect(readVersion(database)).toBe(0);
+});
+
+test('both databases have migrations with the same numbers and names', () => {
+  const listNames = (database: 'sqlite' | 'postgres') =>
+    listSchemaFiles(SCHEMA_FOLDER, database).map(({ pathname }) => basename(pathname).replace(database, ''));
+  expect(listNames('sqlite')).toEqual(listNames('postgres'));
 });
 
 test('the error message for an unusable lock file does not mention another service', () => {
