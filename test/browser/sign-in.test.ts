@@ -1,7 +1,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
+import { listenOnFreePort } from '../rig/free-port.ts';
 import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
@@ -133,10 +133,10 @@ async function startOtherServer() {
     receivedHeaders.push(request.headers);
     response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html><title>Other</title><h1>Other</h1>');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listenOnFreePort(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, receivedHeaders };
+  return { url: `http://127.0.0.1:${port}/`, receivedHeaders };
 }

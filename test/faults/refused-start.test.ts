@@ -12,6 +12,7 @@ import { EXIT_INVALID_SETTINGS } from '../../src/cli/context.ts';
 import { systemClock } from '../../src/clock.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
+import { listenOnFreePort } from '../rig/free-port.ts';
 import { createMessage } from '../rig/messages.ts';
 import { startPoolerProxy } from '../rig/pooler-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
@@ -232,10 +233,8 @@ describe('a start with a listener whose address is in use', () => {
 
   async function startListening(): Promise<number> {
     const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => new Promise<void>((resolve) => void server.close(() => resolve())));
-    const address = server.address();
-    return typeof address === 'object' ? (address?.port ?? 0) : 0;
+    return listenOnFreePort(server);
   }
 
   const LISTENERS = ['LISTEN', 'OPERATOR_LISTEN', 'FEEDBACK_LISTEN', 'FEEDBACK_HTTP_LISTEN'];

@@ -1,11 +1,10 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { runJsonCommand, startProcess, submitAccepted, submitUnderLoad } from '../rig/service.ts';
+import { loadServiceSettings, runJsonCommand, startProcess, submitAccepted, submitUnderLoad } from '../rig/service.ts';
 
 const KILLABLE_THREADS = new URL('../rig/killable-threads.ts', import.meta.url).href;
 
@@ -24,24 +23,11 @@ test('if the thread of the store ends, serve exits with a one-line error and cod
     .toContainEqual(expect.objectContaining({ id }));
 });
 
-function createSettings(path: string, extraSettings: Record<string, string> = {}) {
-  return loadSettings(
-    {
-      POSTRIDER_DATABASE: `sqlite:${path}`,
-      POSTRIDER_LISTEN: '127.0.0.1:0',
-      POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
-      POSTRIDER_LOG: 'silent',
-      ...extraSettings,
-    },
-    null,
-  );
-}
-
 test('after the thread of the store has ended, readiness reports the fault and a submission is answered with 500', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const worker = new URL('../unit/store/dying-worker.ts', import.meta.url);
   const store = await openSqliteStore({ path, exclusive: true, worker });
-  const service = await startService(createSettings(path), { openStore: async () => store, drainMs: 500 });
+  const service = await startService(loadServiceSettings(path), { openStore: async () => store, drainMs: 500 });
   writeFileSync(`${path}-die`, '');
   await expect(store.listAccounts()).rejects.toThrow();
   expect((await service.failed).message).toContain("the store's thread has ended");
@@ -67,7 +53,7 @@ test('a failed start reports its reason and releases the store, even if closing 
       },
     };
   };
-  await expect(startService(createSettings(path), { openStore })).rejects.toThrow('the reason');
+  await expect(startService(loadServiceSettings(path), { openStore })).rejects.toThrow('the reason');
   const reopenedStore = await openSqliteStore({ path, exclusive: true });
   expect(await reopenedStore.listAccounts()).toEqual([]);
   await reopenedStore.close();
@@ -76,7 +62,7 @@ test('a failed start reports its reason and releases the store, even if closing 
 test('a shutdown in which a step fails performs all remaining steps and reports the error', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const store = await openSqliteStore({ path, exclusive: true });
-  const service = await startService(createSettings(path), {
+  const service = await startService(loadServiceSettings(path), {
     openStore: async () => ({
       ...store,
       // `updateKeysLastUsed` and `release` are the last writes before the store is closed.

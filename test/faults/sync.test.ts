@@ -1,27 +1,17 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { loadSettings } from '../../src/config/load.ts';
 import { startService } from '../../src/main.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { submitUnderLoad } from '../rig/service.ts';
+import { loadServiceSettings, submitUnderLoad } from '../rig/service.ts';
 
 async function startServiceWithControlledCommit(extraSettings: Record<string, string> = {}) {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const setCommitMode = (mode: 'normal' | 'slow' | 'fail') => writeFileSync(`${path}-commit-mode`, mode);
   setCommitMode('normal');
-  const settings = loadSettings(
-    {
-      POSTRIDER_DATABASE: `sqlite:${path}`,
-      POSTRIDER_LISTEN: '127.0.0.1:0',
-      POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
-      POSTRIDER_LOG: 'silent',
-      ...extraSettings,
-    },
-    null,
-  );
+  const settings = loadServiceSettings(path, extraSettings);
   const worker = new URL('../rig/delayed-commit-worker.ts', import.meta.url);
   const service = await startService(settings, {
     openStore: () => openSqliteStore({ path, exclusive: true, worker }),

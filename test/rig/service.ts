@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { onTestFinished, vi } from 'vitest';
 import { runProgram } from '../../src/cli/main.ts';
+import { loadSettings } from '../../src/config/load.ts';
 import { ROOT } from '../house/source.ts';
 import { describeExit } from './exit.ts';
 import { createSharedDatabase } from './postgres.ts';
@@ -265,4 +266,11 @@ export async function submitAccepted(baseUrl: string, key: string, overrides: Su
   const body = (await response.json()) as { result: { id: string } };
   if (response.status !== 201) throw new Error(`${response.status} ${JSON.stringify(body)}`);
   return body.result.id;
+}
+
+/** Settings for a service in this process, on free ports of the loopback address and without a log. */
+export function loadServiceSettings(path: string, settings: Readonly<Record<string, string>> = {}) {
+  const listeners = { POSTRIDER_LISTEN: '127.0.0.1:0', POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0' };
+  const environment = { POSTRIDER_DATABASE: `sqlite:${path}`, ...listeners, POSTRIDER_LOG: 'silent', ...settings };
+  return loadSettings(environment, null);
 }

@@ -3,12 +3,12 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { EXIT_INVALID_SETTINGS } from '../../../src/cli/context.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
+import { listenOnFreePort } from '../../rig/free-port.ts';
 import { createMessage } from '../../rig/messages.ts';
 import type { CommandResult } from '../../rig/service.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
@@ -165,8 +165,7 @@ describe('send', () => {
       };
       response.writeHead(answer.status, answer.headers).end(answer.body);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    url = `http://127.0.0.1:${await listenOnFreePort(server)}`;
   });
   afterAll(() => new Promise((resolve) => server.close(resolve)));
   const sendArguments = 'send --to bob@example.com --from ann@example.org --subject Grüße --message Hi'.split(' ');
@@ -242,9 +241,7 @@ describe('send', () => {
 
   it('if the service has an untrusted certificate, the error states that the certificate is not accepted', async () => {
     const tlsServer = createTlsServer(await getCertificate('mail.example.com'));
-    tlsServer.listen(0, '127.0.0.1');
-    await once(tlsServer, 'listening');
-    const address = `https://127.0.0.1:${(tlsServer.address() as AddressInfo).port}`;
+    const address = `https://127.0.0.1:${await listenOnFreePort(tlsServer)}`;
     const rig = await createCommandRig();
     const refusedResult = await rig.run(...sendArguments, '--key', 'pr_k', '--url', address);
     tlsServer.close();

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { formatBanner } from '../../../src/cli/serve.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import { openStore } from '../../../src/store/open.ts';
+import { listenOnFreePort } from '../../rig/free-port.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { signInByLink } from '../../rig/session.ts';
 
@@ -158,9 +159,7 @@ describe('serve', () => {
     it('if the start fails, the log lines up to the failure and the error are printed', async () => {
       await queueMessage();
       const portHolder = createServer();
-      await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
-      const address = portHolder.address();
-      const port = typeof address === 'object' ? address?.port : 0;
+      const port = await listenOnFreePort(portHolder);
       const { output, exit } = await startServe(['--json'], /never/, {
         ...lateListenSettings,
         POSTRIDER_LISTEN: `127.0.0.1:${port}`,

@@ -4,11 +4,12 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { loadSettings } from '../../../src/config/load.ts';
 import { startService } from '../../../src/main.ts';
 import { ROOT } from '../../house/source.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
+import { listenOnFreePort } from '../../rig/free-port.ts';
 import { IS_LONG_RUN } from '../../rig/sample.ts';
+import { loadServiceSettings } from '../../rig/service.ts';
 
 const FOLDER = join(ROOT, 'docs/examples');
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -110,15 +111,7 @@ const MESSAGE = {
 
 describe('each example', () => {
   test('prints the id of the 201 response, the same id for the same idempotency key, and the documented error for an invalid request', async () => {
-    const settings = loadSettings(
-      {
-        POSTRIDER_DATABASE: `sqlite:${join(createTemporaryFolder(), 'postrider.db')}`,
-        POSTRIDER_LISTEN: '127.0.0.1:0',
-        POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
-        POSTRIDER_LOG: 'silent',
-      },
-      null,
-    );
+    const settings = loadServiceSettings(join(createTemporaryFolder(), 'postrider.db'));
     const service = await startService(settings);
     onTestFinished(() => service.stop());
     const environment = { MAIL_API_URL: service.publicUrl ?? '', POSTRIDER_API_KEY: service.firstKey ?? '' };
@@ -155,10 +148,8 @@ describe('each example', () => {
           response.end(JSON.stringify(status === 201 ? { result: { id } } : { result: 'error', message: 'x' }));
         });
       });
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const port = await listenOnFreePort(server);
       onTestFinished(() => void server.close());
-      const address = server.address();
-      const port = typeof address === 'object' ? address?.port : 0;
       const environment = { MAIL_API_URL: `http://127.0.0.1:${port}`, POSTRIDER_API_KEY: 'pr_x' };
       const exampleRun = await runExample(example, MESSAGE, 'receipt-1', environment);
       expect([exampleRun.code, readId(exampleRun.stdout)]).toEqual([0, id]);

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { runEvery, systemClock } from '../../../src/clock.ts';
+import { runEvery } from '../../../src/clock.ts';
 import {
   type Body,
   Capacity,
@@ -11,9 +11,9 @@ import {
 } from '../../../src/http/capacity.ts';
 import { createPeerShareExemption } from '../../../src/http/connections.ts';
 import { createTrustedProxies } from '../../../src/http/peers.ts';
-import { createHttpServer } from '../../../src/http/server.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
+import { createTestServer } from './rig.ts';
 
 const MIB = 1_048_576;
 const LIMITS: CapacityLimits = {
@@ -326,19 +326,8 @@ test('loopback addresses, trusted proxies and addresses in trusted networks are 
 
 test('a body that a handler has read uses capacity until its request is answered', async () => {
   const received = Promise.withResolvers<ServerResponse>();
-  const server = createHttpServer({
-    name: 'events',
-    address: { host: '127.0.0.1', port: 0 },
-    setting: 'POSTRIDER_FEEDBACK_HTTP_LISTEN',
-    tls: null,
-    trustedProxies: [],
-    limits: {},
-    clock: systemClock,
+  const server = createTestServer({
     handle: (incoming, outgoing) => void server.readBody(incoming, 100, null).then(() => received.resolve(outgoing)),
-    sendsContinue: false,
-    answerFault: () => null,
-    publish: () => undefined,
-    onError: () => undefined,
   });
   onTestFinished(() => server.drain(0));
   const { url } = await server.start();

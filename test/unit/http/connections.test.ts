@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest';
@@ -13,6 +13,7 @@ import { SERVER_LIMITS } from '../../../src/http/server.ts';
 import type { DropReason } from '../../../src/model/events.ts';
 import type { AcceptResult } from '../../../src/model/message.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
+import { listenOnFreePort } from '../../rig/free-port.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
 import {
@@ -154,13 +155,11 @@ test('each time the timer runs, one paused unauthenticated connection is resumed
     response.end('ok');
   });
   connections.attach(server);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const port = await listenOnFreePort(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const { port } = server.address() as AddressInfo;
   const waitForPendingReads = async () => {
     for (let n = 0; n < 50; n += 1) await (await fetch(`http://127.0.0.1:${port}/`)).text();
   };
@@ -210,13 +209,12 @@ describe('a response that is larger than the buffers of the operating system', (
     const server = tls ? createTlsServer(await getCertificate(), sendLargeBody) : createServer(sendLargeBody);
     server.on('connect', (_request, socket) => connections.endWithResponse(socket, 'HTTP/1.1 404 Not Found\r\n\r\n'));
     connections.attach(server);
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
+    const port = await listenOnFreePort(server);
     onTestFinished(() => {
       server.closeAllConnections();
       server.close();
     });
-    return { port: (server.address() as AddressInfo).port, dropReasons };
+    return { port, dropReasons };
   }
 
   function connectTo(port: number, tls: boolean): Socket {

@@ -4,6 +4,7 @@ import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { ApiKeyCache } from '../../../src/http/keys.ts';
 import { createListener, type Listener, type ListenerOptions } from '../../../src/http/listener.ts';
+import { createHttpServer, type HttpServer, type HttpServerParts } from '../../../src/http/server.ts';
 import { Throttle } from '../../../src/http/throttle.ts';
 import type { Account, AccountLimits, ApiKey } from '../../../src/model/account.ts';
 import type { DropReason, ServiceEvent } from '../../../src/model/events.ts';
@@ -145,6 +146,25 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
   };
   const listener = createListener(options);
   return { address: await listener.start(), listener, keyCache: options.keyCache, recordedEvents };
+}
+
+/** Creates a server that is not started. */
+export function createTestServer(changes: Partial<HttpServerParts> = {}): HttpServer {
+  return createHttpServer({
+    name: 'public',
+    address: { host: '127.0.0.1', port: 0 },
+    setting: 'POSTRIDER_LISTEN',
+    tls: null,
+    trustedProxies: [],
+    limits: {},
+    clock: systemClock,
+    handle: () => undefined,
+    sendsContinue: false,
+    answerFault: () => null,
+    publish: () => undefined,
+    onError: () => undefined,
+    ...changes,
+  });
 }
 
 export async function startListener(changes: Partial<ListenerOptions> = {}): Promise<Rig> {

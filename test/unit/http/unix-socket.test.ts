@@ -4,10 +4,10 @@ import { request } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../../src/clock.ts';
 import { getClientAddress } from '../../../src/http/peers.ts';
-import { bind, createHttpServer } from '../../../src/http/server.ts';
+import { bind } from '../../../src/http/server.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
+import { createTestServer } from './rig.ts';
 
 function createUnixServer(): Server {
   const server = createServer();
@@ -64,19 +64,9 @@ test('a missing folder causes an error of one line that contains the remedy', as
 
 test('connections over a unix socket are accepted, and the client address is the address that the proxy reports', async () => {
   const socketPath = join(createTemporaryFolder(), 'api.sock');
-  const server = createHttpServer({
-    name: 'public',
+  const server = createTestServer({
     address: { socketPath },
-    setting: 'POSTRIDER_LISTEN',
-    tls: null,
-    trustedProxies: [],
-    limits: {},
-    clock: systemClock,
     handle: (incoming, outgoing) => void outgoing.end(getClientAddress(incoming, server.proxies)),
-    sendsContinue: false,
-    answerFault: () => null,
-    publish: () => undefined,
-    onError: () => undefined,
   });
   onTestFinished(() => server.drain(0));
   await server.start();

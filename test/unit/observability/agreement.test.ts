@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadSettings } from '../../../src/config/load.ts';
 import { startService } from '../../../src/main.ts';
 import { DELIVERABILITY_COUNTS, parseKeyCounts, SERIES } from '../../../src/model/deliverability.ts';
 import type { Outcome, Reply } from '../../../src/model/outcome.ts';
@@ -9,7 +8,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createAttempt } from '../../rig/messages.ts';
-import { submitAccepted } from '../../rig/service.ts';
+import { loadServiceSettings, submitAccepted } from '../../rig/service.ts';
 
 const createReply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code, enhanced, text: 'reply' });
 
@@ -37,16 +36,7 @@ function withOutcomes(innerTransport: Transport): Transport {
 
 test('history, metrics, time series and reputation agree after a run of mixed outcomes', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
-  const settings = loadSettings(
-    {
-      POSTRIDER_DATABASE: `sqlite:${path}`,
-      POSTRIDER_LISTEN: '127.0.0.1:0',
-      POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
-      POSTRIDER_ON_UNCERTAIN: 'hold',
-      POSTRIDER_LOG: 'silent',
-    },
-    null,
-  );
+  const settings = loadServiceSettings(path, { POSTRIDER_ON_UNCERTAIN: 'hold' });
   const service = await startService(settings, { wrapTransport: withOutcomes });
   const fetchMetrics = async () => (await fetch(`${service.operatorUrl}/metrics`)).text();
   const readMetric = (text: string, name: string) => Number(text.split(`\n${name} `)[1]?.split('\n')[0] ?? Number.NaN);

@@ -1,4 +1,3 @@
-import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { type MonotonicClock, systemClock } from '../../../src/clock.ts';
 import { MIN_QUERY_INTERVAL_MS } from '../../../src/http/keys.ts';
@@ -10,6 +9,7 @@ import { createApiDocument } from '../../../src/operator/api-document.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { signIn as beginSession } from '../../rig/session.ts';
 import { createApi, createOptions, startOperatorListener } from './operator-rig.ts';
+import { type RequestOptions, sendRequest as send } from './response-check.ts';
 
 const PASSWORD = 'correct horse';
 const TOKEN = `po_${'a'.repeat(43)}`;
@@ -68,29 +68,21 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
   );
   isStarted = true;
 
-  interface RequestOptions {
-    readonly from?: string;
-    readonly headers?: Record<string, string>;
-    readonly body?: object;
-    readonly method?: string;
-  }
-  function sendRequest(
+  const sendRequest = (
     path: string,
-    { from = '127.0.0.1', headers = {}, body, method = body === undefined ? 'GET' : 'POST' }: RequestOptions = {},
-  ): Promise<{ status: number; headers: NodeJS.Dict<string | string[]> }> {
-    const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof sendRequest>>>();
-    const json = body === undefined ? {} : { 'Content-Type': 'application/json' };
-    const outgoingRequest = request(
-      { host: '127.0.0.1', port, path, method, localAddress: from, agent: false, headers: { ...json, ...headers } },
-      (response) => {
-        response.resume();
-        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers }));
-      },
-    );
-    outgoingRequest.on('error', reject);
-    outgoingRequest.end(body === undefined ? undefined : JSON.stringify(body));
-    return promise;
-  }
+    {
+      from = '127.0.0.1',
+      method,
+      ...options
+    }: Pick<RequestOptions, 'headers' | 'body'> & {
+      readonly from?: string;
+      readonly method?: string;
+    } = {},
+  ) =>
+    send(`http://127.0.0.1:${port}`, method ?? (options.body === undefined ? 'GET' : 'POST'), path, {
+      ...options,
+      localAddress: from,
+    });
   return {
     port,
     store,

@@ -1,9 +1,9 @@
 import Fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
-import { createHttpServer } from '../../../src/http/server.ts';
 import { addListFiles } from '../../../src/operator/list-files.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
+import { createTestServer } from '../http/rig.ts';
 import { createOperationRig, type OperationRig } from '../operations/operation-rig.ts';
 
 const EXPORT_PATH = '/accounts/acme/suppressions/export';
@@ -18,20 +18,7 @@ function createApp({ context }: OperationRig, store: Partial<OperationRig['conte
   addListFiles(app, {
     basePath: '',
     clock,
-    http: createHttpServer({
-      name: 'operator',
-      address: { host: '127.0.0.1', port: 0 },
-      setting: '',
-      tls: null,
-      trustedProxies: [],
-      limits: {},
-      clock,
-      handle: () => undefined,
-      sendsContinue: false,
-      answerFault: () => null,
-      publish: () => undefined,
-      onError: () => undefined,
-    }),
+    http: createTestServer({ clock }),
     createContext: () => ({ ...context, store: { ...context.store, ...store } }),
     onChange: () => undefined,
     admit: () => Promise.resolve({ kind: 'authenticated', actor: 'page', scope: 'all' }),

@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type MonotonicClock, systemClock } from '../../../src/clock.ts';
 import type { AddressLookup } from '../../../src/model/webhook-target.ts';
 import { createWebhookClient, type WebhookClientParts } from '../../../src/webhooks/attempt.ts';
+import { listenOnFreePort } from '../../rig/free-port.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../../rig/webhook-receiver.ts';
 
@@ -222,10 +221,8 @@ describe('the connection of an attempt', () => {
       proxiedRequests.push(request.url ?? '');
       response.end();
     });
-    proxy.listen(0, '127.0.0.1');
-    await once(proxy, 'listening');
+    const proxyUrl = `http://127.0.0.1:${await listenOnFreePort(proxy)}`;
     cleanups.push(() => proxy.close());
-    const proxyUrl = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
     // A program with the same environment uses the proxy, so the environment is effective.
     const script = `
       import { request } from 'node:http';
