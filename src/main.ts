@@ -30,7 +30,7 @@ import { createReplaceableTransport, openTransport } from './transports/open.ts'
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/accepting.ts';
 import { createConsumeInboxRule, startDelivery, startWebhooks } from './wiring/delivering.ts';
-import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
+import { startFeedback } from './wiring/feedback.ts';
 import {
   allocateConnections,
   createFailureReporter,
@@ -53,7 +53,7 @@ export interface Service {
   readonly firstAccount: string | null;
   readonly firstKey: string | null;
   readonly hasSendingDomain: boolean;
-  readonly feedback: FeedbackAddresses;
+  readonly feedback: { readonly smtp: string | null; readonly http: string | null };
   readonly inboxPath: string | null;
   /** Resolves when the service can no longer work and the process must be restarted. Never rejects. */
   readonly failed: Promise<Error>;
@@ -273,7 +273,7 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
     publicUrl,
     operatorUrl,
     signInUrl: operator?.signInUrl ?? null,
-    feedback: feedback?.addresses ?? NO_FEEDBACK,
+    feedback: feedback?.addresses ?? { smtp: null, http: null },
     firstAccount: api?.firstAccount ?? null,
     firstKey: api?.firstKey ?? null,
     hasSendingDomain: domains.hasSendingDomain(),

@@ -66,13 +66,10 @@ function listAccountProblems({ name, locked, warning, limits, volumeUsed }: Acco
     return [create('account-locked').failure(text, 'Remove the cause, then unlock the account')];
   }
   const problems: Problem[] = [];
-  if (warning !== null)
-    problems.push(
-      create('account-warned').warning(
-        `Account ${name} has reached half of a lock threshold`,
-        'Check the counts on the account page, and the recipients of the messages of the account',
-      ),
-    );
+  if (warning !== null) {
+    const remedy = 'Check the counts on the account page, and the recipients of the messages of the account';
+    problems.push(create('account-warned').warning(`Account ${name} has reached half of a lock threshold`, remedy));
+  }
   const { volume, volumeExpiresAt } = limits;
   const remedy = 'Set a new volume, or inform the owner of the account';
   if (volume !== null && volumeUsed >= volume)

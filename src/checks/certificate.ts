@@ -32,10 +32,7 @@ export async function checkCertificate(parts: CertificateCheckParts): Promise<Fi
   }
   const { certPath, keyPath } = paths;
   const contents: Buffer[] = [];
-  for (const [path, setting] of [
-    [certPath, 'POSTRIDER_TLS_CERT'],
-    [keyPath, 'POSTRIDER_TLS_KEY'],
-  ] as const)
+  for (const [setting, path] of Object.entries({ POSTRIDER_TLS_CERT: certPath, POSTRIDER_TLS_KEY: keyPath }))
     try {
       contents.push(await read(path));
     } catch (error) {

@@ -34,11 +34,11 @@ export interface ClockParts {
 }
 
 export async function checkClock(parts: ClockParts): Promise<Finding> {
-  const { now, monotonic, wait, newestAcceptedAt, readFileSystemTime, greeting: pendingGreeting } = parts;
+  const { now, monotonic, wait, newestAcceptedAt, readFileSystemTime } = parts;
   const { ok, warning, failure } = report('clock');
   const start = { wall: now(), monotonic: monotonic() };
   const [greeting, fileOffsetMs] = await Promise.all([
-    pendingGreeting,
+    parts.greeting,
     readFileOffsetMs(now, readFileSystemTime),
     wait(OBSERVATION_MS),
   ]);
@@ -54,10 +54,8 @@ export async function checkClock(parts: ClockParts): Promise<Finding> {
   }
   if (newestAcceptedAt !== null && newestAcceptedAt - now() > MAX_AHEAD_MS) {
     const ahead = formatOffset(newestAcceptedAt - now());
-    return warning(
-      `the newest message was accepted ${ahead} in the future: the clock was wrong or was set back`,
-      remedy,
-    );
+    const text = `the newest message was accepted ${ahead} in the future: the clock was wrong or was set back`;
+    return warning(text, remedy);
   }
   if (fileOffsetMs !== null && Math.abs(fileOffsetMs) > MAX_FILE_OFFSET_MS) {
     const direction = fileOffsetMs > 0 ? 'ahead of' : 'behind';

@@ -40,9 +40,7 @@ export interface Installation {
   wait(ms: number): Promise<void>;
 }
 
-export async function readDiskSpace(
-  path: string,
-): Promise<{ readonly freeBytes: number; readonly totalBytes: number }> {
+export async function readDiskSpace(path: string) {
   const { bavail, blocks, bsize } = await statfs(findExistingFolder(dirname(path)));
   return { freeBytes: bavail * bsize, totalBytes: blocks * bsize };
 }

@@ -168,7 +168,9 @@ export async function checkTransport(parts: TransportCheckParts): Promise<Findin
       return checkSesAccount(setting, readSesAccount);
     case 'smtp': {
       const result = await probeRelay();
-      return result.kind === 'ready' ? createReadyFinding(setting, result) : createFailedFinding(setting, result);
+      return result.kind === 'ready'
+        ? createReadyFinding(setting, result)
+        : probe.failure(result.text, getFailureRemedy(setting, result));
     }
   }
 }
@@ -244,10 +246,6 @@ function createReadyFinding(setting: SmtpSetting, result: Extract<RelaySession, 
       'remove verify=no from POSTRIDER_TRANSPORT',
     );
   return probe.ok(text);
-}
-
-function createFailedFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind: 'failed' }>): Finding {
-  return probe.failure(result.text, getFailureRemedy(setting, result));
 }
 
 function getFailureRemedy(

@@ -108,41 +108,36 @@ export function createLiveUpdates({ clock, topics: installedTopics, readChanges,
   }
 }
 
-const EVENT_TOPICS: { readonly [Type in EventType]?: readonly Topic[] } = {
-  'message.accepted': ['messages', 'overview'],
-  'message.suppressed': ['messages', 'overview'],
+const EVENT_TOPICS: readonly (readonly [readonly Topic[], readonly EventType[]])[] = [
+  [
+    ['messages', 'overview'],
+    ['message.accepted', 'message.suppressed', 'message.complained', 'message.expired', 'message.cancelled'],
+  ],
+  [
+    ['messages', 'overview'],
+    ['message.retried', 'message.confirmed', 'message.reported'],
+  ],
   // An attempt may have captured the message or used a rule of the inbox.
-  'message.delivered': ['messages', 'overview', 'inbox'],
-  'message.deferred': ['messages', 'overview', 'inbox'],
-  'message.bounced': ['messages', 'overview', 'inbox'],
-  'message.uncertain': ['messages', 'overview', 'inbox'],
-  'message.complained': ['messages', 'overview'],
-  'message.expired': ['messages', 'overview'],
-  'message.cancelled': ['messages', 'overview'],
-  'message.retried': ['messages', 'overview'],
-  'message.confirmed': ['messages', 'overview'],
-  'message.reported': ['messages', 'overview'],
-  'report.not_understood': ['messages', 'overview', 'feedback'],
-  'account.changed': ['accounts', 'overview'],
-  'domain.changed': ['domains', 'overview'],
-  'webhook.attempt_succeeded': ['webhooks'],
-  'webhook.attempt_failed': ['webhooks'],
-  'webhook.delivery_failed': ['webhooks'],
-  'webhook.disabled': ['webhooks', 'overview'],
-  'store.files_lost': ['overview'],
-  'store.files_restored': ['overview'],
-  'circuit_breaker.opened': ['overview'],
-  'circuit_breaker.half_opened': ['overview'],
-  'circuit_breaker.closed': ['overview'],
-};
+  [
+    ['messages', 'overview', 'inbox'],
+    ['message.delivered', 'message.deferred', 'message.bounced', 'message.uncertain'],
+  ],
+  [['messages', 'overview', 'feedback'], ['report.not_understood']],
+  [['accounts', 'overview'], ['account.changed']],
+  [['domains', 'overview'], ['domain.changed']],
+  [['webhooks'], ['webhook.attempt_succeeded', 'webhook.attempt_failed', 'webhook.delivery_failed']],
+  [['webhooks', 'overview'], ['webhook.disabled']],
+  [['overview'], ['store.files_lost', 'store.files_restored']],
+  [['overview'], ['circuit_breaker.opened', 'circuit_breaker.half_opened', 'circuit_breaker.closed']],
+];
 
 function createLiveUpdateHandlers(publish: (...topics: readonly Topic[]) => void, poll: () => void): Handlers {
-  const handlers = Object.entries(EVENT_TOPICS).map(([type, topics]) => {
+  const handlers = EVENT_TOPICS.flatMap(([topics, types]) => {
     const handle = (event: ServiceEvent) =>
       'suppresses' in event && event.suppresses ? publish(...topics, 'suppressions') : publish(...topics);
-    return [type, handle];
+    return types.map((type) => [type, handle]);
   });
-  return { ...Object.fromEntries(handlers), 'operator.changed': () => poll() };
+  return { ...Object.fromEntries(handlers), 'operator.changed': poll };
 }
 
 /** The topics that each kind of audit log entry changes. The key is the part of the action before the dot. */

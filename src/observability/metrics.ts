@@ -46,6 +46,40 @@ const REPORT_RESULTS = [
   'unrelated',
 ] as const;
 
+/** The names without the prefix `postrider_`, and the help texts. */
+const HELP = {
+  commit_size: 'Messages in one commit of the store, by kind',
+  commit_duration_seconds: 'Time of one commit of the store with its sync, in seconds, by kind',
+  accepted_total: 'Messages accepted with a 201',
+  accept_duration_seconds: 'Time from the key check to the 201, in seconds',
+  replayed_total: 'Requests that repeated an idempotency key and received the answer to the first request',
+  ignored_fields_total: 'Unknown members of the bodies of accepted requests',
+  refused_total: 'Requests refused, by error code (docs/errors.md)',
+  attempts_total: 'Delivery attempts, by outcome',
+  attempt_duration_seconds: 'Time of one delivery attempt, in seconds',
+  messages_total: 'Messages that entered a state, by state',
+  bounced_total: 'Messages bounced, by class and category of the failure (docs/feedback.md)',
+  confirmation_duration_seconds: 'Time from acceptance to the delivery event of the provider, in seconds',
+  deferred_total: 'Messages deferred: the attempt failed and a later attempt is due',
+  alarms_total: 'Conditions that require an operator, by reason',
+  connections_dropped_total: 'Connections that a listener closed, by listener and reason',
+  feedback_reports_total: 'Feedback reports received, by result',
+  feedback_refused_total: 'Feedback reports refused, by reason',
+  webhook_attempts_total: 'Attempts to send a webhook, by result',
+  webhook_failures_total: 'Failed attempts to send a webhook, by endpoint; "other" beyond 100 endpoints',
+  notifications_total: 'Attempts to deliver a notification to operators, by target and result',
+  circuit_breaker_state: '1 for the current state of the circuit breaker, 0 for the others',
+  feedback_last_report_age_seconds:
+    'Seconds since the last feedback report that any node received; absent before the first report',
+  queue_depth: 'Messages in the queue, by state',
+  queue_oldest_age_seconds: 'Age of the oldest message in the state queued or sending, in seconds; 0 if there is none',
+  webhooks_pending: 'Pending webhooks: due, waiting for a retry, or waiting for a disabled endpoint',
+  webhooks_failed: 'Webhooks whose final attempt failed; they can be replayed',
+  webhook_oldest_age_seconds: 'Age of the oldest pending webhook, in seconds; 0 if there is none',
+  log_dropped_total: 'Log lines dropped because the reader of standard output stalled',
+} as const;
+type Name = keyof typeof HELP;
+
 const OUTCOMES = ['delivered', 'bounced', 'deferred', 'unanswered'] as const;
 const COMMIT_KINDS = ['accept', 'settle'] as const;
 const CACHE_TTL_MS = 1000;
@@ -84,70 +118,42 @@ export function createMetrics(options: MetricsOptions) {
   // node.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 
-  /** The names have no prefix here. `series` are the labels that start at zero: an alert on an increase would miss a series that starts at one. */
-  const counter = (name: string, help: string, labelNames: string[] = [], series: Record<string, string>[] = []) => {
-    const created = new Counter({ name: `postrider_${name}`, help, labelNames, registers });
+  /** `series` are the labels that start at zero: an alert on an increase would miss a series that starts at one. */
+  const counter = (name: Name, labelNames: string[] = [], series: Record<string, string>[] = []) => {
+    const created = new Counter({ name: `postrider_${name}`, help: HELP[name], labelNames, registers });
     for (const labels of series) created.inc(labels, 0);
     return created;
   };
   /** A counter with one label and known values. An increment looks up no labels. */
-  const countBy = (name: string, help: string, label: string, values: readonly string[]) => {
+  const countBy = (name: Name, label: string, values: readonly string[]) => {
     const series = values.map((value) => ({ [label]: value }));
-    const created = counter(name, help, [label], series);
+    const created = counter(name, [label], series);
     return new Map(values.map((value) => [value, created.labels({ [label]: value })]));
   };
-  const gauge = (name: string, help: string, labelNames: string[] = []) =>
-    new Gauge({ name: `postrider_${name}`, help, labelNames, registers });
-  const histogram = (name: string, help: string, buckets: number[], labelNames: string[] = []) =>
-    new Histogram({ name: `postrider_${name}`, help, buckets, labelNames, registers });
+  const gauge = (name: Name, labelNames: string[] = []) =>
+    new Gauge({ name: `postrider_${name}`, help: HELP[name], labelNames, registers });
+  const histogram = (name: Name, buckets: number[], labelNames: string[] = []) =>
+    new Histogram({ name: `postrider_${name}`, help: HELP[name], buckets, labelNames, registers });
 
-  const commitSize = histogram('commit_size', 'Messages in one commit of the store, by kind', COMMIT_SIZE_BUCKETS, [
-    'kind',
-  ]);
-  const commitSeconds = histogram(
-    'commit_duration_seconds',
-    'Time of one commit of the store with its sync, in seconds, by kind',
-    DURATION_BUCKETS_SECONDS,
-    ['kind'],
-  );
+  const commitSize = histogram('commit_size', COMMIT_SIZE_BUCKETS, ['kind']);
+  const commitSeconds = histogram('commit_duration_seconds', DURATION_BUCKETS_SECONDS, ['kind']);
   const meters = {
-    accepted: counter('accepted_total', 'Messages accepted with a 201'),
-    acceptSeconds: histogram(
-      'accept_duration_seconds',
-      'Time from the key check to the 201, in seconds',
-      DURATION_BUCKETS_SECONDS,
-    ),
-    replayed: counter(
-      'replayed_total',
-      'Requests that repeated an idempotency key and received the answer to the first request',
-    ),
-    ignoredFields: counter('ignored_fields_total', 'Unknown members of the bodies of accepted requests'),
-    refused: countBy(
-      'refused_total',
-      'Requests refused, by error code (docs/errors.md)',
-      'reason',
-      options.refusalReasons,
-    ),
-    attempts: countBy('attempts_total', 'Delivery attempts, by outcome', 'outcome', OUTCOMES),
-    attemptSeconds: histogram(
-      'attempt_duration_seconds',
-      'Time of one delivery attempt, in seconds',
-      DURATION_BUCKETS_SECONDS,
-    ),
-    states: countBy('messages_total', 'Messages that entered a state, by state', 'state', STATES),
+    accepted: counter('accepted_total'),
+    acceptSeconds: histogram('accept_duration_seconds', DURATION_BUCKETS_SECONDS),
+    replayed: counter('replayed_total'),
+    ignoredFields: counter('ignored_fields_total'),
+    refused: countBy('refused_total', 'reason', options.refusalReasons),
+    attempts: countBy('attempts_total', 'outcome', OUTCOMES),
+    attemptSeconds: histogram('attempt_duration_seconds', DURATION_BUCKETS_SECONDS),
+    states: countBy('messages_total', 'state', STATES),
     bounced: counter(
       'bounced_total',
-      'Messages bounced, by class and category of the failure (docs/feedback.md)',
       ['class', 'category'],
       FAILURE_CLASSES.flatMap((name) => FAILURE_CATEGORIES.map((category) => ({ class: name, category }))),
     ),
-    confirmationSeconds: histogram(
-      'confirmation_duration_seconds',
-      'Time from acceptance to the delivery event of the provider, in seconds',
-      CONFIRMATION_BUCKETS_SECONDS,
-    ),
-    deferred: counter('deferred_total', 'Messages deferred: the attempt failed and a later attempt is due'),
-    alarms: countBy('alarms_total', 'Conditions that require an operator, by reason', 'reason', ALARMS),
+    confirmationSeconds: histogram('confirmation_duration_seconds', CONFIRMATION_BUCKETS_SECONDS),
+    deferred: counter('deferred_total'),
+    alarms: countBy('alarms_total', 'reason', ALARMS),
     commits: new Map(
       COMMIT_KINDS.map((kind) => [
         kind,
@@ -156,62 +162,39 @@ export function createMetrics(options: MetricsOptions) {
     ),
     droppedConnections: counter(
       'connections_dropped_total',
-      'Connections that a listener closed, by listener and reason',
       ['listener', 'reason'],
       HTTP_LISTENERS.flatMap((listener) => DROP_REASONS.map((reason) => ({ listener, reason }))),
     ),
-    reports: countBy('feedback_reports_total', 'Feedback reports received, by result', 'result', REPORT_RESULTS),
-    refusedReports: counter('feedback_refused_total', 'Feedback reports refused, by reason', ['reason']),
-    webhookAttempts: countBy('webhook_attempts_total', 'Attempts to send a webhook, by result', 'result', [
-      'succeeded',
-      'failed',
-    ]),
-    webhookFailures: counter(
-      'webhook_failures_total',
-      'Failed attempts to send a webhook, by endpoint; "other" beyond 100 endpoints',
-      ['webhook'],
-    ),
+    reports: countBy('feedback_reports_total', 'result', REPORT_RESULTS),
+    refusedReports: counter('feedback_refused_total', ['reason']),
+    webhookAttempts: countBy('webhook_attempts_total', 'result', ['succeeded', 'failed']),
+    webhookFailures: counter('webhook_failures_total', ['webhook']),
     notifications: counter(
       'notifications_total',
-      'Attempts to deliver a notification to operators, by target and result',
       ['target', 'result'],
       options.notificationTargets.flatMap((target) =>
         ['delivered', 'retried', 'failed'].map((result) => ({ target, result })),
       ),
     ),
-    breakerState: gauge('circuit_breaker_state', '1 for the current state of the circuit breaker, 0 for the others', [
-      'state',
-    ]),
+    breakerState: gauge('circuit_breaker_state', ['state']),
     webhookLabels: new Map<number, string>(),
   };
   setBreakerState(meters, 'closed');
   new Counter({
     name: 'postrider_log_dropped_total',
-    help: 'Log lines dropped because the reader of standard output stalled',
+    help: HELP.log_dropped_total,
     registers,
     collect() {
       this.reset();
       this.inc(getDroppedLineCount());
     },
   });
-  const feedbackAge = gauge(
-    'feedback_last_report_age_seconds',
-    'Seconds since the last feedback report that any node received; absent before the first report',
-  );
-  const queueDepth = gauge('queue_depth', 'Messages in the queue, by state', ['state']);
-  const oldestAge = gauge(
-    'queue_oldest_age_seconds',
-    'Age of the oldest message in the state queued or sending, in seconds; 0 if there is none',
-  );
-  const pendingWebhooks = gauge(
-    'webhooks_pending',
-    'Pending webhooks: due, waiting for a retry, or waiting for a disabled endpoint',
-  );
-  const failedWebhooks = gauge('webhooks_failed', 'Webhooks whose final attempt failed; they can be replayed');
-  const oldestWebhookAge = gauge(
-    'webhook_oldest_age_seconds',
-    'Age of the oldest pending webhook, in seconds; 0 if there is none',
-  );
+  const feedbackAge = gauge('feedback_last_report_age_seconds');
+  const queueDepth = gauge('queue_depth', ['state']);
+  const oldestAge = gauge('queue_oldest_age_seconds');
+  const pendingWebhooks = gauge('webhooks_pending');
+  const failedWebhooks = gauge('webhooks_failed');
+  const oldestWebhookAge = gauge('webhook_oldest_age_seconds');
 
   let readAt = Number.NEGATIVE_INFINITY;
   let currentScrape: Promise<Exposition> | null = null;

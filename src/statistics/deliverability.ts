@@ -3,7 +3,6 @@
  * groups are added to the series of every span. Memory and rows are bounded, and the sum of a row is exact for any
  * number of keys. Counting never waits. A write replaces the whole row, so a repeated write counts no message twice.
  */
-import type { Clock } from '../clock.ts';
 import { parseAddress } from '../model/address.ts';
 import {
   createFrequentKeys,
@@ -20,7 +19,7 @@ import {
 } from '../model/deliverability.ts';
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
 import type { DeliverabilityStore } from '../store/contract.ts';
-import { addToSums, type Count, type StoredSeries } from './traffic.ts';
+import { addToSums, type Count, type StoredSeries, type TrafficParts } from './traffic.ts';
 
 const TICK_MS = 1_000;
 /** The rows are large, so those of a longer span are written less often. */
@@ -47,14 +46,10 @@ export const MAX_ROW_KEYS: Readonly<Record<Series, number>> = {
 /** While the store does not answer, the oldest rows of ended spans above this number are dropped. */
 const MAX_WAITING_ROWS = 200;
 
-export interface DeliverabilityParts {
-  readonly node: string;
-  readonly clock: Clock;
+export interface DeliverabilityParts extends Omit<TrafficParts, 'writeRows'> {
   readonly writeRows: DeliverabilityStore['writeDeliverability'];
   /** Null while a lookup is in progress, which the call starts. Never waits. */
   readonly findMailboxProvider: (domain: string, eventCount: number) => MailboxProvider | null;
-  /** Receives the first error of a series of failed writes. Called again only after a write has succeeded. */
-  readonly onWriteError: (error: unknown) => void;
 }
 
 interface Group {

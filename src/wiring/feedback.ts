@@ -33,18 +33,7 @@ export interface FeedbackParts {
   readonly maxConnections: number;
 }
 
-export interface FeedbackAddresses {
-  readonly smtp: string | null;
-  readonly http: string | null;
-}
-
-export const NO_FEEDBACK: FeedbackAddresses = { smtp: null, http: null };
-
-export interface Feedback extends AsyncDisposable {
-  readonly addresses: FeedbackAddresses;
-}
-
-export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
+export async function startFeedback(parts: FeedbackParts) {
   const { settings, clock, store, domains, publish, authenticators } = parts;
   await using stack = new AsyncDisposableStack();
   const reportFailure = createFailureReporter(publish, clock);

@@ -6,14 +6,7 @@ import { createSynchronizedClock, type MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { DeliveryStatus, NodeIdentity, RefusedReports } from '../model/node.ts';
-import {
-  type AgeClock,
-  joinCluster,
-  type Membership,
-  repeatHeartbeats,
-  SINGLE_NODE,
-  startAgeClock,
-} from '../queue/membership.ts';
+import { joinCluster, type Membership, repeatHeartbeats, SINGLE_NODE, startAgeClock } from '../queue/membership.ts';
 import type { NodeStore } from '../store/contract.ts';
 import { readVersion } from '../version.ts';
 import { MAX_CONCURRENT_ATTEMPTS } from '../webhooks/slots.ts';
@@ -23,14 +16,7 @@ const SINGLE_NODE_LIVENESS_TIMEOUT_MS = 3_600_000;
 const SINGLE_NODE_HEARTBEAT_MS = 1_800_000;
 const STATUS_CHECK_INTERVAL_MS = 15_000;
 
-export interface ClusterNode {
-  readonly name: string;
-  readonly clock: MonotonicClock;
-  readonly ages: AgeClock;
-  readonly membership: Membership;
-  readonly sharesStore: boolean;
-  leave(): Promise<void>;
-}
+export type ClusterNode = Awaited<ReturnType<typeof startNode>>;
 
 export interface NodeParts {
   readonly name: string;
@@ -54,7 +40,7 @@ export function createNodeName(): string {
   return `${hostname().split('.')[0]}-${process.pid}-${randomBytes(3).toString('hex')}`;
 }
 
-export async function startNode(parts: NodeParts): Promise<ClusterNode> {
+export async function startNode(parts: NodeParts) {
   const { name, settings, store, clock: machineClock, onError } = parts;
   const node: NodeIdentity = { name, roles: [...settings.roles], version: readVersion() };
   const sharesStore = settings.database.kind !== 'sqlite';
@@ -66,7 +52,8 @@ export async function startNode(parts: NodeParts): Promise<ClusterNode> {
     : await startSingleNode(node, parts);
   try {
     const { ages, stop } = await startAgeClock({ clock, store, onError });
-    const leave = async () => {
+    /** Stores the running time and removes the node from the cluster. */
+    const leave = async (): Promise<void> => {
       await stop();
       await membership.leave();
     };

@@ -18,10 +18,8 @@ import {
 import { type MessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
 import { startNotifier } from '../notifications/notifier.ts';
 import { createNotificationDelivery } from '../notifications/target.ts';
-import type { Events } from '../observability/events.ts';
 import type { Store } from '../store/contract.ts';
-import { createOutboundClient } from './delivering.ts';
-import type { ClusterNode } from './node.ts';
+import { createOutboundClient, type WebhookParts } from './delivering.ts';
 
 /** Maximum wait for running attempts during a shutdown. The leases of unfinished attempts expire later. */
 const MAX_DRAIN_MS = 5_000;
@@ -35,17 +33,12 @@ const LIMITED_CODES = {
   webhooks: ['webhook-disabled'],
 } as const satisfies Readonly<Record<string, readonly AttentionCode[]>>;
 
-export interface NotificationParts {
-  readonly settings: Settings;
-  readonly version: string;
-  readonly node: ClusterNode;
+export interface NotificationParts extends Omit<WebhookParts, 'store'> {
   readonly store: Store;
   readonly domains: Pick<DomainCache, 'findByName'>;
   readonly directory: Pick<ApiKeyCache, 'findAccount'>;
   readonly ids: MessageIdGenerator;
   readonly status: () => RuntimeStatus;
-  readonly events: Events;
-  readonly drainMs: number;
   readonly getSecrets: () => readonly string[];
   readonly warn: (line: string) => void;
 }
