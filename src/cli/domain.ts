@@ -2,13 +2,7 @@
 import type { Command } from 'commander';
 import { formatZone } from '../domains/zone-file.ts';
 import { getDkimRecordName } from '../model/domain.ts';
-import type {
-  DomainAlignment,
-  DomainDetails,
-  RemovedDomain,
-  RotatedDomain,
-  VerifiedDomain,
-} from '../operations/domain-details.ts';
+import type { DomainAlignment, DomainDetails, RemovedDomain, VerifiedDomain } from '../operations/domain-details.ts';
 import {
   addDomain,
   listDomains,
@@ -85,7 +79,7 @@ export function addDomainCommands(program: Command, context: Context): void {
     ...jsonOptions,
     formatResult: (domain, { cancel }) =>
       cancel === true
-        ? formatCancelledRotation(domain)
+        ? `removed the staged keys of ${domain.domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${indentLines(domain.removedRecords)}`
         : `${applyStyle('success', `staged new keys for ${domain.domain}`)}\n\n${formatRecords(domain)}`,
   });
   addOperationCommand(group, context, 'remove <domain>', removeDomain, {
@@ -243,10 +237,6 @@ function formatKeyCounts({ keys }: DomainDetails): string {
     .map((state) => [keys.filter((key) => key.state === state).length, state] as const)
     .filter(([count]) => count > 0);
   return counts.map(([count, state]) => `${count} ${state}`).join(', ');
-}
-
-export function formatCancelledRotation({ domain, removedRecords }: RotatedDomain): string {
-  return `removed the staged keys of ${domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${indentLines(removedRecords)}`;
 }
 
 export function formatRemovedDomain({

@@ -1,10 +1,8 @@
 import type { Command } from 'commander';
 import { describeSettings } from '../config/load.ts';
-import { showConfig } from '../operations/config.ts';
 import { type Findings, runDoctor, testFeedbackLoop } from '../operations/doctor.ts';
+import { listProviders, type ProviderEntry, type Setup, showConfig, showSetup } from '../operations/installation.ts';
 import { perform } from '../operations/operation.ts';
-import { listProviders, type ProviderEntry } from '../operations/providers.ts';
-import { type Setup, showSetup } from '../operations/setup.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { createInstallation } from '../wiring/installation.ts';
 import { CommandFailure, type Context } from './context.ts';
@@ -15,6 +13,7 @@ import {
   formatIsoTime,
   formatPairs,
   formatTable,
+  LEVEL_STYLES,
   type ProgressStream,
   StatusLine,
   type Style,
@@ -70,17 +69,11 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
   });
 }
 
-const RESULT_STYLES: Readonly<Record<Findings[number]['result'], Style>> = {
-  ok: 'success',
-  warning: 'warning',
-  failure: 'error',
-};
-
 export function formatFindings(findings: Findings): string {
   const width = findings.reduce((width, { check }) => Math.max(width, [...toPrintable(check)].length), 0);
   const lines = findings.map(({ check, result, detail, remedy }) => {
     const name = toPrintable(check);
-    const resultLine = `${applyStyle(RESULT_STYLES[result], result.padEnd(7))}  ${name}${' '.repeat(width - [...name].length)}  ${toPrintable(detail)}\n`;
+    const resultLine = `${applyStyle(LEVEL_STYLES[result], result.padEnd(7))}  ${name}${' '.repeat(width - [...name].length)}  ${toPrintable(detail)}\n`;
     return remedy === null ? resultLine : `${resultLine}${' '.repeat(width + 11)}→ ${toPrintable(remedy)}\n`;
   });
   const countFindings = (result: Findings[number]['result']) =>
@@ -141,11 +134,10 @@ export function addProviderCommands(program: Command, context: Context): void {
 
 function toRow({ name, events }: ProviderEntry): readonly Cell[][] {
   if (events === null) return [];
-  const style = { ok: 'success', warning: 'warning', failure: 'error' } as const;
   return [
     [
       name,
-      { text: events.result, style: style[events.result] },
+      { text: events.result, style: LEVEL_STYLES[events.result] },
       formatIsoTime(events.lastEventAt, 'never'),
       events.url ?? '-',
       events.detail,

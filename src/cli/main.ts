@@ -71,7 +71,7 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
   { names: ['overview'], load: async () => (await import('./overview.ts')).addOverviewCommand },
   { names: ['setup'], load: async () => (await import('./installation.ts')).addSetupCommand },
   { names: ['account'], load: async () => (await import('./account.ts')).addAccountCommands },
-  { names: ['key'], load: async () => (await import('./key.ts')).addKeyCommands },
+  { names: ['key'], load: async () => (await import('./account.ts')).addKeyCommands },
   { names: ['domain'], load: async () => (await import('./domain.ts')).addDomainCommands },
   { names: ['suppression'], load: async () => (await import('./suppression.ts')).addSuppressionCommands },
   { names: ['message'], load: async () => (await import('./message.ts')).addMessageCommands },

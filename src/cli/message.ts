@@ -166,9 +166,12 @@ function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = 
 }
 
 function formatMessageDetails(details: MessageDetails): string {
-  const { id, state, account, to, from, subject, at, due, ended, message, attempts, events } = details;
+  const { id, state, account, to, from, subject, at, due, ended, message, attempts, events, deliveryMs } = details;
   const duePair = due === null ? [] : [[state === 'sending' ? 'leased until' : 'due', formatIsoTime(due)] as const];
   const bodyText = message === null ? 'erased' : `${Buffer.byteLength(message)} bytes (shown by --json)`;
+  const { furtherReports } = details;
+  const furtherReportsText =
+    furtherReports === 0 ? '' : `(${furtherReports} further reports changed nothing and were only counted)\n`;
   const heading = formatPairs([
     ['id', id],
     ['state', createStateCell(state)],
@@ -179,12 +182,12 @@ function formatMessageDetails(details: MessageDetails): string {
     ['accepted', formatIsoTime(at)],
     ...duePair,
     ['ended', ended === null ? 'not yet' : formatIsoTime(ended)],
-    ...formatDelivery(details),
+    ...(deliveryMs === null ? [] : [['delivered', `${formatDuration(deliveryMs)} after acceptance`] as const]),
     ...formatConfirmation(details),
     ['attempts', String(attempts.length)],
     ['body', bodyText],
   ]);
-  return `${heading}\n${events.map((event, index) => `${formatOmission(details, index)}${formatEvent(event, details)}`).join('')}${formatFurtherReports(details)}`;
+  return `${heading}\n${events.map((event, index) => `${formatOmission(details, index)}${formatEvent(event, details)}`).join('')}${furtherReportsText}`;
 }
 
 function formatOmission({ events }: MessageDetails, index: number): string {
@@ -192,23 +195,9 @@ function formatOmission({ events }: MessageDetails, index: number): string {
   return omittedCount === 0 ? '' : `(${omittedCount} events are not shown)\n`;
 }
 
-function formatFurtherReports({ furtherReports }: MessageDetails): string {
-  return furtherReports === 0 ? '' : `(${furtherReports} further reports changed nothing and were only counted)\n`;
-}
+type Pairs = readonly (readonly [string, string])[];
 
-function formatDelivery({ deliveryMs }: Pick<MessageDetails, 'deliveryMs'>): readonly (readonly [string, string])[] {
-  return deliveryMs === null ? [] : [['delivered', `${formatDuration(deliveryMs)} after acceptance`]];
-}
-
-function formatConfirmation({
-  state,
-  confirmedAt,
-  confirmationMs,
-  events,
-}: Pick<MessageDetails, 'state' | 'confirmedAt' | 'confirmationMs' | 'events'>): readonly (readonly [
-  string,
-  string,
-])[] {
+function formatConfirmation({ state, confirmedAt, confirmationMs, events }: MessageDetails): Pairs {
   if (confirmedAt === null || confirmationMs === null)
     return state === 'delivered' ? [['confirmed', 'no; the next hop accepted the message']] : [];
   const source = events.find(({ type }) => type === 'confirmed')?.by ?? '';

@@ -20,7 +20,15 @@ import {
   toLowerFirstCharacter,
   unwrapResult,
 } from './operation-command.ts';
-import { applyStyle, type Cell, formatIsoTime, formatPairs, formatTable, type Style } from './terminal.ts';
+import {
+  applyStyle,
+  type Cell,
+  formatIsoTime,
+  formatPairs,
+  formatTable,
+  LEVEL_STYLES,
+  type Style,
+} from './terminal.ts';
 
 /** The rows of the table. */
 const ROW_COUNT = 12;
@@ -101,11 +109,6 @@ const COLUMNS = [
   'suppressed',
   'expired',
 ] as const;
-const LEVEL_STYLES: Readonly<Record<Overview['health'][number]['level'], Style>> = {
-  ok: 'success',
-  warning: 'warning',
-  failure: 'error',
-};
 
 function formatPercentiles(times: Figures['latencyMs'], emptyText: string): string {
   return times === null ? emptyText : `p50 ${formatDuration(times.p50)}, p99 ${formatDuration(times.p99)}`;

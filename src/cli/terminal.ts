@@ -14,6 +14,8 @@ export function applyStyle(style: Style, text: string): string {
 
 export type Cell = string | { readonly text: string; readonly style: Style };
 
+export const LEVEL_STYLES = { ok: 'success', warning: 'warning', failure: 'error' } as const;
+
 const COLUMN_GAP = 2;
 /** A column is never narrower than its heading. */
 const MIN_COLUMN_WIDTH = 8;

@@ -1,16 +1,18 @@
 /** `postrider webhook …`. A signing secret is printed only once, by the command that creates it. */
 import type { Command } from 'commander';
-import { listDeliveries, replayWebhook, testWebhook } from '../operations/webhook-deliveries.ts';
 import {
   createWebhook,
   type DeliveryEntry,
   deleteWebhook,
   disableWebhook,
   enableWebhook,
+  listDeliveries,
   listWebhooks,
+  replayWebhook,
   rotateWebhook,
   showWebhook,
   showWebhookStatistics,
+  testWebhook,
   updateWebhook,
   type WebhookEntry,
   type WebhookRotation,

@@ -17,7 +17,7 @@ import {
 } from '../statistics/figures.ts';
 import { createAccountNotFound, createInvalid, ok } from './errors.ts';
 import { defineOperation, reads } from './operation.ts';
-import { Time, Type } from './schemas.ts';
+import { createPercentiles, Time, Type } from './schemas.ts';
 
 const GROUPINGS = ['provider', 'recipient-domain', 'account', 'sending-domain'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
@@ -25,23 +25,20 @@ export type Grouping = (typeof GROUPINGS)[number];
 // `Object.keys` returns `string[]`; the keys are exactly those of the type.
 const RANGE_NAMES = Object.keys(DELIVERABILITY_RANGES) as DeliverabilityRange[];
 
-const createCounter = (description: string) => Type.Integer({ description });
-const createRate = (description: string) => Type.Nullable(Type.Number({ description }));
-const createPercentiles = (description: string) =>
-  Type.Nullable(Type.Object({ p50: Type.Number(), p99: Type.Number() }, { description }));
+const createRate = (description: string) => Type.Nullable(Type.Number(description));
 
 const figureMembers = {
-  accepted: createCounter('Messages accepted.'),
-  delivered: createCounter('Messages delivered.'),
-  confirmed: createCounter('Messages whose delivery an event of the provider confirmed.'),
-  deferred: createCounter('Delivery attempts that were deferred.'),
-  ended: createCounter('Messages that became `delivered`, and messages that became `bounced` because of an attempt.'),
-  bounced: createCounter('Messages bounced by an attempt or by a later report.'),
+  accepted: Type.Integer('Messages accepted.'),
+  delivered: Type.Integer('Messages delivered.'),
+  confirmed: Type.Integer('Messages whose delivery an event of the provider confirmed.'),
+  deferred: Type.Integer('Delivery attempts that were deferred.'),
+  ended: Type.Integer('Messages that became `delivered`, and messages that became `bounced` because of an attempt.'),
+  bounced: Type.Integer('Messages bounced by an attempt or by a later report.'),
   bounces: Type.Object(
     { hard: Type.Integer(), soft: Type.Integer(), block: Type.Integer() },
     'Bounced messages by the class of the failure.',
   ),
-  complained: createCounter('Messages with a complaint.'),
+  complained: Type.Integer('Messages with a complaint.'),
   deliveredRate: createRate('`delivered` / `ended`; null if no message ended.'),
   deferralRate: createRate(
     '`deferred` / (`deferred` + `ended`), the share of the attempts that were deferred; null without an attempt.',

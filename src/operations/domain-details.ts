@@ -1,6 +1,6 @@
 import { domainToUnicode } from 'node:url';
 import type { Static } from 'typebox';
-import { formatIsoTime } from '../config/units.ts';
+import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
 import { describeAlignment } from '../domains/alignment.ts';
 import { describeReturnPath, parseDomainName } from '../domains/name.ts';
 import type { SendingSetup } from '../domains/records.ts';
@@ -169,16 +169,16 @@ export function toDomainDetails(
     subdomains,
     returnPath: returnPath === null ? null : { name: returnPath.name, ...describeReturnPath(returnPath, setup) },
     created: formatIsoTime(createdAt),
-    checked: toIsoOrNull(checkedAt),
-    authenticated: toIsoOrNull(authenticatedAt),
-    failingSince: toIsoOrNull(failingSince),
+    checked: formatIsoTimeOrNull(checkedAt),
+    authenticated: formatIsoTimeOrNull(authenticatedAt),
+    failingSince: formatIsoTimeOrNull(failingSince),
     graceEnds: failingSince === null ? null : formatIsoTime(failingSince + GRACE_PERIOD_MS),
     sends: maySend(domain),
     keys: keys.map(({ selector, algorithm, state, retireAt }) => ({
       selector,
       algorithm,
       state,
-      retires: toIsoOrNull(retireAt),
+      retires: formatIsoTimeOrNull(retireAt),
     })),
     records: checkedRecords.map(({ key, ...record }) => ({
       ...record,
@@ -204,10 +204,6 @@ export function toRemovedDomain(
     keepRecordsUntil: lastRetireAt === 0 ? null : formatIsoTime(lastRetireAt),
     remainingIdentity: hasProviderIdentity ? name : null,
   };
-}
-
-function toIsoOrNull(ms: number | null): string | null {
-  return ms === null ? null : formatIsoTime(ms);
 }
 
 /** If the transport is not a relay, or if the name of the relay is not public. */

@@ -5,7 +5,7 @@ import { decodeEncodedWords } from '../message/headers.ts';
 import type { InboxEntry } from '../model/inbox.ts';
 import { isMessageId } from '../model/submission.ts';
 import { createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
-import { CHECK_CODES, CHECK_LEVELS, type CheckFinding, checkMessage, getCheckText } from './inbox-checks.ts';
+import { CHECK_CODES, CHECK_LEVELS, checkMessage, getCheckText } from './inbox-checks.ts';
 import { defineOperation, type InboxContext, reads, readsContent } from './operation.ts';
 import { createPageSizeMember, createParsed, Time, Type } from './schemas.ts';
 
@@ -153,7 +153,9 @@ export const listInbox = defineOperation({
     const searchText = search.trim().toLowerCase();
     if (searchText !== '') {
       const entries = await inbox.list(MAX_SEARCHED_MESSAGES, before ?? null);
-      const page = entries.filter((entry) => matchesSearch(entry, searchText)).slice(0, pageSize);
+      const page = entries
+        .filter(({ to, from, subject }) => [to, from, subject].some((text) => text.toLowerCase().includes(searchText)))
+        .slice(0, pageSize);
       const lastEntry = page.length === pageSize ? page.at(-1) : entries[MAX_SEARCHED_MESSAGES - 1];
       return ok({ messages: page.map(toCapturedEntry), next: lastEntry?.id ?? null });
     }
@@ -179,7 +181,12 @@ export const showInbox = defineOperation({
     const [entry, source] = await Promise.all([inbox.findEntry(id), inbox.findSource(id)]);
     if (entry === null || source === null) return createCapturedMessageNotFound(id);
     const { headers, text, html } = parseCapturedMessage(source, readEntity);
-    const checks = checkMessage({ subject: entry.subject, text, html }).map(toCheck);
+    const checks = checkMessage({ subject: entry.subject, text, html }).map(({ code, count, places }) => ({
+      code,
+      ...getCheckText(code),
+      count,
+      places: [...places],
+    }));
     return ok({
       ...toCapturedEntry(entry),
       headers: [...headers],
@@ -210,14 +217,6 @@ function createCapturedMessageNotFound(id: string): ErrorResult {
     'id',
     `there is no message ${isMessageId(id) ? id : 'with this id'} in the inbox; \`postrider inbox list\` lists the messages of the inbox`,
   );
-}
-
-function matchesSearch({ to, from, subject }: InboxEntry, searchText: string): boolean {
-  return [to, from, subject].some((text) => text.toLowerCase().includes(searchText));
-}
-
-function toCheck({ code, count, places }: CheckFinding): Check {
-  return { code, ...getCheckText(code), count, places: [...places] };
 }
 
 function toCapturedEntry({ id, at, to, from, returnPath, subject }: InboxEntry): CapturedEntry {

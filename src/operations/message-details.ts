@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import { classifyEntry } from '../classify/classify.ts';
-import { formatIsoTime } from '../config/units.ts';
+import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import {
@@ -205,13 +205,13 @@ export function toMessageDetails(
     account: owner?.name ?? null,
     key: formatSubmitter(storedMessage.keyId),
     keyName,
-    due: toIsoOrNull(storedMessage.dueAt),
+    due: formatIsoTimeOrNull(storedMessage.dueAt),
     owner: storedMessage.owner,
     attemptCount: storedMessage.attempts,
-    ended: toIsoOrNull(findEnd(storedMessage)),
+    ended: formatIsoTimeOrNull(findEnd(storedMessage)),
     deliveryMs: measureTimeSinceAcceptance(storedMessage, findDelivery(storedMessage)),
     confirmationMs: measureTimeSinceAcceptance(storedMessage, findConfirmation(storedMessage)),
-    confirmedAt: toIsoOrNull(findConfirmation(storedMessage)?.at ?? null),
+    confirmedAt: formatIsoTimeOrNull(findConfirmation(storedMessage)?.at ?? null),
     resendOf: listEntryDetails(storedMessage, RESEND_OF_VERB)[0] ?? null,
     resentAs: listEntryDetails(storedMessage, RESENT_VERB),
     message: storedMessage.message,
@@ -285,8 +285,4 @@ export function toAttemptDetails(attempt: Attempt): AttemptDetails {
     transcript: [...transcript],
     transcriptOffsetsMs: lineOffsetsMs?.length === transcript.length ? [...lineOffsetsMs] : null,
   };
-}
-
-function toIsoOrNull(ms: number | null): string | null {
-  return ms === null ? null : formatIsoTime(ms);
 }

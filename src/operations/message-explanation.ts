@@ -184,13 +184,14 @@ function explainQueued({ message, account, status, now }: ExplainInput): readonl
     ];
   }
   const count = listFinishedAttempts(message).length;
-  const attemptsText = count === 0 ? 'No delivery attempt has been made yet' : `${formatAttemptCount(count)} made`;
+  const attemptsText =
+    ['No delivery attempt has been made yet', 'One delivery attempt was made'][count] ??
+    `${count} delivery attempts were made`;
   if (message.dueAt === null) return [`${attemptsText}.`];
   if (message.dueAt > now) {
-    const backoffSentences = count === 0 ? [] : [BACKOFF_RULE];
     return [
       `${attemptsText}; the next attempt is at ${formatTime(message.dueAt)}, in ${formatSpan(message.dueAt - now)}.`,
-      ...backoffSentences,
+      ...(count === 0 ? [] : [BACKOFF_RULE]),
       ...explainOpenBreaker(status, now),
     ];
   }
@@ -424,10 +425,6 @@ function explainBodyRetention({ message, keepBodyMs }: ExplainInput): readonly s
   if (message.message === null) return ['Its body has been erased.'];
   if (message.endedAt === null) return [];
   return [`Its body is erased after ${formatTime(message.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];
-}
-
-function formatAttemptCount(count: number): string {
-  return count === 1 ? 'One delivery attempt was' : `${count} delivery attempts were`;
 }
 
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;

@@ -58,7 +58,8 @@ export const sendTestMessage = defineOperation({
     const url = publicListener.getUrl();
     if (url === null)
       return createConflict(null, 'this node accepts no messages; send the request to a node with the role `api`');
-    if (idempotencyKey !== undefined && !isHeaderValue(idempotencyKey))
+    // HTTP/1.1 permits the printable characters of ISO 8859-1 (RFC 9110 section 5.5).
+    if (idempotencyKey !== undefined && !/^[\x20-\x7e\x80-\xff]*$/.test(idempotencyKey))
       return createInvalid(
         'idempotencyKey',
         'contains a character that a header cannot contain; a key has 1 to 255 visible ASCII characters',
@@ -94,11 +95,6 @@ export const sendTestMessage = defineOperation({
     }
   },
 });
-
-/** HTTP/1.1 permits the printable characters of ISO 8859-1 (RFC 9110 section 5.5). */
-function isHeaderValue(text: string): boolean {
-  return /^[\x20-\x7e\x80-\xff]*$/.test(text);
-}
 
 function readMessageId(body: string): string | null {
   try {

@@ -27,7 +27,7 @@ import {
   listFilterMembers,
   MAX_STORE_CALL_MS,
   readFilter,
-} from './message-filter.ts';
+} from './message-search.ts';
 import { changes, defineOperation, type OperationContext, reads, readsContent } from './operation.ts';
 import { MessageId, Type } from './schemas.ts';
 

@@ -18,13 +18,10 @@ import {
 } from '../statistics/figures.ts';
 import { ok } from './errors.ts';
 import { defineOperation, reads } from './operation.ts';
-import { Time, Type } from './schemas.ts';
+import { createPercentiles, Time, Type } from './schemas.ts';
 
 // `Object.keys` returns `string[]`; the keys are exactly the members of `Range`.
 const RANGE_NAMES = Object.keys(RANGES) as Range[];
-
-const createPercentiles = (description: string) =>
-  Type.Nullable(Type.Object({ p50: Type.Number(), p99: Type.Number() }, { description }));
 
 const figureMembers = {
   accepted: Type.Integer('Messages accepted.'),

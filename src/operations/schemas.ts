@@ -65,6 +65,9 @@ export const Type = {
   Uuid: (description?: string) => Base.String({ format: 'uuid', ...toOptions(description) }),
 };
 
+export const createPercentiles = (description: string) =>
+  createNullable(Base.Object({ p50: Base.Number(), p99: Base.Number() }, { description }));
+
 /** Creates the schema of a list of values separated by commas. `x-values` are the values that completion offers. */
 export const createOptionalList = (description: string, values: readonly string[]) =>
   Type.Optional(Type.String({ description, 'x-values': [...values] }));

@@ -18,11 +18,10 @@ interface RowRule {
 export interface ExportFormat {
   /** The content and the provider, as in `bounces of Mailgun`. */
   readonly label: string;
-  /** The columns that every file of this format contains. */
-  readonly names: readonly string[];
+  /** The columns that every file of this format contains; the first contains the address. */
+  readonly names: readonly [string, ...string[]];
   /** True if a file of this format has no other columns, for formats with few and common columns. */
   readonly isExact?: true;
-  readonly address: string;
   /** In order of preference. */
   readonly times: readonly string[];
   /** A reason of a plain list in this column takes precedence over the rules. */
@@ -69,7 +68,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://postmarkapp.com/developer/api/suppressions-api#suppression-dump
     label: 'suppressions of Postmark',
     names: ['emailaddress', 'suppressionreason'],
-    address: 'emailaddress',
     times: ['createdat'],
     rules: [
       { columnValues: { suppressionreason: ['hardbounce'] }, meaning: 'bounce' },
@@ -83,7 +81,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://postmarkapp.com/developer/api/bounce-api#bounces
     label: 'bounces of Postmark',
     names: ['email', 'type', 'bouncedat', 'inactive'],
-    address: 'email',
     times: ['bouncedat'],
     rules: [
       { columnValues: { inactive: ['false'], type: POSTMARK_REACTIVATABLE_TYPES }, meaning: 'reactivated' },
@@ -101,8 +98,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://www.twilio.com/docs/sendgrid/api-reference/bounces-api/retrieve-all-bounces
     label: 'bounces or blocks of SendGrid',
     // Lists of bounces and lists of blocks have the same column names, so the reply of the server distinguishes them.
-    names: ['status', 'reason', 'email'],
-    address: 'email',
+    names: ['email', 'status', 'reason'],
     times: ['created'],
     plainReason: 'reason',
     rules: [{ meaning: 'by-reply' }],
@@ -110,18 +106,16 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
   {
     // https://www.twilio.com/docs/sendgrid/api-reference/spam-reports-api/retrieve-all-spam-reports
     label: 'spam reports of SendGrid',
-    names: ['ip', 'email', 'created'],
+    names: ['email', 'ip', 'created'],
     isExact: true,
-    address: 'email',
     times: ['created'],
     rules: [{ meaning: 'complaint' }],
   },
   {
     // https://www.twilio.com/docs/sendgrid/api-reference/invalid-e-mails-api/retrieve-all-invalid-emails
     label: 'invalid emails of SendGrid',
-    names: ['reason', 'email', 'created'],
+    names: ['email', 'reason', 'created'],
     isExact: true,
-    address: 'email',
     times: ['created'],
     plainReason: 'reason',
     rules: [{ meaning: 'bounce' }],
@@ -130,7 +124,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://www.twilio.com/docs/sendgrid/api-reference/suppressions-suppressions/retrieve-all-suppressions
     label: 'group unsubscribes of SendGrid',
     names: ['email', 'groupname'],
-    address: 'email',
     times: ['createdat', 'created'],
     rules: [{ meaning: 'unsubscribed' }],
   },
@@ -139,7 +132,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     label: 'unsubscribes of SendGrid',
     names: ['email', 'created'],
     isExact: true,
-    address: 'email',
     times: ['created'],
     rules: [{ meaning: 'unsubscribed' }],
   },
@@ -147,7 +139,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/bounces
     label: 'bounces of Mailgun',
     names: ['address', 'code', 'error'],
-    address: 'address',
     times: ['createdat'],
     rules: [{ startsWith: { code: '4' }, meaning: 'soft-bounce' }, { meaning: 'by-reply' }],
   },
@@ -155,7 +146,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/unsubscribe
     label: 'unsubscribes of Mailgun',
     names: ['address', 'tags'],
-    address: 'address',
     times: ['createdat'],
     // The tag `*` means every message of the domain. Any other tag means one category of messages.
     rules: [
@@ -167,7 +157,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/unsubscribe
     label: 'unsubscribes of Mailgun',
     names: ['address', 'tag'],
-    address: 'address',
     times: ['createdat'],
     rules: [{ columnValues: { tag: ['', '*'] }, meaning: 'unsubscribed' }, { meaning: 'one-category' }],
   },
@@ -176,7 +165,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     label: 'complaints of Mailgun',
     names: ['address', 'createdat'],
     isExact: true,
-    address: 'address',
     times: ['createdat'],
     rules: [{ meaning: 'complaint' }],
   },
@@ -184,7 +172,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://docs.aws.amazon.com/cli/latest/reference/sesv2/list-suppressed-destinations.html
     label: 'suppression list of Amazon SES',
     names: ['emailaddress', 'reason'],
-    address: 'emailaddress',
     times: ['lastupdatetime'],
     rules: [
       { columnValues: { reason: ['bounce'] }, meaning: 'bounce' },
@@ -197,7 +184,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     label: 'blocked contacts of Brevo',
     // The member `reason` of a record is an object with the member `code`.
     names: ['email', 'reasoncode', 'blockedat'],
-    address: 'email',
     times: ['blockedat'],
     rules: createBrevoRules('reasoncode'),
   },
@@ -205,7 +191,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://developers.brevo.com/reference/get-transac-blocked-contacts
     label: 'blocked contacts of Brevo',
     names: ['email', 'reason', 'blockedat'],
-    address: 'email',
     times: ['blockedat'],
     rules: createBrevoRules('reason'),
   },
@@ -213,7 +198,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://developers.brevo.com/reference/get-contacts
     label: 'contacts of Brevo',
     names: ['email', 'emailblacklisted'],
-    address: 'email',
     times: ['modifiedat'],
     reason: 'emailblacklisted',
     rules: [
@@ -225,7 +209,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://resend.com/docs/api-reference/suppressions/list-suppressions
     label: 'suppressions of Resend',
     names: ['email', 'origin', 'createdat'],
-    address: 'email',
     times: ['createdat'],
     rules: [
       { columnValues: { origin: ['bounce'] }, meaning: 'bounce' },
@@ -238,7 +221,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://dev.mailjet.com/email/reference/contacts/contact/
     label: 'contacts of Mailjet',
     names: ['email', 'isexcludedfromcampaigns'],
-    address: 'email',
     times: ['exclusionfromcampaignsupdatedat', 'lastupdateat'],
     reason: 'isexcludedfromcampaigns',
     rules: [
@@ -251,7 +233,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://dev.mailjet.com/email/reference/messages/
     label: 'messages of Mailjet',
     names: ['contactalt', 'status'],
-    address: 'contactalt',
     times: ['arrivedat'],
     reason: 'status',
     rules: createMailjetRules('status'),
@@ -260,7 +241,6 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     // https://dev.mailjet.com/email/reference/messages/
     label: 'statistics of Mailjet',
     names: ['email', 'status'],
-    address: 'email',
     times: ['arrivedat', 'date', 'time'],
     reason: 'status',
     rules: createMailjetRules('status'),
@@ -322,42 +302,13 @@ export function findMeaning(rules: readonly RowRule[], cell: (name: string) => s
   return rule?.meaning ?? null;
 }
 
-const PLAIN_ADDRESS_NAMES = [
-  'address',
-  'email',
-  'emailaddress',
-  'recipient',
-  'recipientaddress',
-  'recipientemail',
-  'mail',
-  'contactemail',
-];
-const PLAIN_REASON_NAMES = [
-  'reason',
-  'suppressionreason',
-  'suppressiontype',
-  'type',
-  'bouncetype',
-  'event',
-  'status',
-  'origin',
-];
-const PLAIN_TIME_NAMES = [
-  'at',
-  'created',
-  'createdat',
-  'createdon',
-  'datecreated',
-  'dateadded',
-  'addedat',
-  'blockedat',
-  'suppressedat',
-  'lastupdatetime',
-  'bouncedat',
-  'date',
-  'time',
-  'timestamp',
-];
+const PLAIN_ADDRESS_NAMES =
+  'address email emailaddress recipient recipientaddress recipientemail mail contactemail'.split(' ');
+const PLAIN_REASON_NAMES = 'reason suppressionreason suppressiontype type bouncetype event status origin'.split(' ');
+const PLAIN_TIME_NAMES =
+  'at created createdat createdon datecreated dateadded addedat blockedat suppressedat lastupdatetime bouncedat date time timestamp'.split(
+    ' ',
+  );
 
 export interface PlainColumns {
   readonly address: string;

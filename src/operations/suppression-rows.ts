@@ -49,7 +49,7 @@ export function findColumns(names: readonly string[]): Columns | null {
 }
 
 export function interpretRow(cell: (name: string) => string, columns: Columns, options: RowOptions): RowContent {
-  const addressText = cell(columns.kind === 'export' ? columns.format.address : columns.columns.address);
+  const addressText = cell(columns.kind === 'export' ? columns.format.names[0] : columns.columns.address);
   if (addressText === '') return createInvalidRow('the row has no address');
   if (addressText.includes('\uFFFD')) return createInvalidRow(`${quote(addressText)} is not UTF-8 text`);
   const address = parseAddress(addressText);
@@ -86,7 +86,7 @@ function interpretExport(cell: (name: string) => string, format: ExportFormat, {
   switch (meaning) {
     case null:
       return createInvalidRow(
-        `${quote(cell(format.reason ?? format.address))} is not a known reason in ${format.label}`,
+        `${quote(cell(format.reason ?? format.names[0]))} is not a known reason in ${format.label}`,
       );
     case 'by-reply':
       return toMeaning(classifyReply(cell('status') || cell('code'), cell('reason') || cell('error')));

@@ -9,7 +9,6 @@ import {
   unlockAccount,
 } from '../operations/accounts.ts';
 import { listAudit } from '../operations/audit.ts';
-import { showConfig } from '../operations/config.ts';
 import { showDeliverability } from '../operations/deliverability.ts';
 import { runDoctor, testFeedbackLoop } from '../operations/doctor.ts';
 import {
@@ -24,6 +23,7 @@ import {
 import { listFeedback, showFeedback } from '../operations/feedback.ts';
 import { listInbox, showInbox } from '../operations/inbox.ts';
 import { addInboxRule, listInboxRules, removeInboxRule } from '../operations/inbox-rules.ts';
+import { listProviders, showConfig, showSetup } from '../operations/installation.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operations/keys.ts';
 import { countMessages, searchMessages } from '../operations/message-search.ts';
 import { sendTestMessage } from '../operations/message-test.ts';
@@ -37,20 +37,20 @@ import {
   showMessageSource,
 } from '../operations/messages.ts';
 import { showOverview } from '../operations/overview.ts';
-import { listProviders } from '../operations/providers.ts';
-import { showSetup } from '../operations/setup.ts';
 import { addSuppression, listSuppressions, removeSuppression, showSuppression } from '../operations/suppressions.ts';
 import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
-import { listDeliveries, replayWebhook, testWebhook } from '../operations/webhook-deliveries.ts';
 import {
   createWebhook,
   deleteWebhook,
   disableWebhook,
   enableWebhook,
+  listDeliveries,
   listWebhooks,
+  replayWebhook,
   rotateWebhook,
   showWebhook,
   showWebhookStatistics,
+  testWebhook,
   updateWebhook,
 } from '../operations/webhooks.ts';
 import { createOperationRoute, type OperationRoute } from './operation-route.ts';

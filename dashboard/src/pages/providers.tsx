@@ -5,7 +5,7 @@
 import { Anchor, Code } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import type { ProviderEntry, ProviderList } from '../../../src/operations/providers.ts';
+import type { ProviderEntry, ProviderList } from '../../../src/operations/installation.ts';
 import { get } from '../api/client';
 import { Card, Entry } from '../parts/card';
 import { Copyable } from '../parts/copyable';

@@ -1,7 +1,7 @@
 /** The effective settings of this node with their sources. Secrets are masked. The page cannot change settings. */
 import { Code, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { EffectiveSettings } from '../../../src/operations/config.ts';
+import type { EffectiveSettings } from '../../../src/operations/installation.ts';
 import { get } from '../api/client';
 import { useUrlState } from '../api/url-state';
 import { FilterBox } from '../parts/filter-box';

@@ -1,7 +1,7 @@
 /** The query for the setup checklist, and whether the operator has hidden the checklist in this browser. */
 import { useLocalStorage } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
-import type { Setup } from '../../../src/operations/setup.ts';
+import type { Setup } from '../../../src/operations/installation.ts';
 import { get } from '../api/client';
 
 /**

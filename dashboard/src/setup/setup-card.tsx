@@ -7,7 +7,7 @@ import { Button, UnstyledButton } from '@mantine/core';
 import { IconCheck, IconChevronDown, IconMinus } from '@tabler/icons-react';
 import { useId, useState } from 'react';
 import { Link } from 'wouter';
-import type { Setup, SetupStep } from '../../../src/operations/setup.ts';
+import type { Setup, SetupStep } from '../../../src/operations/installation.ts';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { Card } from '../parts/card';
 import { Copyable } from '../parts/copyable';

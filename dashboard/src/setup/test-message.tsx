@@ -8,7 +8,7 @@ import { useState } from 'react';
 import { Link } from 'wouter';
 import { createFirstCurlCommand } from '../../../src/http/curl';
 import { FIRST_SENDER, getFirstRecipient } from '../../../src/model/outcome';
-import type { EffectiveSettings } from '../../../src/operations/config.ts';
+import type { EffectiveSettings } from '../../../src/operations/installation.ts';
 import type { CreatedKey } from '../../../src/operations/keys.ts';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { useAccounts } from '../accounts/queries';

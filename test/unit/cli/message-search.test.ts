@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decodeCursor, encodeCursor } from '../../../src/operations/message-filter.ts';
+import { decodeCursor, encodeCursor } from '../../../src/operations/message-search.ts';
 import { createMessage, createMessageIdAt } from '../../rig/messages.ts';
 import { createCommandRig } from './command-rig.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { listProviders } from '../../../src/operations/providers.ts';
+import { listProviders } from '../../../src/operations/installation.ts';
 import { createOperationRig } from './operation-rig.ts';
 
 test('the list shows the relay in use, the URL to register, and that no event has arrived', async () => {

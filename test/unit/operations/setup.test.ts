@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { addDomain, verifyDomain } from '../../../src/operations/domains.ts';
-import { type Setup, type SetupStep, showSetup } from '../../../src/operations/setup.ts';
+import { type Setup, type SetupStep, showSetup } from '../../../src/operations/installation.ts';
 import { createWebhook, disableWebhook } from '../../../src/operations/webhooks.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
 import { createMessage } from '../../rig/messages.ts';

@@ -1,4 +1,6 @@
+/** The settings, the setup checklist and the providers of the installation. */
 import type { Static } from 'typebox';
+import { readSetupFacts, STEP_CODES } from '../checks/facts.ts';
 import {
   checkEvents,
   type EventFacts,
@@ -10,14 +12,78 @@ import {
   selectRefusedReports,
   sumRefusedReports,
 } from '../checks/feedback.ts';
+
+import { listSteps } from '../checks/list.ts';
 import type { TransportSetting } from '../config/settings.ts';
 import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
 import { findTransportProvider } from '../domains/setup.ts';
 import type { Provider } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { ok } from './errors.ts';
-import { defineOperation, reads } from './operation.ts';
+import { type ConfigContext, defineOperation, reads } from './operation.ts';
 import { Time, Type } from './schemas.ts';
+
+export const EffectiveSettings = Type.Array(
+  Type.Object({
+    name: Type.String('The name of the setting, such as `POSTRIDER_LISTEN`.'),
+    value: Type.NullableString('The value, with secrets masked; null if the setting has no value.'),
+    source: Type.Enum(['default', '.env', 'environment', 'file'], 'The source of the value.'),
+    meaning: Type.String('The meaning of the setting, as in docs/configuration.md.'),
+  }),
+);
+export type EffectiveSettings = Static<typeof EffectiveSettings>;
+
+export const showConfig = defineOperation({
+  name: 'config.show',
+  id: 'showConfig',
+  summary: 'Show the effective settings, secrets masked',
+  ...reads('operator'),
+  input: Type.Object({}),
+  result: EffectiveSettings,
+  errors: ['conflict'],
+  async run(_input, { describeSettings }: ConfigContext) {
+    return ok(describeSettings().map(({ name, value, source, meaning }) => ({ name, value, source, meaning })));
+  },
+});
+
+const SetupStep = Type.Object({
+  step: Type.Enum(STEP_CODES, 'The step. Codes are stable.'),
+  title: Type.String('The step in the imperative, without a full stop.'),
+  state: Type.Enum(
+    ['done', 'open', 'optional', 'not-needed'],
+    '`open`: the setup is not complete without this step. `optional`: the setup is complete without this step. `not-needed`: the step has no effect with the current settings.',
+  ),
+  detail: Type.String('The fact from which the state follows, in one or two sentences.'),
+  action: Type.NullableString('What completes the step; null for a step that is done or not needed.'),
+  command: Type.NullableString('A command that completes the step or begins it; null if there is none.'),
+  page: Type.NullableString('The page of the dashboard that belongs to the step, such as `/domains`.'),
+});
+export type SetupStep = Static<typeof SetupStep>;
+
+const Setup = Type.Object({
+  isComplete: Type.Boolean('True if no step is open.'),
+  openCount: Type.Integer('The number of open steps.'),
+  steps: Type.Array(SetupStep, 'All steps, in the recommended order.'),
+});
+export type Setup = Static<typeof Setup>;
+
+export const showSetup = defineOperation({
+  name: 'setup.show',
+  id: 'showSetup',
+  summary: 'Show the steps to set up the installation, with their states',
+  ...reads('viewer'),
+  input: Type.Object({}),
+  result: Setup,
+  errors: [],
+  async run(_input, { store, settings, clock, status }) {
+    const facts = await readSetupFacts(store, settings, status?.() ?? null, clock.now());
+    const steps = listSteps(facts).map(({ code, text, remedy, title, state, command, page }) => ({
+      ...{ step: code, title, state, detail: text, action: remedy, command, page },
+    }));
+    const openCount = steps.filter(({ state }) => state === 'open').length;
+    return ok({ isComplete: openCount === 0, openCount, steps });
+  },
+});
 
 const ProviderEvents = Type.Object({
   isSetUp: Type.Boolean('True if the settings contain a secret, topic or queue for the events.'),
