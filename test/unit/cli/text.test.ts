@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { formatTable } from '../../../src/cli/terminal.ts';
-import type { Setup } from '../../../src/operations/setup.ts';
+import type { Setup } from '../../../src/operations/installation.ts';
 import { formatSpan, shortenText } from '../../../src/printing/text.ts';
 import { createCapturedSource } from '../../rig/captured-message.ts';
 import { createMessageIdAt } from '../../rig/messages.ts';
