@@ -2,7 +2,9 @@ import { connect } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { isLoopbackHost } from '../../../src/operator/access.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
-import { createOptions, startOperatorListener } from './operator-rig.ts';
+import { StoreError } from '../../../src/store/error.ts';
+import { signInByLink } from '../../rig/session.ts';
+import { createApi, createOptions, startOperatorListener } from './operator-rig.ts';
 import { sendRequest as send } from './response-check.ts';
 
 async function startListener(changes: Parameters<typeof createOptions>[0] = {}): Promise<number> {
@@ -137,4 +139,28 @@ describe('access', () => {
       expect(isLoopbackHost(host)).toBe(false);
     }
   });
+});
+
+const rejectUnavailable = async (): Promise<never> => {
+  throw new StoreError('the database does not respond');
+};
+
+async function startWithoutStore() {
+  const api = createApi({
+    findTokens: rejectUnavailable,
+    updateTokenLastUsed: rejectUnavailable,
+    endSession: rejectUnavailable,
+    isSessionEnded: rejectUnavailable,
+  });
+  const { port, signInUrl } = await startOperatorListener(createOptions({ api, onError: () => undefined }));
+  return { url: `http://127.0.0.1:${port}`, session: await signInByLink(signInUrl ?? '') };
+}
+
+test('a failed sign-out is reported, and the session remains valid', async () => {
+  const { url, session } = await startWithoutStore();
+  const headers = { ...session, Origin: url };
+  const response = await fetch(`${url}/api/v1/sign-out`, { method: 'POST', headers });
+  expect([response.status, response.headers.get('set-cookie')]).toEqual([503, null]);
+  const sessionResponse = await fetch(`${url}/api/v1/session`, { headers });
+  expect([sessionResponse.status, await sessionResponse.json()]).toMatchObject([200, { actor: 'page' }]);
 });
