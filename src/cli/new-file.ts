@@ -66,20 +66,17 @@ function runOnTermination(cleanUp: () => void): () => void {
 
 async function linkOrCopy(temporaryFile: string, file: string, fileOperations: FileOperations): Promise<void> {
   try {
-    await fileOperations.link(temporaryFile, file);
+    return await fileOperations.link(temporaryFile, file);
   } catch (error) {
     if (!NO_LINK_ERROR_CODES.has(getErrorCode(error) ?? '')) throw error;
-    await copyExclusively(temporaryFile, file);
   }
-}
-
-async function copyExclusively(temporaryFile: string, file: string): Promise<void> {
-  // The copy has the mode of the temporary file, 0600. The call fails if `file` exists.
-  const copyPromise = copyFile(temporaryFile, file, constants.COPYFILE_EXCL);
-  await copyPromise.catch(async (error: unknown) => {
+  try {
+    // The copy has the mode of the temporary file, 0600. The call fails if `file` exists.
+    await copyFile(temporaryFile, file, constants.COPYFILE_EXCL);
+  } catch (error) {
     if (getErrorCode(error) !== 'EEXIST') await rm(file, { force: true });
     throw error;
-  });
+  }
   await syncPath(file);
 }
 

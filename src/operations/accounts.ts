@@ -36,10 +36,8 @@ import { AccountName, createParsed, type ParseText, parseName, parseVisibleText,
 
 function createClearable<T>(description: string, noneTexts: readonly string[], parse: ParseText<T>) {
   // The operation checks empty texts, because an empty text can clear a member.
-  return Type.Optional(
-    createParsed<T | null>({ minLength: 0, description }, (text, now) =>
-      noneTexts.includes(text) ? createParseResult(null) : parse(text, now),
-    ),
+  return Type.OptionalParsed<T | null>({ minLength: 0, description }, (text, now) =>
+    noneTexts.includes(text) ? createParseResult(null) : parse(text, now),
   );
 }
 
@@ -66,17 +64,13 @@ export const limitMembers = {
   ),
 };
 export const thresholdMembers = {
-  maxBounces: Type.Optional(
-    createParsed(
-      'The rate of hard bounces in 7 days that locks the account, such as `10%`; `100%` never locks it.',
-      parsePercent,
-    ),
+  maxBounces: Type.OptionalParsed(
+    'The rate of hard bounces in 7 days that locks the account, such as `10%`; `100%` never locks it.',
+    parsePercent,
   ),
-  maxComplaints: Type.Optional(
-    createParsed(
-      'The rate of complaints in 7 days that locks the account, such as `0.15%`; `100%` never locks it.',
-      parsePercent,
-    ),
+  maxComplaints: Type.OptionalParsed(
+    'The rate of complaints in 7 days that locks the account, such as `0.15%`; `100%` never locks it.',
+    parsePercent,
   ),
 };
 
@@ -113,7 +107,7 @@ const Reputation = Type.Object(
         metric: Type.Enum(['bounces', 'complaints']),
         count: Type.Integer(),
         limitType: Type.Enum(['rate', 'count'], '`count` if fewer than 100 messages are counted, otherwise `rate`.'),
-        limit: Type.Nullable(Type.Number('A fraction or a count; null if this metric never locks the account.')),
+        limit: Type.NullableNumber('A fraction or a count; null if this metric never locks the account.'),
         usage: Type.Number(
           'The used fraction of the limit. The account is locked when the proven count reaches the limit.',
         ),
@@ -129,7 +123,7 @@ const accountMembers = {
   reason: Type.NullableString('The reason for the lock.'),
   lockedAt: Type.Nullable(Time),
   created: Time,
-  volume: Type.Nullable(Type.Integer('The number of messages that may be sent; null: unlimited.')),
+  volume: Type.NullableInteger('The number of messages that may be sent; null: unlimited.'),
   volumeExpires: Type.Nullable(Time),
   volumeUsed: Type.Integer(),
   volumeLeft: Type.Nullable(Type.Integer()),
@@ -138,7 +132,7 @@ const accountMembers = {
   rateLeft: Type.Nullable(Type.Integer()),
   rateLimit: Type.Nullable(Type.Integer()),
   ratePeriodMs: Type.Nullable(Type.Integer()),
-  rateResets: Type.Nullable(Type.Time('The end of the current period; null if no period is running.')),
+  rateResets: Type.NullableTime('The end of the current period; null if no period is running.'),
   throttle: Type.NullableString('The throttle, such as `50/s:200`; null: no limit.'),
   throttlePerSecond: Type.Nullable(Type.Integer()),
   throttleBurst: Type.Nullable(Type.Integer()),

@@ -359,17 +359,12 @@ export const testFeedbackLoop: Operation<typeof LoopInput, typeof Findings, Doct
 
 const RUN_AGAIN = 'correct the cause and run the command again';
 
-interface Sender {
-  readonly account: Account;
-  readonly from: string;
-}
-
 /** Selects a locked account only if no other account has a sender address. */
 async function findSender(
   store: Pick<DoctorStore, 'listAccounts' | 'listDomains'>,
   { senders, returnPathDomain }: Settings,
   name: string | undefined,
-): Promise<Sender | Finding> {
+): Promise<{ account: Account; from: string } | Finding> {
   const { failure } = report('loop');
   const accounts = (await store.listAccounts()).filter((account) => name === undefined || account.name === name);
   const [firstAccount] = accounts;
@@ -393,7 +388,7 @@ async function findSender(
 async function submitTestMessage(
   store: Pick<DoctorStore, 'accept'>,
   id: string,
-  { account, from }: Sender,
+  { account, from }: { readonly account: Account; readonly from: string },
   to: string,
   now: number,
 ): Promise<string> {

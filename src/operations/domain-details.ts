@@ -81,9 +81,7 @@ const DETAIL_MEMBERS = {
   checked: Type.Nullable(Time),
   authenticated: Type.Nullable(Time),
   failingSince: Type.Nullable(Time),
-  graceEnds: Type.Nullable(
-    Type.Time('The time until which messages are accepted although the DKIM record is missing.'),
-  ),
+  graceEnds: Type.NullableTime('The time until which messages are accepted although the DKIM record is missing.'),
   sends: Type.Boolean('True if messages from the domain are accepted now.'),
   keys: Type.Array(
     Type.Object({
@@ -102,14 +100,13 @@ export type DomainDetails = Static<typeof DomainDetails>;
 
 export const VerifiedDomain = Type.Object({
   ...DETAIL_MEMBERS,
-  change: Type.Nullable(
-    Type.Enum(
-      ['authenticated', 'lost', 'blocked', 'recovered'],
-      'The change of the status by this check; null if the status did not change.',
-    ),
+  change: Type.NullableEnum(
+    ['authenticated', 'lost', 'blocked', 'recovered'],
+    'The change of the status by this check; null if the status did not change.',
   ),
-  returnPathChange: Type.Nullable(
-    Type.Enum(['verified', 'lost'], 'The change of the return path by this check; null if it did not change.'),
+  returnPathChange: Type.NullableEnum(
+    ['verified', 'lost'],
+    'The change of the return path by this check; null if it did not change.',
   ),
   fault: Type.NullableString(
     'The reason why the domain is not authenticated or the provider does not accept it; null if the check passes.',
@@ -128,10 +125,8 @@ export const RemovedDomain = Type.Object({
   status: Type.Enum(['removed']),
   records: Type.Array(Type.Object(RECORD_MEMBERS)),
   removedRecords: Type.Array(Type.String(), 'Names of the DKIM records; they may be deleted from DNS.'),
-  keepRecordsUntil: Type.Nullable(
-    Type.Time(
-      'The time from which the DKIM records may be deleted from DNS; if null, keep them for 3 days after the last message.',
-    ),
+  keepRecordsUntil: Type.NullableTime(
+    'The time from which the DKIM records may be deleted from DNS; if null, keep them for 3 days after the last message.',
   ),
   remainingIdentity: Type.NullableString('The identity that remains at Amazon SES; null if no identity remains.'),
 });

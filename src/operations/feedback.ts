@@ -9,7 +9,7 @@ const reportMembers = {
   id: Type.Integer(),
   at: Time,
   source: Type.String('The source of the report: `smtp`, `sns`, `sqs` or the name of a provider.'),
-  message: Type.Nullable(Type.Uuid('The id of the message that the report names.')),
+  message: Type.NullableUuid('The id of the message that the report names.'),
   reason: Type.String('The reason why the report was stored.'),
   summary: Type.String(),
 };

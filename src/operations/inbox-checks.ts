@@ -139,7 +139,7 @@ export interface CheckedMessage {
 }
 
 export function checkMessage({ subject, text, html }: CheckedMessage): readonly CheckFinding[] {
-  const collector = createFindingCollector();
+  const collector = new FindingCollector();
   for (const { text: excerpt } of findPlaceholders(subject))
     collector.add('placeholder', { part: 'subject', line: null, excerpt });
   const checkedText = (text ?? '').slice(0, MAX_CHECKED_CHARACTERS);
@@ -147,16 +147,16 @@ export function checkMessage({ subject, text, html }: CheckedMessage): readonly 
     checkPlainText(checkedText, collector);
   } else {
     if (Buffer.byteLength(html, 'utf8') > MAX_UNCLIPPED_BYTES) collector.add('html-clipped', null);
-    checkMarkup(html.slice(0, MAX_CHECKED_CHARACTERS), collector);
+    new MarkupChecker(html.slice(0, MAX_CHECKED_CHARACTERS), collector).check();
     compareParts(checkedText, html, collector);
   }
   return collector.list();
 }
 
 function checkPlainText(text: string, collector: FindingCollector): void {
-  const lines = createLineCounter(text);
+  const getLine = createLineCounter(text);
   for (const { text: excerpt, at } of findPlaceholders(text))
-    collector.add('placeholder', { part: 'text', line: lines.getLineNumber(at), excerpt });
+    collector.add('placeholder', { part: 'text', line: getLine(at), excerpt });
 }
 
 /** A text part is too short if it has less than this share of the words of HTML with MIN_COMPARED_WORDS or more. */
@@ -198,27 +198,23 @@ export interface CheckFinding {
   readonly places: readonly CheckPlace[];
 }
 
-export interface FindingCollector {
-  add(code: CheckCode, place: CheckPlace | null): void;
-  list(): readonly CheckFinding[];
-}
+class FindingCollector {
+  readonly #findings = new Map<CheckCode, { count: number; readonly places: CheckPlace[] }>();
 
-export function createFindingCollector(): FindingCollector {
-  const findings = new Map<CheckCode, { count: number; readonly places: CheckPlace[] }>();
-  return {
-    add(code, place) {
-      const finding = findings.get(code) ?? { count: 0, places: [] };
-      findings.set(code, finding);
-      finding.count += 1;
-      if (place !== null && finding.places.length < MAX_PLACES)
-        finding.places.push({ ...place, excerpt: shortenExcerpt(place.excerpt) });
-    },
-    list: () =>
-      CHECK_CODES.flatMap((code) => {
-        const finding = findings.get(code);
-        return finding === undefined ? [] : [{ code, ...finding }];
-      }),
-  };
+  add(code: CheckCode, place: CheckPlace | null): void {
+    const finding = this.#findings.get(code) ?? { count: 0, places: [] };
+    this.#findings.set(code, finding);
+    finding.count += 1;
+    if (place !== null && finding.places.length < MAX_PLACES)
+      finding.places.push({ ...place, excerpt: shortenExcerpt(place.excerpt) });
+  }
+
+  list(): readonly CheckFinding[] {
+    return CHECK_CODES.flatMap((code) => {
+      const finding = this.#findings.get(code);
+      return finding === undefined ? [] : [{ code, ...finding }];
+    });
+  }
 }
 
 function shortenExcerpt(source: string): string {
@@ -230,22 +226,16 @@ function shortenExcerpt(source: string): string {
   return shortenedLine.toWellFormed();
 }
 
-export interface LineCounter {
-  /** Lines count from 1. A position must not be less than that of the previous call. */
-  getLineNumber(position: number): number;
-}
-
-export function createLineCounter(text: string): LineCounter {
+/** Lines count from 1. A position must not be less than that of the previous call. */
+function createLineCounter(text: string): (position: number) => number {
   let line = 1;
   let lineFeedIndex = text.indexOf('\n');
-  return {
-    getLineNumber(position) {
-      while (lineFeedIndex !== -1 && lineFeedIndex < position) {
-        line += 1;
-        lineFeedIndex = text.indexOf('\n', lineFeedIndex + 1);
-      }
-      return line;
-    },
+  return (position) => {
+    while (lineFeedIndex !== -1 && lineFeedIndex < position) {
+      line += 1;
+      lineFeedIndex = text.indexOf('\n', lineFeedIndex + 1);
+    }
+    return line;
   };
 }
 
@@ -260,7 +250,7 @@ const OBJECT_TEXT = '[object Object]';
 const MAX_PLACEHOLDER_CHARACTERS = 100;
 
 /** A placeholder has at most 100 characters, so the time is linear. */
-export function* findPlaceholders(text: string): Generator<{ readonly text: string; readonly at: number }> {
+function* findPlaceholders(text: string): Generator<{ readonly text: string; readonly at: number }> {
   for (let at = 0; at < text.length; at++) {
     const end = findPlaceholderEnd(text, at);
     if (end === null) continue;
@@ -290,10 +280,6 @@ function findPlaceholderEnd(text: string, at: number): number | null {
   }
 }
 
-export function checkMarkup(html: string, collector: FindingCollector): void {
-  new MarkupChecker(html, collector).check();
-}
-
 const ACTIVE_ELEMENTS: ReadonlySet<string> = new Set(
   'script iframe frame object embed applet form audio video canvas'.split(' '),
 );
@@ -301,10 +287,14 @@ const HIDDEN_ELEMENTS: ReadonlySet<string> = new Set(['script', 'style', 'iframe
 const SCRIPT_SCHEMES: ReadonlySet<string> = new Set(['javascript:', 'vbscript:', 'data:']);
 
 const LINK_ATTRIBUTES = ['href', 'name', 'id', 'aria-label', 'title'];
-const IMAGE_ATTRIBUTES = ['src', 'alt', 'role', 'aria-hidden'];
-const DOCUMENT_ATTRIBUTES = ['lang'];
-const RESOURCE_ATTRIBUTES = ['rel'];
-const SCRIPT_ATTRIBUTES = ['type'];
+const ATTRIBUTES_BY_ELEMENT: ReadonlyMap<string, readonly string[]> = new Map([
+  ['a', LINK_ATTRIBUTES],
+  ['area', LINK_ATTRIBUTES],
+  ['img', ['src', 'alt', 'role', 'aria-hidden']],
+  ['html', ['lang']],
+  ['link', ['rel']],
+  ['script', ['type']],
+]);
 const BACKGROUND_ATTRIBUTES = ['background', 'style'];
 
 /** A longer link text is not compared with the target. */
@@ -321,7 +311,7 @@ interface OpenLink {
 
 class MarkupChecker extends MarkupReader {
   readonly #collector: FindingCollector;
-  readonly #lines;
+  readonly #getLine;
   #link: OpenLink | null = null;
   #hasLanguage = false;
   #hasTitle = false;
@@ -331,7 +321,7 @@ class MarkupChecker extends MarkupReader {
   constructor(html: string, collector: FindingCollector) {
     super(html);
     this.#collector = collector;
-    this.#lines = createLineCounter(html);
+    this.#getLine = createLineCounter(html);
   }
 
   check(): void {
@@ -347,25 +337,11 @@ class MarkupChecker extends MarkupReader {
     if (this.#link !== null && this.#link.text.length < MAX_LINK_TEXT_LENGTH)
       this.#link.text += decodeEntities(encodedText.slice(0, MAX_LINK_TEXT_LENGTH));
     for (const { text: excerpt, at } of findPlaceholders(encodedText))
-      this.#collector.add('placeholder', { part: 'html', line: this.#lines.getLineNumber(this.at + at), excerpt });
+      this.#collector.add('placeholder', { part: 'html', line: this.#getLine(this.at + at), excerpt });
   }
 
   protected selectAttributes(element: string): readonly string[] {
-    switch (element) {
-      case 'a':
-      case 'area':
-        return LINK_ATTRIBUTES;
-      case 'img':
-        return IMAGE_ATTRIBUTES;
-      case 'html':
-        return DOCUMENT_ATTRIBUTES;
-      case 'link':
-        return RESOURCE_ATTRIBUTES;
-      case 'script':
-        return SCRIPT_ATTRIBUTES;
-      default:
-        return BACKGROUND_ATTRIBUTES;
-    }
+    return ATTRIBUTES_BY_ELEMENT.get(element) ?? BACKGROUND_ATTRIBUTES;
   }
 
   protected openTag(element: string, attributes: Attributes): void {
@@ -404,7 +380,7 @@ class MarkupChecker extends MarkupReader {
 
   #addTag(code: CheckCode): void {
     const excerpt = this.html.slice(this.tagStart, this.at);
-    this.#collector.add(code, { part: 'html', line: this.#lines.getLineNumber(this.tagStart), excerpt });
+    this.#collector.add(code, { part: 'html', line: this.#getLine(this.tagStart), excerpt });
   }
 
   #beginLink(element: string, attributes: Attributes): void {
@@ -416,7 +392,7 @@ class MarkupChecker extends MarkupReader {
     if (code !== null) this.#addTag(code);
     if (element === 'area') return;
     this.#link = {
-      line: this.#lines.getLineNumber(this.tagStart),
+      line: this.#getLine(this.tagStart),
       excerpt: this.html.slice(this.tagStart, this.at),
       host: findWebHost(href ?? ''),
       text: '',
@@ -467,16 +443,9 @@ function findTargetFault(href: string): CheckCode | null {
 
 function findImageFault(source: string): CheckCode | null {
   if (hasPlaceholder(source)) return 'placeholder';
-  switch (findScheme(source)) {
-    case null:
-      return 'image-relative';
-    case 'http:':
-      return 'image-http';
-    case 'data:':
-      return 'image-data';
-    default:
-      return null;
-  }
+  const scheme = findScheme(source);
+  if (scheme === null) return 'image-relative';
+  return scheme === 'http:' ? 'image-http' : scheme === 'data:' ? 'image-data' : null;
 }
 
 function hasPlaceholder(url: string): boolean {

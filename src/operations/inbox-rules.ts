@@ -35,10 +35,10 @@ export const InboxRuleEntry = Type.Object({
   answer: Type.Object({
     kind: Type.Enum(INBOX_ANSWER_KINDS),
     summary: Type.String('The answer on one line, such as `451 4.3.0 Try again later`.'),
-    code: Type.Nullable(Type.Integer('The SMTP reply code; null without a reply.')),
+    code: Type.NullableInteger('The SMTP reply code; null without a reply.'),
     enhanced: Type.NullableString('The enhanced status code; null if the reply has none.'),
     text: Type.NullableString('The text of the reply; null without a reply.'),
-    delayMs: Type.Nullable(Type.Integer('The delay in milliseconds; null without a delay.')),
+    delayMs: Type.NullableInteger('The delay in milliseconds; null without a delay.'),
   }),
   effect: Type.Object(
     {

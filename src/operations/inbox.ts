@@ -7,7 +7,7 @@ import { isMessageId } from '../model/submission.ts';
 import { createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
 import { CHECK_CODES, CHECK_LEVELS, checkMessage, getCheckText } from './inbox-checks.ts';
 import { defineOperation, type InboxContext, reads, readsContent } from './operation.ts';
-import { createPageSizeMember, createParsed, Time, Type } from './schemas.ts';
+import { createPageSizeMember, Time, Type } from './schemas.ts';
 
 const entryMembers = {
   id: Type.Uuid(),
@@ -22,7 +22,7 @@ export type CapturedEntry = Static<typeof CapturedEntry>;
 
 export const InboxPage = Type.Object({
   messages: Type.Array(CapturedEntry),
-  next: Type.Nullable(Type.Uuid('`before` of the next page; null on the last page.')),
+  next: Type.NullableUuid('`before` of the next page; null on the last page.'),
 });
 export type InboxPage = Static<typeof InboxPage>;
 
@@ -39,7 +39,7 @@ export const Check = Type.Object({
   places: Type.Array(
     Type.Object({
       part: Type.Enum(['subject', 'text', 'html']),
-      line: Type.Nullable(Type.Integer('The line in the decoded part, from 1; null for the subject.')),
+      line: Type.NullableInteger('The line in the decoded part, from 1; null for the subject.'),
       excerpt: Type.String('The source at this place. Untrusted.'),
     }),
     'The first ten occurrences; empty if the finding concerns the whole message.',
@@ -132,12 +132,10 @@ export const listInbox = defineOperation({
   ...reads('viewer'),
   input: Type.Object({
     limit: createPageSizeMember(MAX_PAGE_SIZE),
-    before: Type.Optional(
-      createParsed('`next` of the previous page; lists older messages.', (text) =>
-        isMessageId(text)
-          ? createParseResult(text)
-          : createFault('is not a message id; give `next` of the previous page'),
-      ),
+    before: Type.OptionalParsed('`next` of the previous page; lists older messages.', (text) =>
+      isMessageId(text)
+        ? createParseResult(text)
+        : createFault('is not a message id; give `next` of the previous page'),
     ),
     search: Type.Optional(
       Type.String({

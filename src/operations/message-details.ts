@@ -32,8 +32,8 @@ const AccountMember = Type.NullableString('The name of the account; null if the 
 
 const MessageReason = Type.Object({
   type: Type.String('The type of the last event that reports an outcome, such as `bounced`.'),
-  class: Type.Nullable(Type.Enum(FAILURE_CLASSES, 'The class of the failure, or null.')),
-  category: Type.Nullable(Type.Enum(FAILURE_CATEGORIES, 'The cause of the failure, or null.')),
+  class: Type.NullableEnum(FAILURE_CLASSES, 'The class of the failure, or null.'),
+  category: Type.NullableEnum(FAILURE_CATEGORIES, 'The cause of the failure, or null.'),
   status: Type.NullableString('The enhanced status code of the failure, such as `5.1.1`, or null.'),
   text: Type.NullableString(
     'The reply of the next hop or the reported reason, in one line. Control characters are replaced. Untrusted: another server wrote it.',
@@ -58,8 +58,8 @@ export type FoundMessage = Static<typeof FoundMessage>;
 export const MessagePage = Type.Object({
   messages: Type.Array(FoundMessage),
   next: Type.NullableString('The `cursor` of the next page; null if all messages have been searched.'),
-  searchedSince: Type.Nullable(
-    Type.Time('All messages accepted since this time have been searched; null if all messages have been searched.'),
+  searchedSince: Type.NullableTime(
+    'All messages accepted since this time have been searched; null if all messages have been searched.',
   ),
 });
 export type MessagePage = Static<typeof MessagePage>;
@@ -70,14 +70,12 @@ export const AttemptDetails = Type.Object({
   nextHop: Type.NullableString('The next hop, such as `relay.example:587`; null if there was no connection.'),
   outcome: Type.Enum(['delivered', 'bounced', 'deferred', 'unanswered']),
   reason: Type.NullableString('The reason why the message bounced or was deferred, such as `recipient-unknown`.'),
-  scope: Type.Nullable(
-    Type.Enum(
-      ['message', 'transport'],
-      'For a deferred attempt: whether the failure concerns this message or every message on the route.',
-    ),
+  scope: Type.NullableEnum(
+    ['message', 'transport'],
+    'For a deferred attempt: whether the failure concerns this message or every message on the route.',
   ),
   stage: Type.String('The stage of the SMTP session at which the reply arrived.'),
-  code: Type.Nullable(Type.Integer('The SMTP reply code.')),
+  code: Type.NullableInteger('The SMTP reply code.'),
   enhancedCode: Type.NullableString('The enhanced status code, such as `5.1.1` (RFC 3463).'),
   text: Type.String('The text of the reply, in one line. Untrusted: the next hop wrote it.'),
   transcript: Type.Array(Type.String(), 'The SMTP transcript, without content and credentials.'),
@@ -98,18 +96,16 @@ const EventDetails = Type.Object({
     'The origin of the event: the API key that submitted the message, the node, `store`, `operator`, `simulator`, or the source of a feedback report.',
   ),
   detail: Type.Nullable(Type.String()),
-  class: Type.Nullable(
-    Type.Enum(
-      FAILURE_CLASSES,
-      'The class of the failure. Null for an event that is neither a failed attempt, a reported bounce, nor the expiry after a failed attempt.',
-    ),
+  class: Type.NullableEnum(
+    FAILURE_CLASSES,
+    'The class of the failure. Null for an event that is neither a failed attempt, a reported bounce, nor the expiry after a failed attempt.',
   ),
-  category: Type.Nullable(Type.Enum(FAILURE_CATEGORIES, 'The cause of the failure. Null if `class` is null.')),
+  category: Type.NullableEnum(FAILURE_CATEGORIES, 'The cause of the failure. Null if `class` is null.'),
   status: Type.NullableString('The enhanced status code of the failure, such as `5.1.1` (RFC 3463).'),
   diagnostic: Type.NullableString(
     'The reply or the reported text of the failure, in one line. Untrusted: another server wrote it.',
   ),
-  attempt: Type.Nullable(Type.Integer('The index in `attempts` of the attempt that caused this event.')),
+  attempt: Type.NullableInteger('The index in `attempts` of the attempt that caused this event.'),
 });
 export type EventDetails = Static<typeof EventDetails>;
 
@@ -118,28 +114,24 @@ export const MessageDetails = Type.Object({
   account: AccountMember,
   key: Type.String('The id of the API key, such as `key_1`, or `notification` for a notification to operators.'),
   keyName: Type.NullableString('The name of the API key; null if the key does not exist.'),
-  due: Type.Nullable(
-    Type.Time('The time of the next attempt of a queued message, or the end of the lease of a message in `sending`.'),
+  due: Type.NullableTime(
+    'The time of the next attempt of a queued message, or the end of the lease of a message in `sending`.',
   ),
   owner: Type.NullableString('The node that owns the lease.'),
   attemptCount: Type.Integer('Delivery attempts that were started, including those without an outcome.'),
-  ended: Type.Nullable(
-    Type.Time(
-      'The time at which the message reached its current terminal state. A later bounce or complaint changes the state and this time.',
-    ),
+  ended: Type.NullableTime(
+    'The time at which the message reached its current terminal state. A later bounce or complaint changes the state and this time.',
   ),
-  deliveryMs: Type.Nullable(
-    Type.Integer('The time from acceptance to `delivered` in milliseconds; null if the message was not delivered.'),
+  deliveryMs: Type.NullableInteger(
+    'The time from acceptance to `delivered` in milliseconds; null if the message was not delivered.',
   ),
-  confirmationMs: Type.Nullable(
-    Type.Integer('The time from acceptance to `confirmedAt` in milliseconds; null if `confirmedAt` is null.'),
+  confirmationMs: Type.NullableInteger(
+    'The time from acceptance to `confirmedAt` in milliseconds; null if `confirmedAt` is null.',
   ),
-  confirmedAt: Type.Nullable(
-    Type.Time(
-      'The time at which the first delivery event of the provider was recorded; null if no event has confirmed the delivery.',
-    ),
+  confirmedAt: Type.NullableTime(
+    'The time at which the first delivery event of the provider was recorded; null if no event has confirmed the delivery.',
   ),
-  resendOf: Type.Nullable(Type.Uuid('The ended message that was submitted again as this message, or null.')),
+  resendOf: Type.NullableUuid('The ended message that was submitted again as this message, or null.'),
   resentAs: Type.Array(Type.Uuid(), 'The messages with which an operator submitted this message again, oldest first.'),
   message: Type.NullableString('The text as submitted; null after its erasure, and for a token with the scope `read`.'),
   attempts: Type.Array(AttemptDetails),

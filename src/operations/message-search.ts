@@ -31,7 +31,7 @@ import { combineResults, parseList, parseTime, splitList } from './input.ts';
 import { FoundMessage, MessagePage, toFoundMessage } from './message-details.ts';
 import { describeWaitReason } from './message-explanation.ts';
 import { defineDownload, defineOperation, type OperationContext, reads, readsContent } from './operation.ts';
-import { createOptionalList, createPageSizeMember, createParsed, parseMessageId, Type } from './schemas.ts';
+import { createOptionalList, createPageSizeMember, parseMessageId, Type } from './schemas.ts';
 
 /** `deferred` selects the queued messages whose last attempt was deferred. */
 export const STATE_FILTERS = [...STATES, 'deferred'] as const;
@@ -239,11 +239,9 @@ export const listMessages = defineOperation({
   input: Type.Object({
     ...attributeMembers,
     to: Type.OptionalString('Messages to this recipient.'),
-    before: Type.Optional(
-      createParsed(
-        'The id of the last message of the previous page. The list contains only messages accepted before this message.',
-        parseMessageId,
-      ),
+    before: Type.OptionalParsed(
+      'The id of the last message of the previous page. The list contains only messages accepted before this message.',
+      parseMessageId,
     ),
     limit: createPageSizeMember(100_000),
   }),
@@ -271,8 +269,9 @@ export const searchMessages = defineOperation({
     ...filterMembers,
     cursor: Type.OptionalString('`next` of the previous page; the filters must be the same.'),
     waitReason: Type.Flag('Adds `waitReason`: what a message that is not in a terminal state waits for.'),
-    within: Type.Optional(
-      createParsed('The time limit of the search, such as `60ms`; `next` continues the search.', parseDuration),
+    within: Type.OptionalParsed(
+      'The time limit of the search, such as `60ms`; `next` continues the search.',
+      parseDuration,
     ),
     limit: createPageSizeMember(200),
   }),

@@ -9,7 +9,7 @@ import { AccountName, Type } from './schemas.ts';
 const Headers = Type.Array(Type.Object({ name: Type.String(), value: Type.String() }));
 
 export const TestOutcome = Type.Object({
-  id: Type.Nullable(Type.Uuid('The id of the accepted message; null if the request was refused.')),
+  id: Type.NullableUuid('The id of the accepted message; null if the request was refused.'),
   request: Type.Object({
     method: Type.String(),
     url: Type.String('The URL of the public listener of this node; `unix:/PATH` for a unix socket.'),

@@ -183,29 +183,25 @@ const REFUSAL_TEXTS = {
 } as const;
 
 function toResendError(id: string, account: string, result: Exclude<ResendResult, { kind: 'done' }>): ErrorResult {
+  return result.kind === 'missing'
+    ? createMessageNotFound(id)
+    : createConflict('id', describeResendFault(id, account, result));
+}
+
+function describeResendFault(
+  id: string,
+  account: string,
+  result: Exclude<ResendResult, { kind: 'done' | 'missing' }>,
+): string {
   switch (result.kind) {
-    case 'missing':
-      return createMessageNotFound(id);
     case 'not-ended':
-      return createConflict(
-        'id',
-        `message ${id} is ${result.state}; only an ended message can be sent again. Retry or cancel it instead`,
-      );
+      return `message ${id} is ${result.state}; only an ended message can be sent again. Retry or cancel it instead`;
     case 'erased':
-      return createConflict(
-        'id',
-        `the body of message ${id} was erased (POSTRIDER_KEEP_BODY), so it cannot be sent again`,
-      );
+      return `the body of message ${id} was erased (POSTRIDER_KEEP_BODY), so it cannot be sent again`;
     case 'locked':
-      return createConflict(
-        'id',
-        `account ${account} of message ${id} is locked; \`postrider account unlock ${account}\` unlocks it`,
-      );
+      return `account ${account} of message ${id} is locked; \`postrider account unlock ${account}\` unlocks it`;
     case 'refused':
-      return createConflict(
-        'id',
-        `message ${id} was not sent again: ${REFUSAL_TEXTS[result.reason]}; \`postrider account set ${account}\` changes it`,
-      );
+      return `message ${id} was not sent again: ${REFUSAL_TEXTS[result.reason]}; \`postrider account set ${account}\` changes it`;
   }
 }
 

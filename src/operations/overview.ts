@@ -77,9 +77,9 @@ const Overview = Type.Object({
     arrivalsPerMinute: Type.Number('Messages that entered the queue, averaged over the last minutes.'),
     trend: Type.Enum(TRENDS),
     oldestId: Type.Nullable(Type.Uuid()),
-    oldestAt: Type.Nullable(Type.Time('The time of acceptance of the oldest message in the queue.')),
-    emptyAt: Type.Nullable(Type.Time('While the queue drains: the estimated time at which it is empty.')),
-    nextDueAt: Type.Nullable(Type.Time('While the queue waits: the due time of the next message.')),
+    oldestAt: Type.NullableTime('The time of acceptance of the oldest message in the queue.'),
+    emptyAt: Type.NullableTime('While the queue drains: the estimated time at which it is empty.'),
+    nextDueAt: Type.NullableTime('While the queue waits: the due time of the next message.'),
   }),
   aliveNodes: Type.Integer('The number of nodes whose liveness timeout has not expired.'),
   health: Type.Array(

@@ -54,9 +54,16 @@ export const Type = {
   Flag: (description: string) => Base.Boolean({ default: false, description }),
   Integer: (options?: Options) => Base.Integer(toOptions(options)),
   Nullable: createNullable,
+  NullableEnum: <const T extends string>(values: readonly T[], description: string) =>
+    createNullable(createStringEnum(values, description)),
+  NullableInteger: (description: string) => createNullable(Base.Integer({ description })),
+  NullableNumber: (description: string) => createNullable(Base.Number({ description })),
   NullableString: (description: string) => createNullable(Base.String({ description })),
+  NullableTime: (description: string) => createNullable(Base.String({ format: 'date-time', description })),
+  NullableUuid: (description: string) => createNullable(Base.String({ format: 'uuid', description })),
   Number: (options?: Options) => Base.Number(toOptions(options)),
   Object: <P extends TProperties>(properties: P, options?: Options) => Base.Object(properties, toOptions(options)),
+  OptionalParsed: <T>(options: Options, parse: ParseText<T>) => Base.Optional(createParsed(options, parse)),
   OptionalString: (description: string) => Base.Optional(Base.String({ description })),
   String: (options?: Options) => Base.String(toOptions(options)),
   /** In ISO 8601 format, UTC. */

@@ -46,11 +46,9 @@ export type AddedSuppression = Static<typeof AddedSuppression>;
 export const RemovedSuppression = Type.Object({
   address: Type.String(),
   removed: Type.Boolean('False if the address was only on the list of the provider.'),
-  provider: Type.Nullable(
-    Type.Enum(
-      ['removed', 'absent'],
-      'The result at Amazon SES; `absent`: the address was not on the list of Amazon SES. Null without `provider`.',
-    ),
+  provider: Type.NullableEnum(
+    ['removed', 'absent'],
+    'The result at Amazon SES; `absent`: the address was not on the list of Amazon SES. Null without `provider`.',
   ),
 });
 export type RemovedSuppression = Static<typeof RemovedSuppression>;
@@ -250,8 +248,9 @@ export const listSuppressions = defineOperation({
   ...reads('viewer'),
   input: Type.Object({
     account: ListName,
-    search: Type.Optional(
-      createParsed('A prefix of the addresses; if it begins with `@`, a prefix of their domains.', parseSearch),
+    search: Type.OptionalParsed(
+      'A prefix of the addresses; if it begins with `@`, a prefix of their domains.',
+      parseSearch,
     ),
     reason: createOptionalList(
       `Entries with this reason, or with one of several reasons separated by commas: ${SUPPRESSION_REASONS.join(', ')}.`,

@@ -67,18 +67,14 @@ export const WebhookEntry = Type.Object({
   name: Type.Nullable(Type.String()),
   events: Type.Array(Type.Enum(WEBHOOK_EVENT_TYPES)),
   status: Type.Enum(['enabled', 'disabled']),
-  disabledReason: Type.Nullable(
-    Type.Enum(
-      DISABLED_REASONS,
-      '`operator`, `gone` (the endpoint responded with 410) or `failing` (no success for five days); null if enabled.',
-    ),
+  disabledReason: Type.NullableEnum(
+    DISABLED_REASONS,
+    '`operator`, `gone` (the endpoint responded with 410) or `failing` (no success for five days); null if enabled.',
   ),
   disabledAt: Type.Nullable(Time),
   createdAt: Time,
-  previousSecretUntil: Type.Nullable(
-    Type.Time(
-      'The time until which attempts are also signed with the previous secret; null if only the current secret is used.',
-    ),
+  previousSecretUntil: Type.NullableTime(
+    'The time until which attempts are also signed with the previous secret; null if only the current secret is used.',
   ),
 });
 export type WebhookEntry = Static<typeof WebhookEntry>;
@@ -88,13 +84,11 @@ export const WebhookFigures = Type.Object({
   pending: Type.Integer('The number of pending deliveries.'),
   oldestPendingAt: Type.Nullable(Time),
   failed: Type.Integer('The number of deliveries whose schedule ended without a success.'),
-  lastSuccessAt: Type.Nullable(
-    Type.Time('The time of the last success, which can be up to ten seconds too early; null if there was none.'),
+  lastSuccessAt: Type.NullableTime(
+    'The time of the last success, which can be up to ten seconds too early; null if there was none.',
   ),
-  failingSince: Type.Nullable(
-    Type.Time(
-      'The time of the first failure of the endpoint since the last success; null if there was none. Faults of the installation do not count.',
-    ),
+  failingSince: Type.NullableTime(
+    'The time of the first failure of the endpoint since the last success; null if there was none. Faults of the installation do not count.',
   ),
 });
 export type WebhookFigures = Static<typeof WebhookFigures>;
@@ -112,13 +106,13 @@ export const DeliveryEntry = Type.Object({
   id: Type.Uuid('The id of the delivery, which is the header `webhook-id`.'),
   webhookId: WebhookId,
   type: Type.Enum([...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
-  message: Type.Nullable(Type.Uuid('The id of the message; null for an event about an object other than a message.')),
+  message: Type.NullableUuid('The id of the message; null for an event about an object other than a message.'),
   status: Type.Enum(DELIVERY_STATUSES),
   attempts: Type.Array(
     Type.Object({
       at: Time,
       durationMs: Type.Integer(),
-      status: Type.Nullable(Type.Integer('The HTTP status; null without a response.')),
+      status: Type.NullableInteger('The HTTP status; null without a response.'),
       error: Type.NullableString('The reason for the failure; null after a success.'),
       body: Type.NullableString('The first 512 bytes of the response body as text. Untrusted.'),
     }),
@@ -136,7 +130,7 @@ type ChangeContext = Pick<OperationContext, 'store' | 'clock'>;
 const Url = Type.String('The URL of the endpoint, such as `https://app.example.com/webhooks`.');
 
 const createEventList = (supplement = '') =>
-  Type.Optional(createParsed(`The types of events, separated by commas, or \`all\`${supplement}.`, parseEvents));
+  Type.OptionalParsed(`The types of events, separated by commas, or \`all\`${supplement}.`, parseEvents);
 
 function parseEvents(text: string): ParseResult<readonly WebhookEventType[]> {
   if (text.trim() === 'all') return createParseResult(WEBHOOK_EVENT_TYPES);
@@ -150,9 +144,7 @@ function parseEvents(text: string): ParseResult<readonly WebhookEventType[]> {
 }
 
 const createEndpointName = (options: Parameters<typeof createParsed>[0]) =>
-  Type.Optional(
-    createParsed<string | null>(options, (text) => (text === '' ? createParseResult(null) : parseName(text))),
-  );
+  Type.OptionalParsed<string | null>(options, (text) => (text === '' ? createParseResult(null) : parseName(text)));
 
 /** The endpoint receives every event that any node records after the operation has returned. */
 export const createWebhook = defineOperation({
@@ -417,12 +409,8 @@ export function createWebhookNotFound(id: number): ErrorResult {
 const MAX_PAGE_SIZE = 1_000;
 
 const createDeliveryIdMember = (description: string) =>
-  Type.Optional(
-    createParsed({ description }, (text) =>
-      isUuid(text)
-        ? createParseResult(text)
-        : createFault(`${quote(text)} is not the id of a delivery, which is a UUID`),
-    ),
+  Type.OptionalParsed({ description }, (text) =>
+    isUuid(text) ? createParseResult(text) : createFault(`${quote(text)} is not the id of a delivery, which is a UUID`),
   );
 
 export const testWebhook = defineOperation({
@@ -487,11 +475,9 @@ export const replayWebhook = defineOperation({
   input: Type.Object({
     id: WebhookNumber,
     delivery: createDeliveryIdMember('The id of one delivery, in any status.'),
-    since: Type.Optional(
-      createParsed(
-        'A date (UTC) or a duration such as `1h`; without it, deliveries of any age are replayed.',
-        (text, now) => parseTimestamp(text, now, 'back'),
-      ),
+    since: Type.OptionalParsed(
+      'A date (UTC) or a duration such as `1h`; without it, deliveries of any age are replayed.',
+      (text, now) => parseTimestamp(text, now, 'back'),
     ),
     all: Type.Flag('True to include deliveries that have succeeded.'),
     dryRun: Type.Flag('True to count the deliveries without sending them.'),
