@@ -75,8 +75,6 @@ export interface FailureRule {
   /** The rule matches no text that contains one of these. */
   readonly exceptPhrases?: readonly string[];
   readonly verdict: Verdict;
-  /** Texts of real servers. A reply begins with its stage and a space. */
-  readonly samples: readonly string[];
 }
 
 /** Converts a table of rules by name. The rules keep its order. */

@@ -49,16 +49,11 @@ export const BREVO: Provider = {
         codes: [525],
         phrases: ['unauthorized ip address'],
         verdict: CONFIGURATION_FAULT,
-        samples: ['auth 525 5.7.1 Unauthorized IP address'],
       },
       'account not activated': {
         codes: [450, 502],
         phrases: ['smtp account is not yet activated'],
         verdict: CONFIGURATION_FAULT,
-        samples: [
-          'content 502 5.7.0 Your SMTP account is not yet activated. Please contact us at contact@brevo.com to request activation.',
-          'content 450 Your SMTP account is not yet activated. Please contact us at contact@brevo.com to request activation.',
-        ],
       },
     }),
   },

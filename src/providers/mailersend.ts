@@ -66,7 +66,6 @@ export const MAILERSEND: Provider = {
         phrases: ['service not available'],
         verdict: THROTTLED,
         stages: ['mail', 'rcpt', 'data', 'content'],
-        samples: ['mail 421 Service not available'],
       },
     }),
   },

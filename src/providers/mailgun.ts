@@ -110,24 +110,15 @@ export const MAILGUN: Provider = {
         phrases: ['is not allowed to send: recipient limit exceeded'],
         // The credentials of the relay belong to one domain, so the limit concerns every message.
         verdict: ROUTE_THROTTLED,
-        samples: [
-          'content 421 Domain b.example is not allowed to send: recipient limit exceeded, try again after Mon, 25 Aug 2025 07:00:31 UTC',
-        ],
       },
       'domain or account not allowed to send': {
         phrases: ['is not allowed to send'],
         verdict: CONFIGURATION_FAULT,
-        samples: [
-          'content 421 Domain b.example is not allowed to send: Please activate your Mailgun account. Check your inbox or log in to your control panel to resend the activation email.',
-        ],
       },
       'recipient not authorized for a sandbox domain or a free account': {
         phrases: ['are for test purposes only'],
         // From an error text of the API. The relay still accepts messages to authorized recipients.
         verdict: SENDER_FAULT,
-        samples: [
-          'content 550 Sandbox subdomains are for test purposes only. Please add your own domain or add the address to authorized recipients in Account Settings.',
-        ],
       },
     }),
   },

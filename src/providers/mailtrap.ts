@@ -78,10 +78,6 @@ export const MAILTRAP: Provider = {
         // The reply contains the domain between the words `domain` and `is`, or contains no domain.
         phrases: ['sending from domain'],
         verdict: SENDER_FAULT,
-        samples: [
-          'mail 550 5.7.1 Sending from domain b.example is not allowed',
-          'mail 550 5.7.1 Sending from domain is not allowed',
-        ],
       },
     }),
   },

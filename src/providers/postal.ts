@@ -69,19 +69,16 @@ export const POSTAL: Provider = {
         phrases: ['from/sender name is not valid'],
         // On other servers, the reply code 530 means `authentication required`.
         verdict: SENDER_FAULT,
-        samples: ['content 530 From/Sender name is not valid'],
       },
       'mail server suspended': {
         codes: [535],
         phrases: ['mail server has been suspended'],
         verdict: CONFIGURATION_FAULT,
-        samples: ['rcpt 535 Mail server has been suspended'],
       },
       'message too large': {
         codes: [552],
         phrases: ['message too large'],
         verdict: SIZE_REFUSAL,
-        samples: ['content 552 Message too large (maximum size 14MB)'],
       },
     }),
   },

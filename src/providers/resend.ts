@@ -83,21 +83,14 @@ export const RESEND: Provider = {
       'domain of the sender not verified': {
         phrases: ['domain is not verified'],
         verdict: SENDER_FAULT,
-        samples: [
-          'content 550 The b.example domain is not verified. Please, add and verify your domain on https://resend.com/domains',
-        ],
       },
       'recipient not allowed before a domain is verified': {
         phrases: ['you can only send testing emails to your own email address'],
         verdict: SENDER_FAULT,
-        samples: [
-          'content 550 You can only send testing emails to your own email address (a@b.example). To send emails to other recipients, please verify a domain at resend.com/domains',
-        ],
       },
       'rate limit of the team exceeded': {
         phrases: ['you can only make', 'too many requests'],
         verdict: THROTTLED,
-        samples: ['content 450 Too many requests. You can only make 2 requests per second.'],
       },
       'quota of the team used up': {
         phrases: [
@@ -105,7 +98,6 @@ export const RESEND: Provider = {
           'you have reached your monthly email sending quota',
         ],
         verdict: ROUTE_THROTTLED,
-        samples: ['content 450 You have reached your daily email sending quota.'],
       },
     }),
   },

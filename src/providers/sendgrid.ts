@@ -103,20 +103,15 @@ export const SENDGRID: Provider = {
         phrases: ['maximum credits exceeded'],
         // The relay refuses the authentication until the plan renews or an operator buys credits.
         verdict: ROUTE_THROTTLED,
-        samples: ['auth 451 Authentication failed: Maximum credits exceeded'],
       },
       'sender not verified': {
         phrases: ['does not match a verified sender identity'],
         verdict: SENDER_FAULT,
-        samples: [
-          'content 550 The from address does not match a verified Sender Identity. Mail cannot be sent until this error is resolved.',
-        ],
       },
       'sender not authorized': {
         codes: [403],
         phrases: ['you are not authorized to send from that email address'],
         verdict: SENDER_FAULT,
-        samples: ['content 403 You are not authorized to send from that email address'],
       },
     }),
   },

@@ -41,28 +41,22 @@ export const SES: Provider = {
         phrases: ['maximum sending rate exceeded'],
         // An attempt one second later can succeed, so the circuit breaker stays closed.
         verdict: THROTTLED,
-        samples: ['content 454 Throttling failure: Maximum sending rate exceeded'],
       },
       'daily quota of the account used up': {
         codes: [454],
         phrases: ['daily message quota exceeded'],
         verdict: ROUTE_THROTTLED,
-        samples: ['content 454 Throttling failure: Daily message quota exceeded'],
       },
       'too many connections': {
         codes: [421],
         phrases: ['too many concurrent smtp connections'],
         verdict: ROUTE_THROTTLED,
-        samples: ['greeting 421 Too many concurrent SMTP connections'],
       },
       'sender or recipient not verified': {
         codes: [554],
         phrases: ['email address is not verified'],
         // The reply concerns only the addresses of this message. Messages with verified addresses are delivered.
         verdict: SENDER_FAULT,
-        samples: [
-          'content 554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
-        ],
       },
       'configuration set does not exist or is not allowed to send': {
         stages: ['data', 'content'],
@@ -70,19 +64,11 @@ export const SES: Provider = {
         phrases: ['configuration set'],
         // Each account can have its own configuration set, so messages of other accounts can succeed.
         verdict: SENDER_FAULT,
-        samples: [
-          'content 554 Configuration set does not exist.',
-          'content 554 Configuration set <news> does not exist.',
-        ],
       },
       'sending paused or suspended for the account': {
         codes: [554],
         phrases: ['sending paused for this account', 'sending suspended for this account'],
         verdict: CONFIGURATION_FAULT,
-        samples: [
-          'content 554 Message rejected: Sending paused for this account. For more information, please check the inbox of the email address associated with your AWS account.',
-          'content 554 Message rejected: Sending suspended for this account. For more information, please check the inbox of the email address associated with your AWS account.',
-        ],
       },
     }),
   },

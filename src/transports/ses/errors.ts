@@ -21,8 +21,6 @@ export interface SesRule {
   readonly textPrefixes?: readonly string[];
   readonly status?: readonly [number, number];
   readonly meaning: SesErrorMeaning;
-  /** `name status message`; the status is `-` without one. */
-  readonly samples: readonly string[];
 }
 
 /** Concerns every message, opens the circuit breaker and raises an alarm. */
@@ -39,10 +37,6 @@ export const SES_RULES: readonly SesRule[] = [
     description: 'the daily quota is used up',
     phrases: ['daily message quota exceeded', 'daily sending quota'],
     meaning: { kind: 'deferred', reason: 'throttled', scope: 'transport' },
-    samples: [
-      'LimitExceededException 400 Daily message quota exceeded',
-      'TooManyRequestsException 429 Daily message quota exceeded.',
-    ],
   },
   {
     description: 'the send rate is exceeded',
@@ -55,13 +49,11 @@ export const SES_RULES: readonly SesRule[] = [
       'SlowDown',
     ],
     meaning: { kind: 'throttled' },
-    samples: ['TooManyRequestsException 429 Maximum sending rate exceeded.', 'ThrottlingException 400 Rate exceeded'],
   },
   {
     description: 'the send rate is exceeded, recognized by the status',
     status: [429, 429],
     meaning: { kind: 'throttled' },
-    samples: ['UnknownError 429 slow down'],
   },
   {
     description: 'the configuration set does not exist or is not allowed to send',
@@ -71,7 +63,6 @@ export const SES_RULES: readonly SesRule[] = [
       'ConfigurationSetSendingPausedException',
     ],
     meaning: { kind: 'configuration-set' },
-    samples: ['ConfigurationSetDoesNotExist 400 Configuration set <news> does not exist.'],
   },
   {
     description: 'the configuration set does not exist, is invalid or is not allowed to send, recognized by the text',
@@ -79,17 +70,12 @@ export const SES_RULES: readonly SesRule[] = [
     // The text can contain addresses, so only its beginning is compared.
     textPrefixes: ['configuration set', 'configurationset'],
     meaning: { kind: 'configuration-set' },
-    samples: [
-      'NotFoundException 404 Configuration set <news> does not exist.',
-      'BadRequestException 400 Configuration set name <a b> is invalid',
-    ],
   },
   {
     description: 'sending is paused for the configuration set',
     names: ['SendingPausedException'],
     phrases: ['configuration set'],
     meaning: { kind: 'configuration-set' },
-    samples: ['SendingPausedException 400 Sending is paused for the configuration set'],
   },
   {
     description: 'the request is not allowed to use the configuration set',
@@ -97,38 +83,26 @@ export const SES_RULES: readonly SesRule[] = [
     // In an ARN, the type of the resource is between a colon and a slash. An identity contains no colon.
     phrases: [':configuration-set/'],
     meaning: { kind: 'configuration-set' },
-    samples: [
-      'AccessDeniedException 403 User is not authorized to perform ses:SendRawEmail on resource arn:aws:ses:eu-west-1:123456789012:configuration-set/news',
-    ],
   },
   {
     description: 'the account is not allowed to send',
     names: ['AccountSuspendedException', 'SendingPausedException', 'AccountSendingPausedException'],
     meaning: CONFIGURATION_MEANING,
-    samples: [
-      'AccountSuspendedException 400 Your account is suspended',
-      'SendingPausedException 400 Sending is paused for your account',
-    ],
   },
   {
     description: 'an identity is not verified',
     names: ['MailFromDomainNotVerifiedException'],
     meaning: SENDER_CONFIGURATION,
-    samples: ['MailFromDomainNotVerifiedException 400 The custom MAIL FROM domain is not verified'],
   },
   {
     description: 'an identity is not verified, according to the text of the error',
     phrases: ['is not verified', 'not verified', 'identities failed the check', 'not authorized to send'],
     meaning: SENDER_CONFIGURATION,
-    samples: [
-      'MessageRejected 400 Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
-    ],
   },
   {
     description: 'the message has more than one DKIM signature',
     phrases: ["duplicate header 'dkim-signature'"],
     meaning: SENDER_CONFIGURATION,
-    samples: ["InvalidParameterValue 400 Duplicate header 'DKIM-Signature'."],
   },
   {
     description: 'sending is switched off',
@@ -142,10 +116,6 @@ export const SES_RULES: readonly SesRule[] = [
       'account is under review',
     ],
     meaning: CONFIGURATION_MEANING,
-    samples: [
-      'MessageRejected 400 Sending paused for this account. For more information, please check the inbox of the address of the account.',
-      'MessageRejected 400 Sending suspended for this account.',
-    ],
   },
   {
     description: 'the signature of the request is invalid, or the request is not allowed',
@@ -166,54 +136,40 @@ export const SES_RULES: readonly SesRule[] = [
       'NotFoundException',
     ],
     meaning: CONFIGURATION_MEANING,
-    samples: [
-      'AccessDeniedException 403 User is not authorized to perform: ses:SendRawEmail',
-      'InvalidSignatureException 403 Signature expired',
-      'CredentialsProviderError - Could not load credentials from any providers',
-    ],
   },
   {
     description: 'the request is not allowed, recognized by the status',
     status: [401, 403],
     meaning: CONFIGURATION_MEANING,
-    samples: ['UnknownError 403 Forbidden'],
   },
   {
     description: 'the policy of the identity does not allow the request, recognized by the text',
     names: ['MessageRejected'],
     phrases: ['access denied', 'not allowed to send'],
     meaning: CONFIGURATION_MEANING,
-    samples: ['MessageRejected 400 Access denied'],
   },
   {
     description: 'the address is on the suppression list of the provider',
     names: ['MessageRejected'],
     phrases: ['blacklisted', 'suppression list'],
     meaning: { kind: 'bounced', reason: 'policy' },
-    samples: ['MessageRejected 400 Address blacklisted.'],
   },
   {
     description: 'the content is refused',
     names: ['MessageRejected', 'MessageRejectedException'],
     meaning: { kind: 'bounced', reason: 'content' },
-    samples: ['MessageRejected 400 Message contains a virus'],
   },
   {
     description: 'the message is too large',
     phrases: ['message length', 'too long', 'too large', 'exceeds the maximum'],
     status: [400, 413],
     meaning: { kind: 'bounced', reason: 'size' },
-    samples: [
-      'BadRequestException 400 Message length is more than 41943040 bytes long',
-      'UnknownError 413 Request entity too large',
-    ],
   },
   {
     description: 'a setting of this service is invalid',
     names: BAD_REQUEST_NAMES,
     phrases: ['feedbackforwarding'],
     meaning: CONFIGURATION_MEANING,
-    samples: ['BadRequestException 400 The FeedbackForwardingEmailAddress is invalid'],
   },
   {
     description: 'the provider does not accept an address',
@@ -229,38 +185,28 @@ export const SES_RULES: readonly SesRule[] = [
       'recipient',
     ],
     meaning: { kind: 'bounced', reason: 'policy' },
-    samples: [
-      "BadRequestException 400 Missing final '@domain'",
-      'BadRequestException 400 Local address contains control or whitespace',
-      'InvalidParameterValue 400 Domain starts with dot',
-      'BadRequestException 400 Illegal address',
-    ],
   },
   {
     description: 'the provider cannot parse the content',
     names: BAD_REQUEST_NAMES,
     phrases: ['header', 'mime', 'content-type', 'attachment', 'transfer encoding', 'transfer-encoding'],
     meaning: { kind: 'bounced', reason: 'content' },
-    samples: ["BadRequestException 400 Missing required header 'From'.", 'BadRequestException 400 Illegal MIME type'],
   },
   {
     description:
       'the request is invalid for an unknown reason; the failure is temporary and concerns only this message',
     names: BAD_REQUEST_NAMES,
     meaning: { kind: 'deferred', reason: 'unknown', scope: 'message' },
-    samples: ['BadRequestException 400 An unknown error', 'ValidationException 400 1 validation error'],
   },
   {
     description: 'the provider has an internal error',
     status: [500, 599],
     meaning: PROVIDER_UNAVAILABLE,
-    samples: ['InternalFailure 500 internal', 'ServiceUnavailable 503 try again'],
   },
   {
     description: 'any other response',
     status: [300, 499],
     meaning: { kind: 'deferred', reason: 'unknown', scope: 'transport' },
-    samples: ['SomethingNewException 418 unknown', 'ConflictException 409 concurrent'],
   },
 ];
 

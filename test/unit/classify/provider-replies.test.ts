@@ -3,6 +3,7 @@ import { classify, classifyOutcome, judge } from '../../../src/classify/classify
 import type { Reply, Stage } from '../../../src/model/outcome.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
 import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';
+import { listSamples } from '../../rig/rule-samples.ts';
 
 const SES_DOCUMENTATION = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html';
 const SPARKPOST_DOCUMENTATION = 'https://support.sparkpost.com/docs/faq/error-messages-smtp';
@@ -19,7 +20,7 @@ function parseSample(sample: string): Reply {
 }
 
 const REPLY_ROWS = PROVIDERS.flatMap(({ name, relay }) =>
-  (relay?.replies ?? []).flatMap((rule) => rule.samples.map((sample) => [name, sample, rule] as const)),
+  (relay?.replies ?? []).flatMap((rule) => listSamples(name, rule.name).map((sample) => [name, sample, rule] as const)),
 );
 
 test.each(REPLY_ROWS)(

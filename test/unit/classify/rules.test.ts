@@ -11,6 +11,7 @@ import type { Reply, Stage } from '../../../src/model/outcome.ts';
 import type { EventProviderName } from '../../../src/providers/provider.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
 import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';
+import { listSamples } from '../../rig/rule-samples.ts';
 
 const SAMPLE = /^(connect|greeting|ehlo|starttls|auth|mail|rcpt|data|content) (\d{3}.*)$/;
 
@@ -20,7 +21,7 @@ function parseSample(sample: string): { readonly reply: Reply; readonly line: st
   return stage === undefined || line === undefined ? null : { reply: parseReplyLine(stage as Stage, line), line };
 }
 
-const rows = RULES.flatMap((rule) => rule.samples.map((sample) => [sample, rule] as const));
+const rows = RULES.flatMap((rule) => listSamples('servers', rule.name).map((sample) => [sample, rule] as const));
 
 test.each(rows)('the sample matches its rule: %s', (sample, rule) => {
   const reply = parseSample(sample)?.reply ?? { stage: null, code: null, enhanced: null, text: sample };
@@ -28,9 +29,9 @@ test.each(rows)('the sample matches its rule: %s', (sample, rule) => {
 });
 
 test('phrases are in lower case, names are unique, and every rule has a sample', () => {
-  for (const { phrases = [], exceptPhrases = [], samples } of RULES) {
+  for (const { name, phrases = [], exceptPhrases = [] } of RULES) {
     for (const phrase of [...phrases, ...exceptPhrases]) expect(phrase).toBe(phrase.toLowerCase());
-    expect(samples.length).toBeGreaterThan(0);
+    expect(listSamples('servers', name), name).not.toEqual([]);
   }
   expect(new Set(RULES.map(({ name }) => name)).size).toBe(RULES.length);
 });
@@ -65,7 +66,7 @@ function report(text: string): Readonly<Record<string, readonly FeedbackEvent[]>
 const CORPUS = readFileSync(new URL('../../corpus/replies/replies.tsv', import.meta.url), 'utf8');
 /** Replies that a report can contain, and prose. An enhanced code 2.Y.Z is no code in a report. */
 const texts = [
-  ...RULES.flatMap(({ samples }) => samples),
+  ...rows.map(([sample]) => sample),
   ...CORPUS.split('\n').map((row) => row.split('\t').slice(1, 3).join(' ')),
 ].filter((sample) => !/^(greeting|ehlo|starttls|auth|mail|\S+ [236]\d\d|\S+ 5\d\d 2\.|#|$)/.test(sample));
 

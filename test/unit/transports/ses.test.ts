@@ -3,6 +3,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { classifySesError, SES_RULES, toSesError } from '../../../src/transports/ses/errors.ts';
 import { createRateLimiter, createSesTransport } from '../../../src/transports/ses/transport.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
+import { listSamples } from '../../rig/rule-samples.ts';
 import { CREDENTIALS, createAccountAnswer, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
@@ -124,8 +125,8 @@ describe('the response of the provider', () => {
   });
 
   test('each sample matches its rule', () => {
-    for (const { samples, meaning, description } of SES_RULES) {
-      for (const sample of samples) {
+    for (const { meaning, description } of SES_RULES) {
+      for (const sample of listSamples('ses-api', description)) {
         const [name = '', status = '-', ...words] = sample.split(' ');
         const error = {
           name,
