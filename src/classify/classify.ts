@@ -123,7 +123,6 @@ export function classifyEntry({ attempt, failure }: Pick<HistoryEntry, 'attempt'
 /** A temporary code never gives the class `hard`, and neither does X.7.Y: security or policy (RFC 3463 section 3.8). */
 
 export interface ServerFailure {
-  /** Null if the failure was reported. */
   readonly stage: Stage | null;
   readonly code: number | null;
   readonly enhanced: string | null;

@@ -299,7 +299,6 @@ export const VAGUE_DOMAIN_PHRASES: readonly string[] = parsePhrases(`
   invalid domain, bad domain, domain name is invalid, illegal host, invalid destination domain
   name or service not known, dns lookup failure: host
 `);
-/** The domain of the recipient accepts no mail. */
 export const NO_MAIL_PHRASES: readonly string[] = parsePhrases(`
   does not accept mail, does not accept email, does not accept any mail, does not receive mail, does not receive email
   no smtp service, no mail service, unrouteable mail domain, unroutable mail domain
@@ -307,7 +306,6 @@ export const NO_MAIL_PHRASES: readonly string[] = parsePhrases(`
 export const NO_SIZE_PHRASES: readonly string[] = parsePhrases(`
   exceeded maximum delivery, exceeded maximum time, exceeded maximum hop, exceeds maximum hop, exceeded maximum number
 `);
-/** Subjects other than the mailbox of the recipient, in prose. */
 export const NO_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
   sender does not exist, does not exist in dns, sender address, mail from, from address, relaying, backend
   could not be verified, callback, callout, reverse dns, policy does not exist
@@ -358,10 +356,7 @@ function removeAddresses(word: string): string {
 
 const ENCLOSING_CHARACTERS = '<>()[]{}:;,"';
 
-/**
- * A phrase that begins with a letter matches only at the beginning of a word. Its end may be within a word, because
- * endings vary and some scripts have no word boundaries, unless it ends with `$`.
- */
+/** A phrase matches at the beginning of a word; its end may be within one (endings vary), unless it is `$`. */
 export function containsPhrase(text: string, phrases: readonly string[]): boolean {
   return phrases.some((phrase) => matchesPhrase(text, phrase));
 }

@@ -72,10 +72,7 @@ const DOMAIN_ENHANCED_CODES: readonly string[] = [
 
 export const RULES: readonly FailureRule[] = nameRules({
   // ── Configuration of this service ─────────────────────────────────────────────────────────────────────
-  'sign-in required': {
-    codes: [530, 534, 535, 538],
-    verdict: CONFIGURATION_FAULT,
-  },
+  'sign-in required': { codes: [530, 534, 535, 538], verdict: CONFIGURATION_FAULT },
   'relaying denied': {
     stages: ['mail', 'rcpt', 'data', 'content'],
     phrases: parsePhrases(`
@@ -104,15 +101,8 @@ export const RULES: readonly FailureRule[] = nameRules({
     `),
     verdict: CONFIGURATION_FAULT,
   },
-  'EHLO refused by syntax': {
-    stages: ['ehlo'],
-    codes: [500, 501, 502, 504],
-    verdict: CONFIGURATION_FAULT,
-  },
-  'no reverse DNS name, according to the code': {
-    enhancedCodes: ['5.7.25'],
-    verdict: CONFIGURATION_FAULT,
-  },
+  'EHLO refused by syntax': { stages: ['ehlo'], codes: [500, 501, 502, 504], verdict: CONFIGURATION_FAULT },
+  'no reverse DNS name, according to the code': { enhancedCodes: ['5.7.25'], verdict: CONFIGURATION_FAULT },
   // Amazon SES behind another relay refuses a second DKIM signature: a route with one signature delivers the message.
   'sender not verified with the provider': {
     stages: ['mail', 'rcpt', 'data', 'content'],
@@ -264,10 +254,7 @@ export const RULES: readonly FailureRule[] = nameRules({
     phrases: parsePhrases('recipient, mailbox, this user, this message, rcpt domain'),
     verdict: RECIPIENT_UNAVAILABLE,
   },
-  'connection closed by the server': {
-    codes: [421],
-    verdict: SERVER_UNAVAILABLE,
-  },
+  'connection closed by the server': { codes: [421], verdict: SERVER_UNAVAILABLE },
   throttled: {
     stages: MESSAGE_STAGES,
     codes: [450, 451, 452, 454],
@@ -281,11 +268,7 @@ export const RULES: readonly FailureRule[] = nameRules({
     enhancedCodes: ['4.3.1', '4.3.2'],
     verdict: SERVER_UNAVAILABLE,
   },
-  'host accepts no messages': {
-    stages: STAGES_BEFORE_MAIL,
-    codes: [521],
-    verdict: CONFIGURATION_FAULT,
-  },
+  'host accepts no messages': { stages: STAGES_BEFORE_MAIL, codes: [521], verdict: CONFIGURATION_FAULT },
 
   // ── The message ───────────────────────────────────────────────────────────────────────────────────────
   'message too large': {
@@ -325,11 +308,7 @@ export const RULES: readonly FailureRule[] = nameRules({
     phrases: [...MAILBOX_FULL_PHRASES, 'quota', 'storage allocation'],
     verdict: MAILBOX_FULL,
   },
-  'mailbox full, according to the code': {
-    stages: MESSAGE_STAGES,
-    enhancedCodes: ['5.2.2'],
-    verdict: MAILBOX_FULL,
-  },
+  'mailbox full, according to the code': { stages: MESSAGE_STAGES, enhancedCodes: ['5.2.2'], verdict: MAILBOX_FULL },
   'no such recipient, according to the code': {
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10', '5.1.351'],
@@ -440,20 +419,13 @@ export const RULES: readonly FailureRule[] = nameRules({
     phrases: [...SENDER_PHRASES, 'sender does not exist', 'sender unknown', 'unknown sender', 'no such sender'],
     verdict: SENDER_REFUSAL,
   },
-  policy: {
-    stages: ['mail', ...MESSAGE_STAGES],
-    enhancedCodes: ['5.7.'],
-    verdict: POLICY_REFUSAL,
-  },
+  policy: { stages: ['mail', ...MESSAGE_STAGES], enhancedCodes: ['5.7.'], verdict: POLICY_REFUSAL },
   'refused by policy, according to the text': {
     stages: MESSAGE_STAGES,
     phrases: [...POLICY_PHRASES, 'policy', 'rejected due to'],
     verdict: POLICY_REFUSAL,
   },
-  'message refused with the invalid code 571': {
-    codes: [571],
-    verdict: POLICY_REFUSAL,
-  },
+  'message refused with the invalid code 571': { codes: [571], verdict: POLICY_REFUSAL },
 
   // ── Protocol errors ───────────────────────────────────────────────────────────────────────────────────
   'unexpected command or syntax error': {
@@ -481,27 +453,15 @@ export const RULES: readonly FailureRule[] = nameRules({
     exceptPhrases: parsePhrases('not temporary, no temporary, non-temporary, nicht vorübergehend'),
     verdict: RECIPIENT_UNAVAILABLE,
   },
-  'reputation, in prose': {
-    ...IN_ANY_TEXT,
-    phrases: REPUTATION_PHRASES,
-    verdict: REPUTATION_REFUSAL,
-  },
-  'authentication, in prose': {
-    ...IN_ANY_TEXT,
-    phrases: AUTHENTICATION_PHRASES,
-    verdict: SENDER_FAULT,
-  },
+  'reputation, in prose': { ...IN_ANY_TEXT, phrases: REPUTATION_PHRASES, verdict: REPUTATION_REFUSAL },
+  'authentication, in prose': { ...IN_ANY_TEXT, phrases: AUTHENTICATION_PHRASES, verdict: SENDER_FAULT },
   'content refused, in prose': {
     ...IN_ANY_TEXT,
     phrases: CONTENT_PHRASES,
     exceptPhrases: ['antispam recipient check'],
     verdict: CONTENT_REFUSAL,
   },
-  'sender refused, in prose': {
-    ...IN_ANY_TEXT,
-    phrases: SENDER_PHRASES,
-    verdict: SENDER_REFUSAL,
-  },
+  'sender refused, in prose': { ...IN_ANY_TEXT, phrases: SENDER_PHRASES, verdict: SENDER_REFUSAL },
   'policy, in prose': {
     form: 'prose',
     phrases: ['blocked', 'message refused', ...POLICY_PHRASES],
@@ -514,11 +474,7 @@ export const RULES: readonly FailureRule[] = nameRules({
     exceptPhrases: NO_SIZE_PHRASES,
     verdict: SIZE_REFUSAL,
   },
-  'mail loop or protocol': {
-    ...IN_ANY_TEXT,
-    phrases: LOOP_PHRASES,
-    verdict: LOOP_REFUSAL,
-  },
+  'mail loop or protocol': { ...IN_ANY_TEXT, phrases: LOOP_PHRASES, verdict: LOOP_REFUSAL },
   'recipient’s domain does not exist, in prose': {
     form: 'prose',
     phrases: [...DOMAIN_MISSING_PHRASES, ...VAGUE_DOMAIN_PHRASES, 'no smtp service'],
@@ -540,11 +496,7 @@ export const RULES: readonly FailureRule[] = nameRules({
     exceptPhrases: NO_MAILBOX_PHRASES,
     verdict: MAILBOX_MISSING,
   },
-  'delivery stopped after retries': {
-    ...IN_ANY_TEXT,
-    phrases: EXPIRY_PHRASES,
-    verdict: RECIPIENT_UNAVAILABLE,
-  },
+  'delivery stopped after retries': { ...IN_ANY_TEXT, phrases: EXPIRY_PHRASES, verdict: RECIPIENT_UNAVAILABLE },
   'server not reached, according to the code': {
     enhancedCodes: parsePhrases(`
       5.3.1, 5.3.2, 5.4.1, 5.4.2, 5.4.3, 5.4.5, 5.4.7, 5.4.300, 5.4.312, 5.4.316, 5.4.317, 5.4.318, 5.4.319

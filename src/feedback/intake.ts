@@ -5,14 +5,10 @@ import { type FeedbackReport, type FeedbackResult, type PackedReports, unpackRep
 import { getIdTimestamp } from '../model/submission.ts';
 import type { FeedbackStore } from '../store/contract.ts';
 
-/** For the outcome of the message. */
 const MAX_WAIT_MS = 5_000;
 const RETRY_INTERVAL_MS = 250;
 
-/**
- * `recorded`: now or earlier, or pending until its message is settled. `unmatched`: of no message here; at most its
- * digest is stored. `not-yet`: the message is not settled, nothing is recorded.
- */
+/** `unmatched`: of no message here; at most its digest is stored. `not-yet`: nothing is recorded. */
 export type RecordResult = 'recorded' | 'unmatched' | 'not-yet';
 
 export interface RecordCounts {
@@ -33,10 +29,7 @@ export interface FeedbackIntakeParts {
 
 export interface FeedbackIntake {
   recordReport(report: FeedbackReport): Promise<RecordResult>;
-  /**
-   * Each part in one transaction. The reports of a failed part are recorded separately, so that one that cannot be
-   * stored affects no other. Never rejects.
-   */
+  /** The reports of a failed part are recorded separately, so that one bad report affects no other. */
   recordParts(parts: readonly PackedReports[], origin: Pick<FeedbackReport, 'source' | 'at'>): Promise<RecordCounts>;
   close(): void;
 }
@@ -129,7 +122,6 @@ export function createFeedbackIntake(parts: FeedbackIntakeParts): FeedbackIntake
   };
 }
 
-/** None for a pending report, which is applied later. */
 function createReportEvent(
   result: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,
   { source: reportedBy, summary, at }: ReportOrigin,
@@ -181,10 +173,7 @@ export interface PendingReports {
   close(): Promise<void>;
 }
 
-/**
- * Applies provider events that arrived before the outcome of their message. Every node with the role `feedback` runs
- * it; the store applies no report twice.
- */
+/** Provider events that arrived before the outcome. On every node; the store applies no report twice. */
 export function startPendingReports({ clock, store, publish, onError }: PendingReportsParts): PendingReports {
   let cancel: () => void = () => undefined;
   let currentRun: Promise<void> = Promise.resolve();
@@ -206,7 +195,6 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
     });
   }
 
-  /** The time until the next run, in milliseconds. */
   async function run(): Promise<number> {
     const now = clock.now();
     try {

@@ -1,7 +1,4 @@
-/**
- * Counted at DATA. A peer is an IPv4 address or an IPv6 /64 network, whose addresses have one owner. The limits are
- * high, because a large provider sends all its reports from few addresses.
- */
+/** Counted at DATA. The owner of one IPv6 address owns its /64, and large providers report from few addresses. */
 import { toPeerNetwork } from '../model/address.ts';
 import type { FeedbackRecipient } from './smtp-report.ts';
 
@@ -13,21 +10,16 @@ interface Rate {
 export const PEER_MESSAGE_RATE: Rate = { burst: 500, perSecond: 50 };
 /** Any client can send to `postmaster` and `abuse`. */
 export const PEER_ROLE_MESSAGE_RATE: Rate = { burst: 60, perSecond: 1 };
-/**
- * Of messages to role mailboxes stored for the operator: of all peers, and beyond that of each network, so that nobody
- * is refused for what others send.
- */
+/** Stored for the operator: of all peers, beyond that by network, so nobody is refused for what others send. */
 export const STORED_MESSAGE_RATE: Rate = { burst: 300, perSecond: 5 };
 export const NETWORK_STORED_MESSAGE_RATE: Rate = { burst: 10, perSecond: 1 / 60 };
 /** Everyone who received the message knows its return path, and its servers send a delay notice every few hours. */
 export const RETURN_PATH_MESSAGE_RATE: Rate = { burst: 30, perSecond: 1 / 60 };
-/** At this number, full buckets are removed first. */
 const MAX_BUCKETS = 10_000;
 
 export type AcceptedRecipient = Exclude<FeedbackRecipient, { readonly kind: 'refused' }>;
 
 export interface PeerLimits {
-  /** Null `recipient`: still unknown. */
   allowsMessage(address: string, recipient: AcceptedRecipient | null, now: number): boolean;
   consumeMessageTokens(address: string, recipient: AcceptedRecipient, now: number): boolean;
   /** For a role mailbox: of the message that it names by `id`, or of storing it. False without a token. */

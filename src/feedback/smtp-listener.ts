@@ -1,7 +1,4 @@
-/**
- * Accepts messages for valid return paths, `postmaster` and `abuse`, one recipient each, and never sends one. 250 only
- * after the commit; 451 makes the peer send the message again.
- */
+/** 250 only after the commit; 451 makes the peer send the message again. */
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { SMTPServer, type SMTPServerSession } from 'smtp-server';
@@ -233,10 +230,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   // Disconnected peers and failed handshakes are not logged.
   server.on('error', () => undefined);
 
-  /**
-   * The error reply. Null: recorded, disconnected, or refused by the library because of its size. Rejects if the store
-   * or the reader fails.
-   */
+  /** Null: recorded, disconnected, or refused by the library because of its size. */
   async function receiveReport(
     stream: Readable & { sizeExceeded: boolean },
     session: SMTPServerSession,

@@ -17,7 +17,6 @@ export const TOO_EXPENSIVE_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'to
 interface ReceivedReport {
   readonly raw: Uint8Array;
   readonly events: readonly FeedbackEvent[];
-  /** Null for a role mailbox. */
   readonly messageRef: { readonly id: string } | null;
   readonly from: string;
 }

@@ -1,6 +1,6 @@
 /**
- * One job at a time, so that expensive content never delays the process. A job beyond the timeout or memory ends the
- * thread; the next one starts another. Waiting jobs are bounded, because memory limits do not cover buffers.
+ * A job beyond the timeout or memory ends the thread; the next one starts another. Waiting jobs are bounded, because
+ * memory limits do not cover buffers.
  */
 import { type MessagePort, Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';

@@ -1,14 +1,8 @@
-/**
- * Connections, bytes of bodies and requests of one listener. Nobody is refused for the bodies of others while one of
- * them can be evicted. Operations on connections take constant time, except in the small SMTP listener.
- */
+/** Nobody is refused for the bodies of others while one of them can be evicted. Constant time for each connection. */
 import type { Clock } from '../clock.ts';
 import type { DropReason } from '../model/events.ts';
 
-/**
- * In order of eviction: `unknown` and `weak` for a new connection, `sending` if idle or slow, then idle `authenticated`
- * (no share). `busy` is never closed: its message is being recorded.
- */
+/** In order of eviction. `busy` is never closed: its message is being recorded. `authenticated` has no share. */
 export type Standing = 'unknown' | 'weak' | 'sending' | 'busy' | 'authenticated';
 
 export type ConnectionRefusal = Extract<DropReason, 'full' | 'address-share'>;
@@ -44,7 +38,6 @@ interface Group {
 }
 
 export type BodyRefusal = 'share' | 'full';
-/** `late`: not complete in time. `slow`: below the least rate. */
 export type Eviction = BodyRefusal | 'slow' | 'late';
 
 export interface NewBody {
@@ -57,7 +50,6 @@ export interface NewBody {
   readonly connection?: CapacityConnection;
 }
 
-/** From the first byte to the answer. Only `Capacity` changes members other than `onEvicted`. */
 export interface Body {
   readonly group: Group | null;
   readonly isAuthenticated: boolean;
@@ -81,7 +73,6 @@ export interface Body {
 
 export interface CapacityLimits {
   readonly maxConnections: number;
-  /** The share of the connections that one peer may use while more than half of them are in use. */
   readonly peerConnectionShare: number;
   readonly maxBytes: number;
   readonly maxBodiesPerOwner: number;
@@ -110,7 +101,6 @@ export class Capacity {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #maxConnectionsPerPeer: number;
   readonly #entries = new LinkedList();
-  /** The one whose last authenticated request is oldest first. */
   readonly #authenticated = new LinkedList();
   readonly #peers = new Map<string, Peer>();
   readonly #groups = new Map<string | number, Group>();
@@ -226,7 +216,6 @@ export class Capacity {
     return weak ?? idle;
   }
 
-  /** Looks at the oldest ones only, so that a new connection costs little if all of them are in use. */
   #findIdleAuthenticated(): CapacityConnection | null {
     let node = this.#authenticated.first;
     for (let count = 0; count < MAX_EXAMINED && node !== null; count += 1) {
@@ -248,7 +237,6 @@ export class Capacity {
     if (peer.entries.length === 0) this.#peers.delete(peer.name);
   }
 
-  /** Returns null if the owner has too many bodies, none of which is slow. */
   open(newBody: NewBody & { readonly owner: null }): Body;
   open(newBody: NewBody): Body | null;
   open({ peer, owner, announcedBytes, connection }: NewBody): Body | null {
@@ -283,7 +271,6 @@ export class Capacity {
     return body;
   }
 
-  /** Until the body is released. If they do not fit, holds none. */
   take(body: Body, bytes: number): BodyRefusal | null {
     // The SMTP listener can still read bytes of a body that was evicted. They would never be released.
     if (body.state === 'released') return 'full';
@@ -311,7 +298,6 @@ export class Capacity {
     body.receivedBytes += bytes;
   }
 
-  /** Time limits start again when the listener reads again. */
   setPaused(body: Body, isPaused: boolean): void {
     if (body.state !== 'reading' && body.state !== 'paused') return;
     body.state = isPaused ? 'paused' : 'reading';
@@ -381,7 +367,6 @@ export class Capacity {
     );
   }
 
-  /** An unauthenticated body first, then the slowest. */
   #findVictim(body: Body): Body | null {
     const slowest = this.#findSlowest((other) => !other.isAuthenticated && other.heldBytes > 0);
     if (slowest !== null || !body.isAuthenticated) return slowest;
@@ -421,7 +406,6 @@ export class Capacity {
     return Math.max(1, this.#meanMs);
   }
 
-  /** Counts a request whose handler has not ended, even if no body is being received or processed. */
   beginRequest(): void {
     this.#requestCount += 1;
   }

@@ -1,7 +1,6 @@
 /**
- * Every socket always has an error listener, so a reset never ends the process. Node parses a chunk of up to 64 KiB
- * (3,600 minimal requests) before a pause takes effect, so those of unauthenticated or pipelining connections are
- * split.
+ * Every socket always has an error listener, so a reset never ends the process. Node parses up to 64 KiB (3,600 minimal
+ * requests) before a pause takes effect, so chunks are split.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -15,14 +14,12 @@ import type { TrustedProxies } from './peers.ts';
 
 export const CONNECTION_LIMITS = {
   maxConnections: 10_000,
-  /** The maximum idle time between two requests. */
   keepAliveTimeoutMs: 65_000,
   unauthenticatedKeepAliveTimeoutMs: 5_000,
   /** From a response to the complete next headers: idle time, time for headers, and 1 s of tolerance. */
   unauthenticatedHeadersTimeoutMs: 16_000,
   /** A connection with more unanswered requests is paused until half of them are answered. */
   maxUnanswered: 8,
-  /** Above this limit, a connection is closed. */
   maxPaused: 256,
   /** One is resumed per interval, so that requests without a key cannot use all processor time. */
   unauthenticatedReadIntervalMs: 4,
@@ -37,7 +34,6 @@ export interface ConnectionParts {
   readonly clock: Clock;
   readonly capacity: Capacity;
   readonly isExemptFromPeerShare: (address: string) => boolean;
-  /** Must not throw. */
   readonly onDrop: (reason: DropReason) => void;
 }
 
@@ -56,7 +52,6 @@ const MAX_FLUSH_MS = 2_000;
 
 interface Connection extends CapacityConnection {
   readonly tcpSocket: Socket;
-  /** The TLS socket, or the TCP socket without TLS. */
   httpSocket: Socket;
   isAuthenticated: boolean;
   isPipelining: boolean;
@@ -86,7 +81,6 @@ export class Connections {
   /** Unauthenticated ones, in the order in which they will be resumed. */
   readonly #resumable = new Set<Connection>();
   #isResumeScheduled = false;
-  /** The connections of a unix socket have no remote address. */
   #isUnixListener = false;
 
   constructor(parts: ConnectionParts) {
@@ -119,7 +113,6 @@ export class Connections {
     server.on('timeout', (socket: Socket) => this.#onTimeout(socket));
     const onRequest = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
     server.prependListener('request', onRequest);
-    // Without a listener for these events, node:http sends the response itself.
     for (const event of ['checkContinue', 'checkExpectation'] as const)
       if (server.listenerCount(event) > 0) server.prependListener(event, onRequest);
     let cancel = ignoreEvent;
@@ -150,7 +143,6 @@ export class Connections {
     return response?.req === request ? response : null;
   }
 
-  /** Counts the time of a body only while its connection is read. */
   trackBody(socket: Duplex, body: Body): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined) return;
@@ -166,7 +158,6 @@ export class Connections {
     else connection.finalAction = { maxPending: 0, run };
   }
 
-  /** Closed without a response if `createResponse` returns null. */
   handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => Buffer | null): void {
     if (!socket.writable || error.code === 'ECONNRESET' || error.code === 'EPIPE') {
       socket.destroy();
@@ -394,7 +385,6 @@ function formatConnectionId({ remoteAddress, remotePort, localAddress }: Socket)
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
-/** Returns NaN if the socket is closed. */
 function countSentBytes(socket: Socket): number {
   const handle: unknown = Reflect.get(socket, '_handle');
   if (typeof handle !== 'object' || handle === null) return Number.NaN;

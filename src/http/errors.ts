@@ -5,11 +5,9 @@ export interface ErrorEntry {
   readonly status: number;
   /** `…` is replaced by the part that depends on the request. */
   readonly message: string;
-  /** Without Content-Type and Content-Length. */
   readonly headers?: readonly string[];
   readonly condition: string;
   readonly remedy: string;
-  /** Replaces `…`. */
   readonly example?: string;
 }
 

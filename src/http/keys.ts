@@ -5,9 +5,7 @@ import type { Account, ApiKey, FoundKeys } from '../model/account.ts';
 import type { PublishOf } from '../model/events.ts';
 
 export type KeyLookup =
-  /** The key is absent, empty, too long, revoked or expired. */
   | { readonly kind: 'invalid' }
-  /** The key or its account is not in the cache. `hash` is its SHA-256 in hexadecimal. */
   | { readonly kind: 'missing'; readonly hash: string }
   | { readonly kind: 'locked'; readonly key: ApiKey; readonly account: Account }
   | { readonly kind: 'valid'; readonly key: ApiKey; readonly account: Account };
@@ -28,7 +26,6 @@ interface AccountEntry {
 
 const INVALID_LOOKUP: KeyLookup = { kind: 'invalid' };
 const USE_REPORT_INTERVAL_MS = 60_000;
-/** Every valid key is shorter. */
 const MAX_KEY_LENGTH = 512;
 
 export interface ApiKeyCacheParts {
@@ -80,7 +77,6 @@ export class ApiKeyCache {
     return entry.lookup;
   }
 
-  /** Does not count as use of the key. */
   isValid(rawKey: string, now: number): boolean {
     const entry = this.#byDigest.get(hash('sha256', rawKey, 'binary'));
     return entry !== undefined && isActive(entry.key, now) && entry.lookup.kind === 'valid';
@@ -161,7 +157,6 @@ export const MAX_WAITING_LOOKUPS = 32_768;
 export const MIN_QUERY_INTERVAL_MS = 10;
 
 interface LookupOptions<Found> {
-  /** Queries the store by SHA-256 in hexadecimal. */
   readonly find: (hashes: readonly string[]) => Promise<Found>;
   readonly clock: Clock;
 }
@@ -181,7 +176,6 @@ interface PeerQueue<Found> {
 
 export class BatchedLookups<Found> {
   readonly #options: LookupOptions<Found>;
-  /** The next query begins with the first peer. */
   readonly #peers = new Map<string, PeerQueue<Found>>();
   #waitingCount = 0;
   #isQueryRunning = false;
@@ -191,7 +185,6 @@ export class BatchedLookups<Found> {
     this.#options = options;
   }
 
-  /** Null if too many lookups wait. */
   find(hash: string, peer: string): Promise<Found> | null {
     const queue = this.#peers.get(peer);
     if ((queue?.length ?? 0) >= MAX_WAITING_LOOKUPS - this.#waitingCount) return null;

@@ -122,7 +122,6 @@ function toErrorCode(fault: Fault): ErrorCode {
 export const SEND_MAIL_PATH = '/api/v1/send-mail';
 
 const TIMEOUT_MS = 30_000;
-/** A response has a few hundred bytes. */
 const MAX_RESPONSE_BYTES = 65_536;
 
 export interface HeaderField {
@@ -137,7 +136,6 @@ interface ListenerResponse {
 }
 
 export interface ListenerClient {
-  /** `unix:/PATH` for a unix socket, null without a public listener. */
   getUrl(): string | null;
   /** Rejects without a complete response within 30 s; the message may then be accepted. */
   post(headers: readonly HeaderField[], body: string): Promise<ListenerResponse>;

@@ -283,7 +283,6 @@ function createHeaderReferences(names: readonly string[]): JsonObject {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** Removes the properties that TypeBox adds. */
 function toPlainJson(schema: object): JsonObject {
   return JSON.parse(JSON.stringify(schema));
 }

@@ -1,7 +1,4 @@
-/**
- * Forwarding headers count only from a trusted proxy: an untrusted peer sent everything to the left of the right-most
- * untrusted address. Peers of a unix socket are trusted: the mode of its file restricts who connects.
- */
+/** Peers of a unix socket are trusted: the mode of its file restricts who connects. */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
 import { toPeerNetwork } from '../model/address.ts';
@@ -15,7 +12,6 @@ type ForwardedRequest = Pick<IncomingMessage, 'headers'> & {
   readonly socket: Pick<IncomingMessage['socket'], 'remoteAddress'>;
 };
 
-/** `isUnixListener`: connections have no remote address. */
 export function createTrustedProxies(networks: readonly string[], isUnixListener = false): TrustedProxies {
   const trustedNetworks = new BlockList();
   for (const network of networks) {
@@ -35,7 +31,6 @@ export function createTrustedProxies(networks: readonly string[], isUnixListener
   };
 }
 
-/** Empty if the connection is closed or has no remote address. */
 export function getClientAddress(request: ForwardedRequest, proxies: TrustedProxies): string {
   let address = request.socket.remoteAddress ?? '';
   if (!proxies.isTrustedPeer(request.socket.remoteAddress)) return address;
@@ -43,7 +38,6 @@ export function getClientAddress(request: ForwardedRequest, proxies: TrustedProx
   for (let hopEnd = forwardedFor.length; hopEnd > 0; ) {
     const commaIndex = forwardedFor.lastIndexOf(',', hopEnd - 1);
     const hopAddress = parseHop(forwardedFor.slice(commaIndex + 1, hopEnd).trim());
-    // The proxy that added an invalid address is the last known peer.
     if (hopAddress === null) return address;
     address = hopAddress;
     if (!proxies.includesAddress(hopAddress)) return address;
@@ -58,7 +52,6 @@ export function isForwardedHttps(request: ForwardedRequest, proxies: TrustedProx
   return protocols.at(-1)?.trim().toLowerCase() === 'https';
 }
 
-/** With or without a port: `192.0.2.7:4711`, `[2001:db8::1]:4711`. */
 function parseHop(text: string): string | null {
   let host = text;
   if (text.startsWith('[')) host = text.slice(1, Math.max(1, text.indexOf(']')));

@@ -1,4 +1,3 @@
-/** Each function takes linear time. */
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -7,7 +6,6 @@ import { REQUEST_FIELDS } from '../model/submission.ts';
 import { findTextEnd, isNestedTooDeep } from '../providers/json.ts';
 import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
-/** `rawHeaders` contains names and values alternately. */
 export function countHeader(rawHeaders: readonly string[], name: string): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -29,7 +27,6 @@ export function isJsonType(value: string | undefined): boolean {
   return type.length < 64 && type.trim().toLowerCase() === JSON_TYPE;
 }
 
-/** Returns the decoded path of a target in origin form, without the query. Returns a malformed path unchanged. */
 export function getPath(target: string): string {
   const [targetWithoutQuery = ''] = target.split('?', 1);
   const [path = ''] = targetWithoutQuery.split('#', 1);
@@ -128,7 +125,6 @@ const CLOSE_BRACKET = 0x5d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 
-/** `body` is the parsed object. */
 export function findIgnoredFields(bytes: Buffer, body: object): IgnoredFields | null {
   const count = Object.keys(body).length - REQUEST_FIELDS.length;
   return count === 0 ? null : { count, names: readNames(bytes) };
@@ -168,7 +164,6 @@ function readNames(bytes: Buffer): readonly string[] {
   return [...names];
 }
 
-/** Null for a known field and for a name that a header must not contain. */
 function parseName(bytes: Buffer, start: number, end: number): string | null {
   if (end - start > MAX_ESCAPED_LENGTH) return null;
   // Bytes outside ASCII become characters that `isAllowedInHeader` refuses.

@@ -37,7 +37,6 @@ export interface SendMailParts {
   readonly submit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ids: { next(now: number): string };
   readonly clock: MonotonicClock;
-  /** Called for each request, so it must be fast. */
   readonly loadSignal: () =>
     | { readonly isOverloaded: false }
     | { readonly isOverloaded: true; readonly retryAfterMs: number };
@@ -59,7 +58,6 @@ interface ReceivedSubmission {
   readonly ignored: IgnoredFields | null;
 }
 
-/** A commit that fails for longer does not raise Retry-After further. */
 const MAX_COMMIT_RETRY_MS = 60_000;
 const TOO_MANY_BODIES_RETRY_MS = 1_000;
 /** The queries of 32,768 waiting lookups start within 330 ms: every 10 ms, one query with 1,000 digests. */

@@ -49,7 +49,6 @@ export const SERVER_LIMITS: ServerLimits = {
   certificatePollMs: 1_000,
 };
 
-/** `unfinished`: the client ended the connection within a request. */
 export type Fault =
   | 'malformed-request'
   | 'unfinished'
@@ -73,7 +72,6 @@ export interface HttpServerParts {
   readonly name: HttpListenerName;
   readonly address: HttpListen;
   readonly setting: string;
-  /** Not used on a unix socket, where a proxy on this machine ends TLS. */
   readonly tls: CertificatePaths | null;
   readonly trustedProxies: readonly string[];
   readonly limits: Partial<ServerLimits>;
@@ -81,7 +79,6 @@ export interface HttpServerParts {
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
   /** True if the handler sends 100 Continue, so that it can refuse a request before its body is sent. */
   readonly sendsContinue: boolean;
-  /** Null closes the connection without an answer. */
   readonly answerFault: (fault: Fault) => Answer | null;
   readonly publish: (event: EventOf<'connection.dropped' | 'certificate.reloaded' | 'certificate.refused'>) => void;
   /** For example if no file descriptor is free for a new connection. */
@@ -95,7 +92,6 @@ export interface HttpServer {
   readonly isDraining: boolean;
   start(): Promise<ListenAddress>;
   markAuthenticated(request: Pick<IncomingMessage, 'socket'>): void;
-  /** Null `owner`: unknown client. Null: the owner has too many. */
   openBody(request: IncomingMessage, owner: string | number | null): Body | null;
   read(request: IncomingMessage, body: Body, maxBytes: number): Promise<BodyResult>;
   readBody(request: IncomingMessage, maxBytes: number, owner: string | null): Promise<BodyResult>;
@@ -352,7 +348,6 @@ function toFault(error: NodeJS.ErrnoException): Fault {
   }
 }
 
-/** For a socket to which node:http cannot write a response. */
 function formatRawAnswer({ status, headers, body }: Answer, clock: Pick<MonotonicClock, 'now'>): Buffer {
   const lines = Object.entries({
     ...headers,

@@ -8,7 +8,6 @@ export interface ThrottleLimit {
 }
 
 export type ThrottleResult =
-  /** `remaining` further requests can pass now. The bucket is full after `resetMs`. */
   | { readonly ok: true; readonly remaining: number; readonly resetMs: number }
   | { readonly ok: false; readonly retryAfterMs: number; readonly resetMs: number };
 
@@ -98,9 +97,7 @@ export class Throttle {
 // One bucket in the store, of which nodes take tokens in advance, from 20 per second: at most `burst + perSecond × (t +
 // 0.1)` on all nodes. After a failed query the request passes, and its commit decides.
 
-/** Tokens that were taken in advance expire after this time. */
 const PREFETCH_MS = 100;
-/** For an empty bucket with a high rate. */
 const MIN_EMPTY_BUCKET_QUERY_INTERVAL_MS = 20;
 
 interface TokenReserve {
@@ -123,7 +120,6 @@ export class SharedThrottle {
     this.#onError = onError;
   }
 
-  /** Returns a promise if the store must be queried. */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult> {
     const reserve = this.#getOrCreateReserve(accountId, now);
     // After the clock is set back, tokens with an expiry too far in the future expire too.

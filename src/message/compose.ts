@@ -1,7 +1,4 @@
-/**
- * Pure, so that every attempt sends the same bytes: 7-bit unless a local part needs SMTPUTF8, lines of at most 998
- * octets with CRLF. Throws only for a message that was not validated or a malformed extra header.
- */
+/** Pure: every attempt sends the same bytes, 7-bit unless a local part needs SMTPUTF8, at most 998 octets a line. */
 
 import { type Address, formatAddrSpec, parseAddress } from '../model/address.ts';
 import { formatSubject, HeaderWriter } from './headers.ts';
@@ -11,14 +8,12 @@ import { convertHtmlToText } from './html-text.ts';
 interface ComposedMessage {
   /** Without dot-stuffing. Header fields, such as DKIM-Signature, can be prepended. */
   readonly data: Buffer;
-  /** After the empty line. */
   readonly bodyAt: number;
   readonly smtputf8: boolean;
   readonly envelopeFrom: string;
   readonly envelopeTo: string;
 }
 
-/** In ASCII. An array is folded, with one element per line. */
 export interface ExtraHeader {
   readonly name: string;
   readonly value: string | readonly string[];
@@ -62,10 +57,7 @@ function parseRequiredAddress(text: string, field: string): Address {
   return address;
 }
 
-/**
- * Brackets preserve a quoted local part (RFC 5322 section 3.4). But some parsers end the address at the first `>`, even
- * inside quotes, and would read one that differs from the envelope.
- */
+/** Some parsers end a quoted address at the first `>` and would read one that differs from the envelope. */
 function formatMailbox(address: Address, envelopeAddress: string): string {
   const { localPart } = address;
   return localPart.startsWith('"') && !localPart.includes('<') && !localPart.includes('>')
@@ -86,10 +78,7 @@ function composeText(headers: HeaderWriter, body: EncodedText, text: string): (s
   return endsInLineBreak ? [body.bytes] : [body.bytes, '\r\n'];
 }
 
-/**
- * RFC 2046 section 5.1.4. `=_` occurs in no part: hexadecimal digits, a line end or `=` follow a `=`. The CRLF before a
- * boundary belongs to it (section 5.1.1), so a part need not end in a line break.
- */
+/** RFC 2046 section 5.1.4. `=_` occurs in no part. The CRLF before a boundary belongs to it (section 5.1.1). */
 function composeAlternative(
   headers: HeaderWriter,
   id: string,
@@ -136,7 +125,6 @@ function joinChunks(
 
 export interface MessageSource {
   readonly id: string;
-  /** As submitted; `parseAddress` accepts both. */
   readonly to: string;
   readonly from: string;
   readonly subject: string;
@@ -150,7 +138,6 @@ export interface MessageSource {
 
 interface EncodedText {
   readonly encoding: 'quoted-printable' | 'base64';
-  /** In lines of at most 76 columns. The last line has no line break. */
   readonly bytes: Buffer;
 }
 
@@ -160,7 +147,6 @@ const QUOTED_PRINTABLE_PREFERENCE_OCTETS = 48;
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** A larger text has a buffer of its own. */
 const ENCODE_BUFFER_BYTES = 48 * 1024;
 const encodeBuffer = Buffer.allocUnsafeSlow(ENCODE_BUFFER_BYTES);
 
@@ -180,15 +166,11 @@ export function encodeText(text: string): EncodedText {
   return { encoding: 'base64', bytes: encodeBase64(convertLineEndsToCrlf(source, length)) };
 }
 
-/**
- * False if quoted-printable is certainly longer. Per non-ASCII character it adds 4, 6 or 8 octets, at least 3 for each
- * octet by which `octets` exceeds `utf16Units`; base64 adds less than 0.4 for each octet.
- */
+/** Adds at least 3 octets for each by which `octets` exceeds `utf16Units`; base64 less than 0.4 for each octet. */
 function isMostlyAscii(utf16Units: number, octets: number): boolean {
   return 3 * (octets - utf16Units) <= 0.4 * octets + QUOTED_PRINTABLE_PREFERENCE_OCTETS;
 }
 
-/** Each CRLF, bare CR and bare LF becomes CRLF. */
 function convertLineEndsToCrlf(source: Uint8Array, length: number): Uint8Array {
   let addedOctets = 0;
   for (let i = 0; i < length; i++) {
@@ -218,7 +200,6 @@ function convertLineEndsToCrlf(source: Uint8Array, length: number): Uint8Array {
 const BASE64_COLUMNS = 76;
 const OCTETS_PER_LINE = 57;
 
-/** Including the line breaks between the lines. */
 export function getBase64Length(length: number): number {
   return Math.ceil(length / 3) * 4 + 2 * Math.max(0, Math.ceil(length / OCTETS_PER_LINE) - 1);
 }

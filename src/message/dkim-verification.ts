@@ -1,7 +1,4 @@
-/**
- * RFC 6376 and 8463, but refuses `l=`, SHA-1 and RSA below 1024 bits (RFC 8301); fields that determine how the message
- * is read must be signed and not repeated.
- */
+/** RFC 6376, 8463, but without `l=`, SHA-1 and RSA below 1024 bits (RFC 8301). Decisive fields must be signed once. */
 import { createPublicKey, hash, type KeyObject, verify } from 'node:crypto';
 import { splitFields, toRelaxedBody, toRelaxedField, trimEmptyLines } from './dkim.ts';
 
@@ -33,7 +30,6 @@ export type SignerResult =
   | { readonly kind: 'unsigned' }
   | { readonly kind: 'lookup-failed' };
 
-/** At most three are tried. */
 export async function findSigner(data: Buffer, { domains, lookUpTxt, now }: SignerSearch): Promise<SignerResult> {
   let result: SignerResult = { kind: 'unsigned' };
   const headerEnd = data.indexOf('\r\n\r\n');
@@ -64,7 +60,6 @@ interface Signature {
   readonly text: string;
   readonly algorithm: 'rsa' | 'ed25519';
   readonly domain: string;
-  /** Of `i=`: `domain` or a subdomain of it. */
   readonly identityDomain: string;
   readonly selector: string;
   readonly names: readonly string[];
@@ -104,7 +99,6 @@ function isCanonicalization(text: string | undefined): text is Canonicalization 
   return text === 'simple' || text === 'relaxed';
 }
 
-/** Section 3.2. Null if malformed or with a repeated tag. */
 function readTags(text: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>();
   for (const part of text.split(';')) {
@@ -128,7 +122,6 @@ function coversRequiredFields(fields: HeaderFields, { names }: Signature): boole
   });
 }
 
-/** Section 3.6.1. Null if it does not allow the signature. */
 function readKey(record: string, { algorithm, domain, identityDomain }: Signature): KeyObject | null {
   const tags = readTags(record);
   const includes = (name: string, value: string) =>
@@ -199,7 +192,6 @@ function removeSignatureValue(text: string): string {
   return text.slice(0, colonIndex + 1) + parts.join(';');
 }
 
-/** Section 3.4.3. Never empty. */
 function toSimpleBody(data: Buffer, bodyAt: number): Buffer {
   const body = trimEmptyLines(data, bodyAt, data.length);
   return body.length === 0 ? Buffer.from('\r\n') : body;

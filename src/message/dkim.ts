@@ -1,12 +1,10 @@
 /**
- * RFC 6376, RFC 8463, relaxed/relaxed; domains/signing.ts signs. Without `l=`, a signature does not survive appended
- * text; `t=` is the time of acceptance, so that every attempt has the same. docs/decisions/dkim.md explains the signed
- * fields.
+ * RFC 6376, RFC 8463, relaxed/relaxed. Without `l=`, a signature does not survive appended text; `t=` is the time of
+ * acceptance, the same for every attempt. docs/decisions/dkim.md explains the signed fields.
  */
 import { hash } from 'node:crypto';
 import type { DkimAlgorithm } from '../model/domain.ts';
 
-/** A-labels in lower case, checked. */
 export interface SignatureIdentity {
   readonly domain: string;
   readonly selector: string;
@@ -16,7 +14,6 @@ export interface SignatureIdentity {
 interface SignedHeader {
   /** A name occurs once for each of its fields, and once more if it is oversigned. */
   readonly names: readonly string[];
-  /** In the order of `names`, each with CRLF. One character is one octet. */
   readonly text: string;
 }
 
@@ -29,7 +26,6 @@ export interface SignableMessage {
 interface SignaturePrefix {
   readonly names: readonly string[];
   readonly canonicalText: string;
-  /** Folded, and the column at its end. */
   readonly text: string;
   readonly column: number;
 }
@@ -41,10 +37,7 @@ interface SignatureInput {
   readonly bytes: Buffer;
 }
 
-/**
- * So that an additional copy does not verify (RFC 6376 sections 5.4.2 and 8.15): mail programs display these, or
- * interpret the body by them.
- */
+/** An added copy then fails (RFC 6376 sections 5.4.2, 8.15). Mail programs show these or read the body by them. */
 const OVERSIGNED_FIELDS = [
   'From',
   'To',
@@ -143,7 +136,6 @@ function listNames(counts: readonly number[], excluded: ReadonlySet<string>): re
   });
 }
 
-/** `at` is in milliseconds since the epoch. */
 export function createSignatureInput(
   { header, bodyHash }: SignableMessage,
   key: SignatureIdentity,
@@ -216,9 +208,7 @@ export function prependSignatures(fields: readonly string[], data: Buffer): Buff
 // Expects CRLF; a bare CR or LF is ordinary. One character is one octet (latin1), for SMTPUTF8.
 
 interface HeaderField {
-  /** In lower case. */
   readonly name: string;
-  /** With its folds and without its final CRLF. */
   readonly text: string;
 }
 
@@ -227,7 +217,6 @@ const LF = 0x0a;
 const CR = 0x0d;
 const SPACE = 0x20;
 
-/** May include the empty line. A line without a colon gets an empty name, which is never signed. */
 export function splitFields(header: string): HeaderField[] {
   const fields: HeaderField[] = [];
   let start = 0;
@@ -285,7 +274,6 @@ export function toRelaxedBody(data: Buffer, bodyAt: number): Buffer {
   return firstExcess === -1 ? trimEmptyLines(data, bodyAt, data.length) : collapseWhiteSpace(data, bodyAt, firstExcess);
 }
 
-/** Returns the index of the first run of white space, tab or white space at a line end, or -1. */
 function findExcessWhiteSpace(data: Buffer, start: number): number {
   for (let i = start; i < data.length; i++) {
     const octet = data[i] as number;

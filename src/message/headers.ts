@@ -1,7 +1,4 @@
-/**
- * Only the writer adds line ends and folds, and it throws for control characters, so that no value adds a field or ends
- * the header.
- */
+/** Throws for control characters, so that no value adds a field or ends the header. */
 
 const COLON = 0x3a;
 
@@ -76,7 +73,6 @@ const MAX_COLUMNS = 78;
 
 const SPACE = 0x20;
 
-/** The first line begins at `column`. */
 export function formatSubject(subject: string, column: number): string | readonly string[] {
   if (!isPlain(subject)) return formatEncodedWords(subject, column);
   if (column + subject.length <= MAX_COLUMNS) return subject;
@@ -130,7 +126,6 @@ const PREFIX_Q = '=?UTF-8?Q?';
 const WORD_SUFFIX = '?=';
 const FRAME_COLUMNS = PREFIX_B.length + WORD_SUFFIX.length;
 
-/** Printable ASCII except `=`, `?` and `_` (section 4.2). */
 const Q_LITERAL = new Uint8Array(128);
 for (let codeUnit = 0x21; codeUnit <= 0x7e; codeUnit++) Q_LITERAL[codeUnit] = 1;
 for (const codeUnit of '=?_') Q_LITERAL[codeUnit.charCodeAt(0)] = 0;
@@ -153,7 +148,6 @@ function formatEncodedWords(value: string, column: number): readonly string[] {
       lines.push(encodeWord(text.slice(start, i), usesQ));
       start = i;
       usedCapacity = 0;
-      // One column for the space at the beginning of the line.
       capacity = getPayloadCapacity(Math.min(MAX_WORD_COLUMNS, MAX_WORD_LINE_COLUMNS - 1), usesQ);
     }
     usedCapacity += width;
@@ -163,7 +157,6 @@ function formatEncodedWords(value: string, column: number): readonly string[] {
   return lines;
 }
 
-/** For Q in encoded characters, for B in bytes before encoding. */
 function getPayloadCapacity(columns: number, usesQ: boolean): number {
   const payloadColumns = columns - FRAME_COLUMNS;
   return usesQ ? payloadColumns : Math.floor(payloadColumns / 4) * 3;
@@ -227,7 +220,6 @@ export function decodeEncodedWords(value: string): string {
   return decodedText + value.slice(MAX_DECODED_CHARACTERS);
 }
 
-/** Returns null for a text that is not an encoded word in UTF-8. */
 function decodeWord(token: string): Uint8Array | null {
   if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
   const [charset, encoding, text, excessPart] = token.slice(2, -2).split('?');
@@ -242,7 +234,6 @@ function decodeWord(token: string): Uint8Array | null {
   }
 }
 
-/** Section 4.2. */
 function decodeQ(text: string): Uint8Array {
   const bytes = new Uint8Array(text.length);
   let length = 0;

@@ -1,6 +1,4 @@
-/**
- * Visible text and targets of links, in linear time. docs/decisions/html-to-text.md compares it with `html-to-text`.
- */
+/** In linear time. docs/decisions/html-to-text.md compares it with the library `html-to-text`. */
 import { type Attributes, decodeEntities, MarkupReader } from './markup-reader.ts';
 
 /** 1 ends the line, 2 ends the paragraph. */
@@ -26,7 +24,6 @@ const HORIZONTAL_RULE = '-'.repeat(40);
 const MAX_READ_CHARACTERS = 256 * 1024;
 const TRUNCATION_MARK = '[…]\n';
 
-/** Lines end in LF. */
 export function convertHtmlToText(html: string): string {
   if (html.length <= MAX_READ_CHARACTERS) return new PageReader(html).readText();
   const lastCodeUnit = html.charCodeAt(MAX_READ_CHARACTERS - 1);
@@ -142,13 +139,11 @@ class TextBuilder {
   #breakCount = 0;
   #space = false;
   #bullet = '';
-  /** 0 for a list without numbers. */
   readonly #nextItemNumbers: number[] = [];
   /** The text since `beginSpan`, up to its limit; null outside a span. */
   #spanText: string | null = null;
   #spanLimit = 0;
 
-  /** Each run of white space becomes one space. */
   addText(text: string): void {
     const length = text.length;
     let i = 0;
@@ -170,7 +165,6 @@ class TextBuilder {
     }
   }
 
-  /** Removes white space at line ends, and line breaks beyond `MAX_BREAKS`. */
   addPreformattedText(text: string): void {
     let start = 0;
     while (start <= text.length) {
@@ -239,7 +233,6 @@ class TextBuilder {
     this.#breakCount = breakCount;
   }
 
-  /** A text that is not empty ends in a line break. */
   buildText(): string {
     return this.#out === '' ? '' : `${this.#out}\n`;
   }

@@ -1,6 +1,5 @@
 /**
- * For text parts and checks of captured messages. One pass without recursion and tree: linear time, never throws. As in
- * browsers, an unclosed tag or comment extends to the end.
+ * One pass without recursion: linear time, never throws. As in browsers, an unclosed tag or comment goes to the end.
  */
 
 /** By name in lower case. The first of repeated attributes applies. */
@@ -21,7 +20,6 @@ export abstract class MarkupReader {
 
   /** `at` is the position of the piece, or, for a `<` that begins no tag, the position after it. */
   protected abstract addText(encodedText: string): void;
-  /** That `openTag` needs. */
   protected abstract selectAttributes(element: string): readonly string[];
   /** `at` is the position after the tag. */
   protected abstract openTag(element: string, attributes: Attributes): void;
@@ -122,7 +120,6 @@ export abstract class MarkupReader {
     return [valueStart, this.at];
   }
 
-  /** Moves to the end tag of `element`, or to the end of the page, without calling the subclass. */
   protected skipContent(element: string): void {
     const html = this.html;
     let tagStart = html.indexOf('</', this.at);
@@ -200,7 +197,6 @@ function splitWords(text: string): readonly string[] {
   return text.replaceAll('\n', ' ').split(' ');
 }
 
-/** Unknown and malformed references stay unchanged. Takes linear time. */
 export function decodeEntities(text: string): string {
   let ampersand = text.indexOf('&');
   if (ampersand === -1) return text;

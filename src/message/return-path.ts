@@ -1,7 +1,6 @@
 /**
- * An authenticated token without secrets and recipient data: `b-` and 45 characters of base32 (16 octets of the id, 2
- * of the day, 10 of HMAC-SHA256) of the 64 octets in RFC 5321 section 4.5.3.1.1; lower case, because servers change the
- * case.
+ * Without secrets and recipient data: base32 of 16 octets of the id, 2 of the day and 10 of HMAC-SHA256. Lower case,
+ * because servers change the case. At most 64 octets (RFC 5321 section 4.5.3.1.1).
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 
@@ -22,7 +21,6 @@ export function getLoopRecipient(domain: string | null): string | null {
 
 interface ReturnPath {
   readonly id: string;
-  /** Of the acceptance, since the epoch. */
   readonly day: number;
 }
 
@@ -46,7 +44,6 @@ export function decodeReturnPath(key: Buffer, localPart: string): ReturnPath | n
   return { id, day: octets.readUInt16BE(ID_OCTETS) };
 }
 
-/** The bytes of a key never change. */
 const preparedKeys = new WeakMap<Buffer, Hmac>();
 
 function computeMac(key: Buffer, octets: Buffer): Buffer {

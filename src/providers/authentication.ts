@@ -93,8 +93,18 @@ export const BASIC_AUTHENTICATION = {
   authenticatesByHeader: true,
 } as const;
 
-export function isHexHmacSha256(secret: string | Buffer, content: string | Buffer, signature: string): boolean {
-  return equalsInConstantTime(createHmac('sha256', secret).update(content).digest('hex'), signature);
+/** By the header field `name`, an HMAC-SHA256 of the body in hexadecimal. */
+export function createHmacAuthenticator(name: string, normalize: (signature: string) => string = (text) => text) {
+  return ({ headers, body }: ProviderRequest, secrets: readonly string[]): AuthenticationResult => {
+    const signature = headers[name.toLowerCase()];
+    if (signature === undefined) return createRefusal(`the request has no ${name} header field`);
+    const normalizedSignature = normalize(signature);
+    return matchesAny(secrets, (secret) =>
+      equalsInConstantTime(createHmac('sha256', secret).update(body).digest('hex'), normalizedSignature),
+    )
+      ? AUTHENTICATED
+      : createRefusal('the signature is invalid');
+  };
 }
 
 export function isBase64Hmac(

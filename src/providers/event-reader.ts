@@ -20,10 +20,7 @@ export interface Diagnosis {
   readonly host: string | null;
 }
 
-/**
- * A failure class: the provider gave up; `by-text`: by the diagnosis. `provider-suppressed`: not sent, the recipient is
- * on the provider’s list. `reactivated`: removed from it.
- */
+/** `by-text`: by the diagnosis. `provider-suppressed`: not sent, on the provider’s list. `reactivated`: off it. */
 export type EventMeaning =
   | FailureClass
   | 'by-text'
@@ -189,4 +186,12 @@ function createGetter(source: Source): (event: Json) => unknown {
 export function containsAny(text: string | null, phrases: readonly string[]): boolean {
   const lowerCase = text?.toLowerCase() ?? '';
   return phrases.some((phrase) => lowerCase.includes(phrase));
+}
+
+export function groupMeanings(
+  names: Readonly<Partial<Record<EventMeaning, readonly string[]>>>,
+): Readonly<Record<string, EventMeaning>> {
+  return Object.fromEntries(
+    Object.entries(names).flatMap(([meaning, values]) => values.map((value) => [value, meaning as EventMeaning])),
+  );
 }

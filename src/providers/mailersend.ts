@@ -3,15 +3,8 @@
  * https://developers.mailersend.com/api/v1/webhooks.html, https://www.mailersend.com/help/webhooks
  */
 import { nameRules, THROTTLED } from '../model/failure.ts';
-import {
-  AUTHENTICATED,
-  createAuthenticatorFactory,
-  createRefusal,
-  isHexHmacSha256,
-  matchesAny,
-  parseTextSecret,
-} from './authentication.ts';
-import { type AuthenticationResult, createEventReader, type ProviderRequest, readObject } from './event-reader.ts';
+import { createAuthenticatorFactory, createHmacAuthenticator, parseTextSecret } from './authentication.ts';
+import { createEventReader, type ProviderRequest, readObject } from './event-reader.ts';
 import { getMember, type Json, parseJson, toId, toObject, toText } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
@@ -44,6 +37,8 @@ const readMailerSendEvent = createEventReader({
   },
   requiredObject: 'data',
 });
+
+const authenticateBySignature = createHmacAuthenticator('Signature', (signature) => signature.trim().toLowerCase());
 
 export const MAILERSEND: Provider = {
   name: 'mailersend',
@@ -96,15 +91,6 @@ function joinReason(event: Json): string | null {
 /** Publicly known: signs the request `webhook.test`, which must get 2xx before the secret exists. */
 const TEST_SECRET = 'test_Am3L1GuOIc4blLUuHqAPxxwkZaJyEk8G';
 const MAX_TEST_BYTES = 4_096;
-
-function authenticateBySignature({ headers, body }: ProviderRequest, secrets: readonly string[]): AuthenticationResult {
-  const { signature } = headers;
-  if (signature === undefined) return createRefusal('the request has no Signature header field');
-  const normalizedSignature = signature.trim().toLowerCase();
-  return matchesAny(secrets, (secret) => isHexHmacSha256(secret, body, normalizedSignature))
-    ? AUTHENTICATED
-    : createRefusal('the signature is invalid');
-}
 
 function isEndpointTest(request: ProviderRequest): boolean {
   if (request.body.length > MAX_TEST_BYTES) return false;

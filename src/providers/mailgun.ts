@@ -111,10 +111,7 @@ export const MAILGUN: Provider = {
         // The credentials of the relay belong to one domain, so the limit concerns every message.
         verdict: ROUTE_THROTTLED,
       },
-      'domain or account not allowed to send': {
-        phrases: ['is not allowed to send'],
-        verdict: CONFIGURATION_FAULT,
-      },
+      'domain or account not allowed to send': { phrases: ['is not allowed to send'], verdict: CONFIGURATION_FAULT },
       'recipient not authorized for a sandbox domain or a free account': {
         phrases: ['are for test purposes only'],
         // From an error text of the API. The relay still accepts messages to authorized recipients.
@@ -266,7 +263,6 @@ const readLegacyEvent = createEventReader({
   hasListReason: () => true,
 });
 
-/** Pairs of name and value, as a JSON array. */
 function findHeader(event: Json, name: string): unknown {
   const headers = toText(event['message-headers']) ?? '';
   const pairs = headers.length > MAX_HEADERS_LENGTH ? [] : toList(parseJson(Buffer.from(headers))).map(toList);
@@ -321,7 +317,6 @@ function readParts(body: Buffer, delimiter: string): FormFields {
   return fields;
 }
 
-/** Null if the part is a file or has no name. */
 function findFieldName(header: string): string | null {
   if (header.toLowerCase().includes('filename')) return null;
   const nameIndex = header.indexOf('name="');

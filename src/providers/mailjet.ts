@@ -10,7 +10,6 @@ const LIST_ERRORS: ReadonlySet<string> = new Set([
   ...['spam reporter', 'blacklisted'],
 ]);
 
-/** Errors of a blocked message that Mailjet or the receiving server refused because of its content or its sender. */
 const REFUSAL_ERRORS: ReadonlySet<string> = new Set([
   'sender blocked',
   'content blocked',

@@ -1,35 +1,16 @@
 /** An object with `events`, or JSON Lines. https://docs.mailtrap.io/email-api-smtp/advanced/webhooks */
 import { nameRules, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
-import {
-  AUTHENTICATED,
-  createAuthenticatorFactory,
-  createRefusal,
-  isHexHmacSha256,
-  matchesAny,
-  parseTextSecret,
-} from './authentication.ts';
-import {
-  type AuthenticationResult,
-  containsAny,
-  createEventReader,
-  type EventMeaning,
-  type ProviderRequest,
-  type ReadResult,
-  readBatch,
-} from './event-reader.ts';
+import { createAuthenticatorFactory, createHmacAuthenticator, parseTextSecret } from './authentication.ts';
+import { containsAny, createEventReader, groupMeanings, type ReadResult, readBatch } from './event-reader.ts';
 import { findRow, type Json, parseJson, toList, toNumber, toObject, toText } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
 /** Any other is hard. https://docs.mailtrap.io/email-api-smtp/deliverability/bounce-categorization */
-const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
-  block: 'block',
-  content: 'block',
-  badsender: 'block',
-  transientfail: 'soft',
-  greylisting: 'soft',
-  dnsFail: 'soft',
-};
+const CATEGORY_MEANINGS = groupMeanings({
+  block: ['block', 'content', 'badsender'],
+  soft: ['transientfail', 'greylisting', 'dnsFail'],
+});
 
 const LIST_REASONS = ['unsubscri', 'spam', 'complaint', 'bounce', 'manual'];
 
@@ -58,6 +39,9 @@ const readMailtrapEvent = createEventReader({
 
 const LINE_FEED = 0x0a;
 const MAX_BROKEN_LINES = 100;
+
+/** https://docs.mailtrap.io/email-api-smtp/advanced/webhooks#webhook-signature-verification */
+const authenticateBySignature = createHmacAuthenticator('Mailtrap-Signature');
 
 export const MAILTRAP: Provider = {
   name: 'mailtrap',
@@ -88,15 +72,6 @@ export const MAILTRAP: Provider = {
     read: ({ body }) => readMailtrapEvents(body),
   },
 };
-
-/** https://docs.mailtrap.io/email-api-smtp/advanced/webhooks#webhook-signature-verification */
-function authenticateBySignature({ headers, body }: ProviderRequest, secrets: readonly string[]): AuthenticationResult {
-  const signature = headers['mailtrap-signature'];
-  if (signature === undefined) return createRefusal('the request has no Mailtrap-Signature header field');
-  return matchesAny(secrets, (secret) => isHexHmacSha256(secret, body, signature))
-    ? AUTHENTICATED
-    : createRefusal('the signature is invalid');
-}
 
 function readMailtrapEvents(body: Buffer): ReadResult {
   const members = listMembers(body);

@@ -21,7 +21,6 @@ import {
 import { type FormFields, getMember, type Json, parseForm, parseJson, toList, toObject, unwrapSingle } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
-/** The reasons of a rejection that mean an entry on the denylist of the account. */
 const LIST_REASONS: ReadonlySet<unknown> = new Set(['hard-bounce', 'soft-bounce', 'spam', 'unsub']);
 
 const readMandrillEvent = createEventReader({

@@ -37,7 +37,6 @@ const readEvent = createEventReader({
     key: ['body.uuid', ({ payload }) => computeDigest(payload)],
     messageId: ['message.message_id'],
     recipient: ['message.to'],
-    // `details` is the description that Postal adds.
     diagnostic: ['payload.output', 'payload.details', 'payload.bounce.subject'],
   },
   meanings: {
@@ -75,11 +74,7 @@ export const POSTAL: Provider = {
         phrases: ['mail server has been suspended'],
         verdict: CONFIGURATION_FAULT,
       },
-      'message too large': {
-        codes: [552],
-        phrases: ['message too large'],
-        verdict: SIZE_REFUSAL,
-      },
+      'message too large': { codes: [552], phrases: ['message too large'], verdict: SIZE_REFUSAL },
     }),
   },
   events: {

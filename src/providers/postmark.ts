@@ -1,37 +1,27 @@
 /** https://postmarkapp.com/developer/webhooks/bounce-webhook and the pages on the other webhooks. */
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { BASIC_AUTHENTICATION } from './authentication.ts';
-import { createEventReader, type EventMeaning, readObject } from './event-reader.ts';
+import { createEventReader, type EventMeaning, groupMeanings, readObject } from './event-reader.ts';
 import { findRow, type Json, parseJson, toBoolean, toObject, toText } from './json.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
 /** https://postmarkapp.com/developer/api/bounce-api#bounce-types */
-const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
-  HardBounce: 'hard',
-  BadEmailAddress: 'hard',
-  SoftBounce: 'soft',
-  Blocked: 'block',
-  DMARCPolicy: 'block',
-  SpamNotification: 'block',
-  SpamComplaint: 'complaint',
-  ManuallyDeactivated: 'provider-suppressed',
-  Unsubscribe: 'unsubscribed',
-  Transient: 'deferred',
-  DnsError: 'deferred',
-  Unknown: 'by-text',
-  VirusNotification: 'block',
-  // The relay accepted the message, but Postmark did not send it.
-  Unconfirmed: 'block',
-  SMTPApiError: 'block',
-  TemplateRenderingFailed: 'block',
+const BOUNCE_TYPES = groupMeanings({
+  hard: ['HardBounce', 'BadEmailAddress'],
+  soft: ['SoftBounce'],
+  block: [
+    ...['Blocked', 'DMARCPolicy', 'SpamNotification', 'VirusNotification'],
+    // The relay accepted the message, but Postmark did not send it.
+    ...['Unconfirmed', 'SMTPApiError', 'TemplateRenderingFailed'],
+  ],
+  complaint: ['SpamComplaint'],
+  'provider-suppressed': ['ManuallyDeactivated'],
+  unsubscribed: ['Unsubscribe'],
+  deferred: ['Transient', 'DnsError'],
+  'by-text': ['Unknown'],
   // Automatic replies, or about a different message.
-  AutoResponder: 'ignored',
-  Subscribe: 'ignored',
-  AddressChange: 'ignored',
-  OpenRelayTest: 'ignored',
-  ChallengeVerification: 'ignored',
-  InboundError: 'ignored',
-};
+  ignored: ['AutoResponder', 'Subscribe', 'AddressChange', 'OpenRelayTest', 'ChallengeVerification', 'InboundError'],
+});
 
 const OTHER_BOUNCE: EventMeaning = 'soft';
 

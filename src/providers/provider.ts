@@ -24,7 +24,6 @@ export interface HeaderField {
   readonly value: string;
 }
 
-/** A parameter of the transport URL that only some relays accept. */
 export type RelayParameter = 'stream' | 'configuration-set';
 
 export type RelayParameters = Readonly<Partial<Record<RelayParameter, string>>>;
@@ -43,19 +42,16 @@ export interface RelayProfile {
   readonly keepsEnvelopeSender: boolean | null;
   /** Null if it is not documented. */
   readonly maxMessageBytes: number | null;
-  /** Null if the provider needs none at the sending domain. */
   readonly spf: string | null;
   /** The default of `?connections=`. Null if none is documented, or if it exceeds the default for all relays. */
   readonly connections: number | null;
   /** Null if none is documented, or if it exceeds the limit for all relays. */
   readonly messagesPerConnection: number | null;
-  /** The documented replies. These rules precede those for all servers. */
   readonly replies: readonly FailureRule[];
   /** Finds the provider's id of the message in the reply to it. Null if the replies contain none. */
   readonly findReference: ((text: string) => string | null) | null;
 }
 
-/** A relay about which the provider documents nothing. */
 export const RELAY_DEFAULTS: Omit<RelayProfile, 'hosts' | 'metadata'> = {
   parameters: [],
   rewrittenFields: [],
@@ -69,12 +65,9 @@ export const RELAY_DEFAULTS: Omit<RelayProfile, 'hosts' | 'metadata'> = {
 };
 
 export interface EventFormat {
-  /** For example `USER:PASSWORD`. */
   readonly secretForm: string;
   readonly secretExample: string;
-  /** At least one secret. */
   readonly createAuthenticator: (texts: readonly string[]) => ParsedSecret<Authenticate>;
-  /** Before the body is received. */
   readonly authenticatesByHeader?: true;
   /** The test of the URL before the secret of the webhook exists: answered with 200, never recorded. */
   readonly isEndpointTest?: (request: ProviderRequest) => boolean;

@@ -31,7 +31,6 @@ export function findProvider(name: string | null): Provider | null {
   return PROVIDERS.find((provider) => provider.name === name) ?? null;
 }
 
-/** By a host name of its relay. */
 export function findProviderByHost(host: string): Provider | null {
   const name = (host.endsWith('.') ? host.slice(0, -1) : host).toLowerCase();
   return PROVIDERS.find(({ relay }) => relay?.hosts.some((pattern) => matchesHost(name, pattern)) === true) ?? null;

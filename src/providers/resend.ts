@@ -80,18 +80,12 @@ export const RESEND: Provider = {
     // The SPF record is at a subdomain of the sending domain. The relay replies with the error texts of the API (public
     // logs); the codes for exceeded limits are not documented. https://resend.com/docs/api-reference/errors
     replies: nameRules({
-      'domain of the sender not verified': {
-        phrases: ['domain is not verified'],
-        verdict: SENDER_FAULT,
-      },
+      'domain of the sender not verified': { phrases: ['domain is not verified'], verdict: SENDER_FAULT },
       'recipient not allowed before a domain is verified': {
         phrases: ['you can only send testing emails to your own email address'],
         verdict: SENDER_FAULT,
       },
-      'rate limit of the team exceeded': {
-        phrases: ['you can only make', 'too many requests'],
-        verdict: THROTTLED,
-      },
+      'rate limit of the team exceeded': { phrases: ['you can only make', 'too many requests'], verdict: THROTTLED },
       'quota of the team used up': {
         phrases: [
           'you have reached your daily email sending quota',
@@ -119,7 +113,6 @@ function readResendEvent(body: Json, webhookId: string | null): MemberResult {
   return webhookId === null ? event : { ...event, key: webhookId };
 }
 
-/** Not every event contains the header fields. */
 function findIdField(event: Json): unknown {
   const fields = toList(getMember(getMember(event, 'data'), 'headers'))
     .map(unwrapSingle)
@@ -155,7 +148,6 @@ const SECRET_PREFIX = 'whsec_';
 const MIN_KEY_BYTES = 16;
 const MAX_CLOCK_DIFFERENCE_SECONDS = 300;
 
-/** `whsec_`, followed by the key in base64. */
 function parseWebhookSecret(text: string): ParsedSecret<Buffer> {
   if (!text.startsWith(SECRET_PREFIX))
     return { ok: false, fault: `the secret does not begin with ${SECRET_PREFIX}; copy it from Resend` };

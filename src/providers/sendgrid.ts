@@ -104,10 +104,7 @@ export const SENDGRID: Provider = {
         // The relay refuses the authentication until the plan renews or an operator buys credits.
         verdict: ROUTE_THROTTLED,
       },
-      'sender not verified': {
-        phrases: ['does not match a verified sender identity'],
-        verdict: SENDER_FAULT,
-      },
+      'sender not verified': { phrases: ['does not match a verified sender identity'], verdict: SENDER_FAULT },
       'sender not authorized': {
         codes: [403],
         phrases: ['you are not authorized to send from that email address'],

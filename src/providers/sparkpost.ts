@@ -7,6 +7,7 @@ import {
   createEventReader,
   type Diagnosis,
   type EventMeaning,
+  groupMeanings,
   type MemberResult,
   type ReadResult,
   readBatch,
@@ -15,30 +16,14 @@ import { findRow, getMember, type Json, parseJson, toList, toObject, toText, unw
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
 /** Except 25. https://support.sparkpost.com/docs/deliverability/bounce-classification-codes */
-const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
-  '1': 'soft',
-  '10': 'hard',
-  '20': 'soft',
-  '21': 'soft',
-  '22': 'soft',
-  '23': 'soft',
-  '24': 'soft',
-  '26': 'soft',
-  '30': 'hard',
-  '40': 'soft',
-  '50': 'block',
-  '51': 'block',
-  '52': 'block',
-  '53': 'block',
-  '54': 'block',
-  '60': 'ignored',
-  '70': 'soft',
-  '80': 'ignored',
-  '90': 'unsubscribed',
-  '100': 'ignored',
-};
+const BOUNCE_CLASSES = groupMeanings({
+  soft: ['1', '20', '21', '22', '23', '24', '26', '40', '70'],
+  hard: ['10', '30'],
+  block: ['50', '51', '52', '53', '54'],
+  ignored: ['60', '80', '100'],
+  unsubscribed: ['90'],
+});
 
-/** The recipient is listed, or another policy of SparkPost prevented the attempt. */
 const ADMIN_FAILURE = '25';
 
 /** Of a report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write `not_spam`. */

@@ -10,7 +10,6 @@ import type { Membership } from './membership.ts';
 export const LEASE_MS = 20 * 60_000;
 /** A longer attempt is aborted. The timeouts of each transport are less in sum. */
 export const MAX_ATTEMPT_MS = 10 * 60_000;
-/** If the store takes longer to mark a lease, the transport does not send the end of the message. */
 const MAX_MARK_MS = 30_000;
 
 export interface AttemptParts {
@@ -20,19 +19,14 @@ export interface AttemptParts {
   readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
-  /**
-   * Before the end of the transmission, with `POSTRIDER_ON_UNCERTAIN=hold`. A marked message may have been delivered.
-   */
+  /** With `POSTRIDER_ON_UNCERTAIN=hold`. A marked message may have been delivered. */
   readonly markTransmitting: (lease: LeaseRef) => Promise<SettleResult>;
-  /** If it fails, the message is deferred. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
-  /** Immediately before the transmission. */
   readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** If the account is locked, or another node may have recovered the lease. */
 export function createAttemptGuard(
   accounts: { isLocked(accountId: number): boolean },
   membership: Pick<Membership, 'isLeaseValid'>,
@@ -193,9 +187,7 @@ const MAX_NEW_LEASE_AGE_MS = 1_000;
 const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;
 
-/** `queryStore` resolves to false if the recipient is suppressed, and so does `mayReceive`. */
 export function createSuppressionCheck(clock: Clock, queryStore: (message: LeasedMessage) => Promise<boolean>) {
-  /** By account and recipient, oldest first. */
   const suppressedAt = new Map<string, number>();
   return {
     mayReceive(message: LeasedMessage): boolean | Promise<boolean> {
@@ -204,7 +196,6 @@ export function createSuppressionCheck(clock: Clock, queryStore: (message: Lease
       if (lastSuppressedAt !== undefined && now - lastSuppressedAt < OWN_SUPPRESSION_TTL_MS) return false;
       return now - (message.lease.until - LEASE_MS) < MAX_NEW_LEASE_AGE_MS || queryStore(message);
     },
-    /** Before the store writes `change`. */
     recordChange(message: LeasedMessage, { suppress }: StateChange): void {
       if (suppress === null) return;
       const now = clock.now();
@@ -236,7 +227,6 @@ export interface CircuitBreaker {
   /** If not closed, true reserves the probe: record its outcome or release it. */
   allowsAttempt(now: number): boolean;
   recordOutcome(outcome: Outcome, now: number): void;
-  /** After an attempt whose outcome does not depend on the next hop. */
   releaseProbe(now: number): void;
   /** Milliseconds since the epoch; null while closed. */
   getRetryAt(now: number): number | null;

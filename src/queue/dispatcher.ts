@@ -28,7 +28,6 @@ import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from
 import { createLeaseBudget, createModeHolder, createReadyQueue, createRecorder, getMemoryBytes } from './leases.ts';
 import type { AgeClock } from './membership.ts';
 
-/** Covers the attempt and the recording of its outcome. */
 const MIN_REMAINING_LEASE_MS = MAX_ATTEMPT_MS + 2 * 60_000;
 /** This many unrecorded ends stop attempts, because they and the running attempts may be duplicates after a crash. */
 export const MAX_UNRECORDED_LEASE_ENDS = 256;
@@ -46,35 +45,25 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
   /** The recipient of `doctor --loop`, whose outcome neither suppresses an address nor counts towards the reputation. */
   readonly loopRecipient?: string | null;
-  /** Called before the store writes the change. */
   readonly onChange?: (message: LeasedMessage, change: StateChange) => void;
   readonly publish: Publish;
 }
 
 export interface Dispatcher {
   start(): void;
-  /**
-   * For a message about to be accepted, ended by `offerMessage` or `returnLease`. Null: not at once here. `bytes`: of
-   * `getMemoryBytes`.
-   */
+  /** Ended by `offerMessage` or `returnLease`. Null: this node cannot send it at once. */
   leaseForNewMessage(now: number, bytes: number): Lease | null;
-  /** The message was refused or not stored. */
   returnLease(bytes: number): void;
   offerMessage(message: LeasedMessage): void;
   wake(): void;
-  /** Starts no attempt, releases unused leases, and waits for running attempts and their records. Always one promise. */
   drain(timeoutMs: number): Promise<void>;
   listLeasedMessageIds(): readonly string[];
-  /** Running attempts, and leases whose end is not recorded yet. */
   readonly inFlightCount: number;
 }
 
 type RecordedSettlement = Settlement & { readonly changes: readonly RecordedChange[] };
 
-/**
- * In the store. `empty`: or the last claim failed. `due`: new messages get no lease. `claiming-woken`: woken during a
- * claim.
- */
+/** In the store. `due`: new messages get no lease. `claiming-woken`: woken during a claim. */
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-woken';
 
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
@@ -86,9 +75,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const budget = createLeaseBudget();
   const attemptRunner = createAttemptRunner({ ...parts, onError });
   const recorder = createRecorder({ clock, isStopped: () => mode.currentMode === 'stopped', onError });
-  /** From the start of the lease until its end is recorded. */
   const leasedIds = new Set<string>();
-  /** Leases for messages whose acceptance is in progress. */
   let newMessageLeaseCount = 0;
   let runningAttemptCount = 0;
   let endedAttemptCount = 0;
@@ -174,7 +161,6 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       backlog = claimed.hasMore || wasWokenDuringClaim() ? 'due' : 'empty';
     } catch (error) {
       onError('claim', error);
-      // The next poll starts another claim.
       backlog = 'empty';
     }
     dispatch();
@@ -182,7 +168,6 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   const wasWokenDuringClaim = () => backlog === 'claiming-woken';
 
-  /** Null: no claim may start. One message is leased for a probe of the circuit breaker. */
   function computeClaimLimits(now: number): ClaimLimits | null {
     const limits = budget.getClaimLimits(readyQueue.size);
     const retryAt = breaker.getRetryAt(now);

@@ -8,7 +8,6 @@ import type { ClaimLimits } from '../store/contract.ts';
 export const MIN_LEASE_LIMIT = 1_024;
 const MAX_LEASE_LIMIT = 8_192;
 const LEASE_BUFFER_SECONDS = 4;
-/** For the text of all leased messages. */
 export const MAX_LEASED_BYTES = 32 * 1024 * 1024;
 /** Claimed messages are in memory twice while the thread of the store transfers them. */
 const MAX_CLAIM_BYTES = 16 * 1024 * 1024;
@@ -40,7 +39,6 @@ export function createLeaseBudget() {
     setAttemptRate(perSecond: number): void {
       leaseLimit = Math.min(MAX_LEASE_LIMIT, Math.max(MIN_LEASE_LIMIT, perSecond * LEASE_BUFFER_SECONDS));
     },
-    /** Null if the budget is too low. */
     getClaimLimits(waitingCount: number): ClaimLimits | null {
       if (leaseCount >= leaseLimit || (leaseCount > 0 && reservedBytes >= MAX_LEASED_BYTES)) return null;
       // Without this rule, the end of each lease would cause a claim.
@@ -55,7 +53,6 @@ export function createLeaseBudget() {
 
 // Accounts are served round-robin, so that a backlog of one account does not delay another one.
 
-/** The head index makes the removal of the first message take constant time. */
 interface AccountQueue {
   messages: LeasedMessage[];
   headIndex: number;
@@ -83,7 +80,6 @@ export function createReadyQueue() {
       queue.headIndex = 0;
     }
     if (queues.size > 1) {
-      // An entry that is deleted and inserted again moves to the end of the Map.
       queues.delete(accountId);
       queues.set(accountId, queue);
     }
@@ -178,7 +174,6 @@ export const MODE_TRANSITIONS: Readonly<Record<DispatcherMode, readonly Dispatch
   stopped: [],
 };
 
-/** `enter` throws for any other transition, which is a bug. The first mode is `starting`. */
 export function createModeHolder() {
   let currentMode: DispatcherMode = 'starting';
   return {

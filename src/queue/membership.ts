@@ -1,6 +1,6 @@
 /**
  * No attempt starts under a lease that another node may have recovered. After an outage of the store, a node takes no
- * other for dead until its own heartbeats have succeeded for the whole liveness timeout.
+ * other for dead until its own heartbeats have succeeded for the liveness timeout.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DeliveryStatus, NodeIdentity, RefusedReports } from '../model/node.ts';
@@ -24,14 +24,12 @@ interface MembershipParts {
   readonly store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode'>;
   readonly clock: Clock;
   readonly monotonic: () => number;
-  /** The monotonic times of the query. */
   readonly onStoreTime: (storeNow: number, sentAt: number, answeredAt: number) => void;
   readonly onError: (operation: string, error: unknown) => void;
   readonly readRefusedReports: () => readonly RefusedReports[];
   readonly readDelivery?: () => DeliveryStatus | null;
 }
 
-/** Rejects if the store cannot record the first heartbeat. */
 export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   const { node, store, clock, monotonic, onStoreTime, onError, readRefusedReports, readDelivery = () => null } = parts;
   /** When the last successful heartbeat was sent, on the monotonic clock. */
@@ -119,7 +117,6 @@ export function repeatHeartbeats(
   };
 }
 
-/** Of a node whose leases no other node can recover. */
 export const SINGLE_NODE: Membership = {
   isLeaseValid: () => true,
   canDetectDeadNodes: () => false,
@@ -135,7 +132,6 @@ const WRITE_INTERVAL_MS = 15_000;
 const MAX_RESTART_MS = 60_000;
 
 export interface AgeClock {
-  /** The latest time whose age is at least `ageMs` of running time. */
   getCutoff(ageMs: number): number;
   /** The time that the current clock setting would have recorded. */
   toCurrentClock(at: number): number;
@@ -149,7 +145,6 @@ interface AgeClockParts {
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-/** `stop` writes it one last time. */
 export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ages: AgeClock; stop(): Promise<void> }> {
   const { clock, store, onError } = parts;
   let lastWrittenAt = clock.monotonic();
@@ -191,7 +186,6 @@ export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ag
       isStopped = true;
       cancelWrite();
       await writeInProgress;
-      // The next start continues from it.
       await writeRunningTime().catch((error: unknown) => onError('write running time', error));
     },
   };

@@ -1,4 +1,3 @@
-/** A failed round is published and repeated after the interval. */
 import type { Clock } from '../clock.ts';
 import { SPAN_RETENTIONS } from '../model/deliverability.ts';
 import type { PublishOf } from '../model/events.ts';
@@ -21,7 +20,6 @@ const FEEDBACK_RETENTION_MS = 90 * 24 * 3_600_000;
 const MINUTE_ROWS_RETENTION_MS = 48 * 3_600_000;
 const HOUR_ROWS_RETENTION_MS = 400 * 24 * 3_600_000;
 const DELIVERED_RETENTION_MS = 7 * 24 * 3_600_000;
-/** Not understood; the oldest are purged. */
 const MAX_STORED_REPORTS = 10_000;
 /** Per transaction; small, so that a round does not delay the acceptance of messages. */
 const MAX_ROWS_PER_ROUND = 500;
@@ -69,7 +67,6 @@ export function startSweeper({
   let isStopped = false;
   const stopFunctions: (() => Promise<void>)[] = [];
 
-  /** A round of at least `MAX_ROWS_PER_ROUND` rows is followed by the next one at once. */
   function runPeriodically(intervalMs: number, operation: string, runRound: (now: number) => Promise<number>): void {
     let cancel: () => void = () => undefined;
     let roundsInProgress = Promise.resolve();

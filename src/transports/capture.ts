@@ -1,7 +1,4 @@
-/**
- * Writes messages to a Maildir instead of sending them, and reads them. The file of a `delivered` message is synced and
- * renamed into `new/`; a second attempt replaces it atomically.
- */
+/** A second attempt replaces the file atomically. */
 import { type FileHandle, open, readdir, readFile, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { classify } from '../classify/classify.ts';
@@ -18,6 +15,7 @@ import {
   toReply,
 } from '../model/inbox.ts';
 import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../model/outcome.ts';
+import { isUuid } from '../model/submission.ts';
 import {
   type BeforeCompletion,
   callBeforeCompletion,
@@ -32,9 +30,7 @@ const CONCURRENCY = 16;
 /** An older file in `tmp/` remained after a crash and is removed. Maildir uses 36 hours by convention. */
 const STALE_TMP_MS = 36 * 3_600_000;
 const MESSAGE_SUFFIX = '.eml';
-const UUID_LENGTH = 36;
 
-/** For tests with a full disk. */
 interface CaptureFiles {
   readonly open: (path: string, flags: string, mode: number) => Promise<FileHandle>;
 }
@@ -54,7 +50,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
   let whenIdle: (() => void) | null = null;
 
   async function captureMessage(message: OutgoingMessage, beforeCompletion: BeforeCompletion): Promise<Outcome> {
-    if (!isMessageId(message.id)) return toDeferred(`the message id is not a UUID`);
+    if (!isUuid(message.id)) return toDeferred(`the message id is not a UUID`);
     const { from, to } = message.envelope;
     if (hasControl(from) || hasControl(to)) return toDeferred('an envelope address has a control character');
     const header = `Return-Path: <${from}>\r\nDelivered-To: ${to}\r\n`;
@@ -81,7 +77,6 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       const reply = { ...createLocalReply('content', `captured as new/${name}`), code: 250, enhanced: '2.0.0' };
       return { kind: 'delivered', reply };
     } catch (error) {
-      // The directory may have been removed.
       preparation = null;
       await unlink(temporaryPath).catch(() => undefined);
       return createDeferral('content', describeWriteFault(directory, error), 'unavailable', 'transport');
@@ -201,7 +196,6 @@ const MAX_LISTED_ENTRIES = 1_000;
 /** The resolution of modification times on some file systems: a younger directory may change without a new time. */
 const MTIME_STEP_MS = 2_000;
 
-/** Empty while the directory does not exist. */
 export function createCaptureInbox(directory: string): Inbox {
   const maildir = getMaildir(directory);
   const getPath = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
@@ -229,11 +223,11 @@ export function createCaptureInbox(directory: string): Inbox {
     },
 
     findEntry(id: string): Promise<InboxEntry | null> {
-      return isMessageId(id) ? resolveNullIfMissing(readEntry(id, getPath(id))) : Promise.resolve(null);
+      return isUuid(id) ? resolveNullIfMissing(readEntry(id, getPath(id))) : Promise.resolve(null);
     },
 
     findSource(id: string): Promise<Buffer | null> {
-      return isMessageId(id) ? resolveNullIfMissing(readFile(getPath(id))) : Promise.resolve(null);
+      return isUuid(id) ? resolveNullIfMissing(readFile(getPath(id))) : Promise.resolve(null);
     },
   };
 }
@@ -245,7 +239,7 @@ function selectNewestIds(names: readonly string[], limit: number, before: string
     if (!name.endsWith(MESSAGE_SUFFIX)) continue;
     const id = name.slice(0, -MESSAGE_SUFFIX.length);
     if ((before !== null && id >= before) || (ids.length >= limit && id <= (ids.at(-1) ?? ''))) continue;
-    if (!isMessageId(id)) continue;
+    if (!isUuid(id)) continue;
     const index = ids.findIndex((listedId) => listedId < id);
     ids.splice(index < 0 ? ids.length : index, 0, id);
     if (ids.length > limit) ids.pop();
@@ -295,31 +289,14 @@ async function resolveNullIfMissing<T>(promise: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Returns true for a lower-case UUID. Only such names become part of a path. */
-function isMessageId(text: string): boolean {
-  if (text.length !== UUID_LENGTH) return false;
-  for (let i = 0; i < UUID_LENGTH; i += 1) {
-    const codeUnit = text.charCodeAt(i);
-    const isDashPosition = i === 8 || i === 13 || i === 18 || i === 23;
-    if (isDashPosition ? codeUnit !== 45 : !((codeUnit >= 48 && codeUnit <= 57) || (codeUnit >= 97 && codeUnit <= 102)))
-      return false;
-  }
-  return true;
-}
+/** Their scope is `message`, so no rule opens the circuit breaker. */
 
-/**
- * Replies of rules are classified like those of servers. Otherwise, or after a delay, the message is captured. Their
- * scope is `message`, so no rule opens the circuit breaker.
- */
-
-/** Counts its use. Null if none matches. */
 export type ConsumeInboxRule = (request: InboxRuleRequest) => Promise<InboxRule | null>;
 
 export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRule, clock: Clock): Transport {
   const endDelays = new Set<() => void>();
   let isClosed = false;
 
-  /** False if the transport is closed before. */
   function awaitDelay(delayMs: number): Promise<boolean> {
     if (isClosed) return Promise.resolve(false);
     return new Promise((resolve) => {
@@ -373,7 +350,6 @@ export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRu
     },
     async attempt(message, beforeCompletion) {
       const address = parseAddress(message.envelope.to);
-      // The service accepts no message to a recipient that is not an address.
       if (address === null) return transport.attempt(message, beforeCompletion);
       const startedAt = clock.now();
       const { domain } = address;

@@ -43,7 +43,6 @@ export interface ReplaceableTransport extends Transport {
   replace(next: Transport, timeoutMs: number): void;
 }
 
-/** For example after a change of the password. */
 export function createReplaceableTransport(initialTransport: Transport): ReplaceableTransport {
   let current = initialTransport;
   const closePromises = new Set<Promise<void>>();
@@ -138,7 +137,6 @@ function createReply(stage: Stage, code: number, enhanced: string, text: string)
   return { ...createLocalReply(stage, text), code, enhanced };
 }
 
-/** Without `+label`, in lower case; null if unknown. */
 export function findSimulatorKind(address: string): SimulatorKind | null {
   if (!isSimulated(address)) return null;
   const localPart = address.slice(0, address.length - SIMULATOR_DOMAIN.length - 1).toLowerCase();

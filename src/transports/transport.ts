@@ -19,16 +19,13 @@ export type LocalAnswer =
 export type BeforeCompletion = (() => Promise<void>) | null;
 
 export interface Transport {
-  /** It may change. */
   readonly concurrency: number;
   /**
-   * Never rejects. Calls `beforeCompletion` at most once, right before the bytes that complete the message. If that
-   * rejects, the message is not completed and the outcome is deferred.
+   * Never rejects. Calls `beforeCompletion` once, right before the last bytes. If it rejects, the outcome is deferred.
    */
   attempt(message: OutgoingMessage, beforeCompletion: BeforeCompletion): Promise<Attempt>;
   /** Null: a next hop answers. A local answer changes neither circuit breaker nor reputation. */
   readonly answerLocally?: (to: string) => LocalAnswer | null;
-  /** Closes idle connections, and ends running attempts within `timeoutMs`. */
   close(timeoutMs: number): Promise<void>;
 }
 
@@ -48,7 +45,6 @@ interface LocalAttemptParts {
   readonly remark: string;
 }
 
-/** Returns null, or the outcome of the attempt, which must then not be completed. */
 export async function callBeforeCompletion(beforeCompletion: BeforeCompletion): Promise<Outcome | null> {
   try {
     await beforeCompletion?.();

@@ -5,7 +5,6 @@ import { serveJobs } from '../thread-reader.ts';
 import { type PackedBody, readBody } from './body.ts';
 import type { BodyJob } from './body-reader.ts';
 
-/** A part is recorded in one transaction. */
 const MAX_PART_REPORTS = 64;
 
 function readJob({ request, context, secrets }: BodyJob): PackedBody {

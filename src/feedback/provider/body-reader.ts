@@ -1,7 +1,4 @@
-/**
- * Threads for batches, for larger bodies, for which smaller ones must not wait, and for requests that are not
- * authenticated yet, for which nobody must wait.
- */
+/** For larger bodies smaller ones must not wait, and for unauthenticated ones nobody must wait. */
 import type { ProviderRequest } from '../../providers/event-reader.ts';
 import { createThreadReader, type ThreadReaderParts, type ThreadResult } from '../thread-reader.ts';
 import type { BodyContext, PackedBody } from './body.ts';
@@ -20,7 +17,6 @@ export interface BodyJob {
   /** `body` is a `Uint8Array` on the thread, because the prototype of a buffer is not copied. */
   readonly request: Omit<ProviderRequest, 'body'> & { readonly body: Uint8Array };
   readonly context: BodyContext;
-  /** Null for an authenticated request. */
   readonly secrets: readonly string[] | null;
 }
 

@@ -1,4 +1,3 @@
-/** Pure; never throws. */
 import { hash } from 'node:crypto';
 import type { Failure } from '../../model/failure.ts';
 import type { FeedbackEvent, FeedbackReport, PackedReports } from '../../model/feedback.ts';
@@ -65,12 +64,10 @@ export function readBody(
 }
 
 const MAX_TYPE_LENGTH = 80;
-/** 128 bits. */
 const EVENT_DIGEST_LENGTH = 32;
 /** RFC 5321 section 4.5.3.1. */
 const MAX_ADDRESS_LENGTH = 320;
 
-/** In order. `signsKeyOnly`: the signature does not cover the event. A repeated text is classified once. */
 export function createEventReports(
   events: readonly ProviderEvent[],
   { signsKeyOnly, ...context }: BodyContext & { readonly signsKeyOnly: boolean },

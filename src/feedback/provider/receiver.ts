@@ -1,7 +1,4 @@
-/**
- * `/events/PROVIDER`. Requests are authenticated before their events are interpreted. 200 only after the commit of all
- * events that match a message; any other status makes the provider send again.
- */
+/** 200 only after the commit of all events that match a message; else the provider sends the request again. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.ts';
 import type { PublishOf } from '../../model/events.ts';
@@ -26,7 +23,6 @@ export interface ProviderReceiverParts {
   readonly getSecrets: () => readonly string[];
   readonly url: string | null;
   readonly usesReferences: boolean;
-  /** True if the peer has failed too often. */
   readonly countFailure: (request: IncomingMessage) => boolean;
   readonly clock: Clock;
   readonly bodyReader: Pick<BodyReader, 'read'>;
@@ -188,7 +184,6 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'HEAD':
         return createGetResponse(provider);
       case 'POST':
-        // As after a failure of the store.
         return receive(request, requests).catch((error: unknown) => {
           onError(`${provider} events`, error);
           return refuse('unread', storeFailureStatus, 'an internal error occurred; send the events again');

@@ -62,7 +62,6 @@ function findSoftBreakEnd(body: string, startIndex: number): number {
   return index >= body.length ? body.length : -1;
 }
 
-/** Other characters make the value of the whole octet negative. */
 function parseHexDigit(charCode: number): number {
   if (charCode >= 0x30 && charCode <= 0x39) return charCode - 0x30;
   const lowerCaseCode = charCode | 0x20;
@@ -98,7 +97,6 @@ function hasHighOctets(octets: Uint8Array): boolean {
   return false;
 }
 
-/** `value` has one character per octet. */
 export function decodeHeaderValue(value: string): string {
   return decodeEncodedWords(decodeCharset(Buffer.from(value, 'latin1'), ''));
 }
@@ -134,7 +132,6 @@ export function decodeEncodedWords(value: string): string {
   return decodedText;
 }
 
-/** Parses `=?charset?B?…?=` or `=?charset?Q?…?=`. */
 function parseEncodedWord(token: string): { readonly charset: string; readonly octets: Uint8Array } | null {
   if (!token.startsWith('=?') || !token.endsWith('?=')) return null;
   const [charset, encoding, text, excessPart] = token.slice(2, -2).split('?');

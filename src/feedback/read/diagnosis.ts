@@ -13,7 +13,6 @@ export interface Diagnosis {
 
 export type Diagnose = (text: string, status: string | null) => Diagnosis;
 
-/** Each text of a report once, so that the cost is linear in its length. */
 export function createDiagnose(): Diagnose {
   const diagnoses = new Map<string, Diagnosis>();
   return (text, status) => {
@@ -65,7 +64,6 @@ function toDiagnosis({ verdict, rule, replyClass }: Judgement, hasCode: boolean)
 
 const HARD_CATEGORIES: readonly FailureCategory[] = ['mailbox-unknown', 'mailbox-disabled', 'domain'];
 
-/** With `category`, unless the class excludes it. */
 export function withFailureClass(failureClass: FailureClass, { category }: Failure): Failure {
   if (failureClass === 'hard' && !HARD_CATEGORIES.includes(category))
     return { class: 'hard', category: 'mailbox-unknown' };

@@ -1,7 +1,4 @@
-/**
- * RFC 3464 with common deviations: other media types, groups without separator, comments, unknown actions. Where the
- * diagnostic says nothing, the free text counts.
- */
+/** RFC 3464 with common deviations. Where the diagnostic says nothing, the free text counts. */
 import { containsPhrase, normalizeText, parsePhrases } from '../../classify/phrases.ts';
 import type { FeedbackEvent } from '../../model/feedback.ts';
 import { decodeEncodedWords } from './decode.ts';
@@ -30,7 +27,6 @@ export interface ReportContext {
 const SINGLE_FIELD_NAMES: readonly string[] = ['final-recipient', 'action', 'status'];
 const RECIPIENT_FIELD_NAMES: readonly string[] = [...SINGLE_FIELD_NAMES, 'original-recipient'];
 
-/** Of the first machine-readable part. */
 export function readDsnEvents(message: Entity, context: ReportContext): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
     if (!isDeliveryStatus(part)) continue;
@@ -40,7 +36,6 @@ export function readDsnEvents(message: Entity, context: ReportContext): readonly
   return [];
 }
 
-/** `limit`: a group without a recipient has an event for each one of the header. */
 export function readStatusEvents(
   text: string,
   context: ReportContext,

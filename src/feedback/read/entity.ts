@@ -1,7 +1,4 @@
-/**
- * RFC 2045 and 2046, untrusted, in one pass with a table of open boundaries, so that nesting costs nothing. An embedded
- * message is one leaf. Never throws.
- */
+/** RFC 2045, 2046. One pass whose cost does not depend on nesting; an embedded message is a leaf. Never throws. */
 import { decodeCharset, decodeTransfer } from './decode.ts';
 
 /** Multiparts at a greater depth are leaves. Reports have at most five levels. */
@@ -15,14 +12,11 @@ const MAX_TEXT_LENGTH = 262_144;
 
 export interface Entity {
   readonly fields: readonly Field[];
-  /** In lower case. */
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
-  /** Of a multipart whose boundary occurs in the text. */
   readonly parts: readonly Entity[];
   /** Of a leaf, one character per octet. */
   readonly decodeOctets: () => string;
-  /** Of a leaf, with LF line ends. */
   readonly decodeText: () => string;
 }
 
@@ -57,7 +51,6 @@ export function listLeafParts(entity: Entity): readonly Entity[] {
 }
 
 function parseEntity(text: string, maxOctets: number): Entity {
-  /** From the outermost to the innermost, which is being parsed. */
   const stack: OpenEntity[] = [];
   /** By delimiter, the depth of its multipart. */
   const delimiters = new Map<string, number>();
@@ -184,7 +177,6 @@ function splitHeader(
   return { header: text.slice(startIndex, Math.min(bodyStart, startIndex + MAX_HEADER_LENGTH)), bodyStart };
 }
 
-/** Null for another line. */
 function parseDelimiter(
   text: string,
   startIndex: number,
@@ -199,7 +191,7 @@ function parseDelimiter(
   return closedDepth === undefined ? null : { depth: closedDepth, isLast: true };
 }
 
-function findLineEnd(text: string, startIndex: number): number {
+export function findLineEnd(text: string, startIndex: number): number {
   const end = text.indexOf('\n', startIndex);
   return end < 0 ? text.length : end;
 }
@@ -267,7 +259,6 @@ const MAX_VALUE_LENGTH = 16_384;
 const MAX_NAME_LENGTH = 80;
 
 export interface Field {
-  /** In lower case. */
   readonly name: string;
   /** Without surrounding white space. Each fold (RFC 5322 section 2.2.3) becomes one space. */
   readonly value: string;
@@ -328,7 +319,6 @@ function readGroups(text: string, stopsAfterFirstGroup: boolean): readonly (read
   return groups;
 }
 
-/** Returns -1 when the line is not a field: names are printable ASCII without spaces. */
 function findColon(line: string): number {
   for (let i = 0; i < line.length && i <= MAX_NAME_LENGTH; i += 1) {
     const charCode = line.charCodeAt(i);

@@ -1,10 +1,8 @@
-/** For storage and display: bounded lines without control characters. */
 import { parseAddress } from '../../model/address.ts';
 import type { Evidence } from '../../model/feedback.ts';
 
 const MAX_DIAGNOSTIC_LENGTH = 1_000;
 const MAX_HOST_LENGTH = 255;
-/** What `toOneLine` need not change: most values. */
 const PLAIN_LINE = /^[!-~]+(?: [!-~]+)*$/;
 /** Bounds the cost of a text that consists of white space. */
 const MAX_SCANNED_LENGTH = 16_384;

@@ -22,7 +22,6 @@ const MAX_HEADING_LENGTH = 120;
 
 export type AuthorKind = 'server' | 'machine' | 'person';
 
-/** `alias`: after forwarding. */
 export interface FreeTextRecipient {
   readonly recipient: string;
   readonly alias: string | null;
@@ -39,7 +38,6 @@ export interface FreeText {
 /** In the headers of the bounce and of the returned message, in lower case. */
 export interface KnownAddresses {
   readonly notRecipients: ReadonlySet<string>;
-  /** In the returned message. */
   readonly recipients: ReadonlySet<string>;
 }
 
@@ -92,13 +90,11 @@ export interface FreeTextReport {
   readonly freeText: FreeText;
   readonly subject: string;
   readonly author: AuthorKind;
-  /** From a person. */
   readonly isReply: boolean;
   readonly failedRecipients: readonly string[];
   readonly reportingHost: string | null;
 }
 
-/** Empty if it is no bounce. */
 export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEvent[] {
   const { freeText, subject, author, isReply, failedRecipients, reportingHost } = report;
   const text = normalizeText(freeText.text);

@@ -228,7 +228,6 @@ const REPORT_TYPES: readonly string[] = [
   'application/feedback-report',
 ];
 
-/** One for each recipient, or one without. */
 function readArfEvents(message: Entity): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
     const fields = findReportFields(part);
@@ -322,7 +321,6 @@ function readReportingHost(fields: readonly Field[], message: Entity): string | 
   return authorAddress === null ? null : authorAddress.slice(authorAddress.lastIndexOf('@') + 1);
 }
 
-/** By its subject, or by a field that names the other message. */
 function isReply({ fields }: Entity, subject: string): boolean {
   return (
     REPLY_PREFIXES.some((prefix) => subject.startsWith(prefix)) ||

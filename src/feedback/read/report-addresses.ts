@@ -1,9 +1,7 @@
-/**
- * The role of an address follows from the text before it, for example `failed recipient:`. One pass, at most
- * `MAX_FOUND_ADDRESSES` addresses, never throws.
- */
+/** The text before an address gives its role, for example `failed recipient:`. One pass; never throws. */
 import { parsePhrases } from '../../classify/phrases.ts';
 import { parseAddress } from '../../model/address.ts';
+import { findLineEnd } from './entity.ts';
 import {
   CONTACT_LOCAL_PARTS,
   CONTACT_PHRASES,
@@ -19,15 +17,11 @@ const MAX_LOCAL_LENGTH = 80;
 const MAX_DOMAIN_LENGTH = 253;
 const MAX_CONTEXT_LENGTH = 80;
 
-/**
- * `named`: failed. `origin`: failed, before forwarding, after its alias in the text. `mentioned`: without a known role.
- * `other`: a sender or a contact.
- */
+/** `origin`: failed, before forwarding, after its alias. `mentioned`: no known role. `other`: sender or contact. */
 export type AddressRole = 'named' | 'origin' | 'mentioned' | 'other';
 
 export interface FoundAddress {
   readonly address: string;
-  /** Index of the address in the text, and index of the beginning of its line. */
   readonly index: number;
   readonly lineStart: number;
   readonly role: AddressRole;
@@ -66,11 +60,6 @@ export function findAddresses(text: string): readonly FoundAddress[] {
     });
   }
   return foundAddresses;
-}
-
-function findLineEnd(text: string, startIndex: number): number {
-  const end = text.indexOf('\n', startIndex);
-  return end < 0 ? text.length : end;
 }
 
 interface ParsedAddress {
@@ -195,7 +184,6 @@ function isUnfinishedSentence(line: string): boolean {
   return lastCharCode === 0x2c || (lastCharCode >= 0x61 && lastCharCode <= 0x7a);
 }
 
-/** At a word boundary. */
 function endsWithPhrase(text: string, phrase: string): boolean {
   if (!text.endsWith(phrase)) return false;
   const precedingCharCode = text.charCodeAt(text.length - phrase.length - 1);

@@ -26,7 +26,6 @@ type SesEvent =
   | {
       readonly kind: 'feedback';
       readonly reference: string;
-      /** From the tag of Postrider, or null. */
       readonly messageId: string | null;
       /** It has tags, but not that of Postrider: of another program, unless its `reference` is stored here. */
       readonly mayBeOtherProgram: boolean;
@@ -96,7 +95,6 @@ function readEvents(type: string, event: Json): readonly FeedbackEvent[] | null 
   }
 }
 
-/** One event for each recipient, or one without. */
 function mapRecipients(list: unknown, toEvent: (recipient: Json) => FeedbackEvent): readonly FeedbackEvent[] {
   const recipients = toObjects(list);
   return (recipients.length === 0 ? [{}] : recipients).map(toEvent);
@@ -275,7 +273,6 @@ function createReport(text: string, key: string, { source, now }: Arrival) {
   return { source, digest, at: now, raw: Buffer.from(text).subarray(0, MAX_STORED_BYTES) };
 }
 
-/** Null if ignored. */
 function createSesReport(text: string, arrival: Arrival): FeedbackReport | null {
   const event = readSesEvent(text);
   switch (event.kind) {
@@ -304,10 +301,7 @@ export function createUnknownReport(text: string, reason: string, arrival: Arriv
   return { ...createReport(text, text, arrival), messageRef: null, events, summary, isFinal: true };
 }
 
-/**
- * After an outage, the event can precede the outcome of the message. A final one that cannot be applied after the wait
- * of the intake is stored for the operator. Rejects if the store fails.
- */
+/** After an outage, the event can precede the outcome. A final one is then stored for the operator. */
 export async function recordSesEvent(
   text: string,
   { isFinal, ...arrival }: Arrival & { readonly isFinal: boolean },

@@ -1,7 +1,4 @@
-/**
- * The chain must end at a root certificate of this machine (RFC 5280 section 6). Only trusted ones are cached, so that
- * requests with forged URLs cannot evict them.
- */
+/** Chains end at a root of this machine (RFC 5280 section 6). Only trusted ones are cached: forged URLs evict none. */
 import { X509Certificate } from 'node:crypto';
 
 const MAX_CERTIFICATE_BYTES = 65_536;
@@ -24,7 +21,6 @@ export interface SnsCertificatesParts {
 
 export type SnsCertificateResult =
   | { readonly kind: 'trusted'; readonly certificate: X509Certificate }
-  /** `reason` is one line. */
   | { readonly kind: 'refused'; readonly reason: string }
   /** The message may be from SNS, which must send it again. */
   | { readonly kind: 'unavailable'; readonly reason: string };
@@ -61,7 +57,6 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
     if (downloadResult.kind !== 'fetched') return downloadResult;
     const [leaf, ...includedCertificates] = parseCertificates(downloadResult.octets);
     if (leaf === undefined) return createRefusedResult('the file contains no certificate');
-    // A regional name is valid too.
     const hasSnsName = ['sns.amazonaws.com', url.hostname].some(
       (name) => leaf.checkHost(name, NO_WILDCARDS) !== undefined,
     );

@@ -1,7 +1,4 @@
-/**
- * `/ses`. Messages must be recent, signed by SNS and of a topic in POSTRIDER_SES_TOPICS. SNS never retries after a 4xx:
- * what may be from SNS and cannot be recorded now gets a 5xx.
- */
+/** SNS never retries after a 4xx: what may be from SNS and cannot be recorded now gets a 5xx. */
 import { verify } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../clock.ts';
@@ -19,9 +16,7 @@ const CONFIRM_TIMEOUT_MS = 10_000;
 /** SNS retries for up to one hour, plus the delay of the last attempt. An older message is a replay. */
 const MAX_AGE_MS = 75 * 60_000;
 const MAX_CLOCK_AHEAD_MS = 5 * 60_000;
-/**
- * Stored for the operator from this age, although it cannot be applied: by default SNS retries three times every 20 s.
- */
+/** Still not applicable, it is stored for the operator: by default SNS retries three times every 20 s. */
 const LAST_RETRY_AGE_MS = 45_000;
 const MAX_SEEN_IDS = 10_000;
 const MIN_LOG_INTERVAL_MS = 60_000;
@@ -250,7 +245,6 @@ function isSnsType(type: string): type is SnsMessage['type'] {
   return Object.hasOwn(SIGNED_FIELDS, type);
 }
 
-/** Without user, password, port or fragment. */
 export function parseSnsUrl(text: string, region: string): URL | null {
   const url = URL.parse(text);
   if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')

@@ -82,7 +82,6 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
     }
   }
 
-  /** A failure of the store, after which the receiver must back off, or null. */
   async function processBatch(
     sqs: SQSClient,
     messages: readonly Message[],
@@ -205,8 +204,6 @@ function unwrapEnvelope(body: string): { readonly text: string; readonly topic: 
       const { Message: text, TopicArn: topic } = envelope;
       if (typeof text === 'string' && typeof topic === 'string') return { text, topic };
     }
-  } catch {
-    // `readSesEvent` reports this fault.
-  }
+  } catch {}
   return { text: body, topic: null };
 }

@@ -1,8 +1,4 @@
-/**
- * The SDK finds endpoint, header fields and credentials, and signs; this file builds the requests of SendEmail, because
- * the middleware of the SDK takes about 40 % of the processor time (docs/decisions/ses.md). It is loaded at the first
- * use.
- */
+/** Builds the requests itself: the SDK’s middleware takes 40 % of the processor time (docs/decisions/ses.md). */
 import type * as http from 'node:http';
 import type { Socket } from 'node:net';
 import type { Clock } from '../../clock.ts';
@@ -18,7 +14,6 @@ export interface SesSetting {
 export interface SesAccount {
   readonly sendingEnabled: boolean;
   readonly production: boolean;
-  /** `HEALTHY`, `PROBATION` or `SHUTDOWN`. */
   readonly enforcementStatus: string;
   readonly maxSendRate: number | null;
   readonly quota: { readonly max: number; readonly sent: number } | null;
@@ -58,7 +53,6 @@ export async function createSesClient(setting: SesSetting, connections: number, 
     properties: {},
   });
 
-  /** The request that the SDK creates for an empty message. It is not sent and needs no credentials. */
   async function createTemplate(): Promise<HandlerRequest> {
     let template: HandlerRequest | null = null;
     const localClient = new SESv2Client({
@@ -124,7 +118,6 @@ export async function createSesClient(setting: SesSetting, connections: number, 
   };
 }
 
-/** The SDK computes these for each request. */
 const REQUEST_FIELDS = [
   'authorization',
   'content-length',
@@ -174,10 +167,7 @@ function parseObject({ body }: HandlerResponse): Readonly<Record<string, unknown
   }
 }
 
-/**
- * Unlike the SDK’s own, it reports whether a request was sent completely (`unanswered`) or not (`deferred`), and limits
- * a response.
- */
+/** Unlike the SDK’s, it reports whether a request was sent completely (`unanswered`) or not (`deferred`). */
 
 export interface HandlerRequest {
   readonly protocol: string;

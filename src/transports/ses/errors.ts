@@ -1,7 +1,5 @@
-/**
- * No rule suppresses a recipient: the API answers before the recipient’s server is contacted. An unknown error never
- * causes a bounce.
- */
+/** No rule suppresses a recipient: the API answers before the recipient’s server is contacted. */
+import { parsePhrases } from '../../classify/phrases.ts';
 import type { Outcome, Reason, Reply } from '../../model/outcome.ts';
 
 export type SesErrorMeaning =
@@ -15,9 +13,7 @@ export type SesErrorMeaning =
 export interface SesRule {
   readonly description: string;
   readonly names?: readonly string[];
-  /** In lower case; the message contains one of them. */
   readonly phrases?: readonly string[];
-  /** In lower case; the message begins with one of them. */
   readonly textPrefixes?: readonly string[];
   readonly status?: readonly [number, number];
   readonly meaning: SesErrorMeaning;
@@ -29,7 +25,6 @@ const CONFIGURATION_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'conf
 const SENDER_CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'message' };
 const PROVIDER_UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
 const ACCESS_DENIED_NAMES = ['AccessDeniedException', 'AccessDenied'];
-/** In both versions of the API. */
 const BAD_REQUEST_NAMES = ['BadRequestException', 'InvalidParameterValue', 'ValidationException', 'ValidationError'];
 
 export const SES_RULES: readonly SesRule[] = [
@@ -40,14 +35,9 @@ export const SES_RULES: readonly SesRule[] = [
   },
   {
     description: 'the send rate is exceeded',
-    names: [
-      'TooManyRequestsException',
-      'ThrottlingException',
-      'Throttling',
-      'ThrottledException',
-      'RequestThrottled',
-      'SlowDown',
-    ],
+    names: parsePhrases(`
+      TooManyRequestsException, ThrottlingException, Throttling, ThrottledException, RequestThrottled, SlowDown
+    `),
     meaning: { kind: 'throttled' },
   },
   {
@@ -106,15 +96,10 @@ export const SES_RULES: readonly SesRule[] = [
   },
   {
     description: 'sending is switched off',
-    phrases: [
-      'sending paused',
-      'sending has been disabled',
-      'sending suspended',
-      'currently paused',
-      'account is paused',
-      'sending is disabled',
-      'account is under review',
-    ],
+    phrases: parsePhrases(`
+      sending paused, sending has been disabled, sending suspended, currently paused, account is paused
+      sending is disabled, account is under review
+    `),
     meaning: CONFIGURATION_MEANING,
   },
   {
@@ -174,16 +159,9 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the provider does not accept an address',
     names: BAD_REQUEST_NAMES,
-    phrases: [
-      'address',
-      '@domain',
-      'domain name',
-      'domain contains',
-      'domain starts',
-      'domain ends',
-      'local part',
-      'recipient',
-    ],
+    phrases: parsePhrases(`
+      address, @domain, domain name, domain contains, domain starts, domain ends, local part, recipient
+    `),
     meaning: { kind: 'bounced', reason: 'policy' },
   },
   {
@@ -198,11 +176,7 @@ export const SES_RULES: readonly SesRule[] = [
     names: BAD_REQUEST_NAMES,
     meaning: { kind: 'deferred', reason: 'unknown', scope: 'message' },
   },
-  {
-    description: 'the provider has an internal error',
-    status: [500, 599],
-    meaning: PROVIDER_UNAVAILABLE,
-  },
+  { description: 'the provider has an internal error', status: [500, 599], meaning: PROVIDER_UNAVAILABLE },
   {
     description: 'any other response',
     status: [300, 499],

@@ -1,7 +1,4 @@
-/**
- * The provider replaces Date and Message-ID, and may sign too. The account’s send rate is never exceeded. `unanswered`:
- * perhaps accepted, without a usable response.
- */
+/** `unanswered`: perhaps accepted, without a usable response. */
 import type { Clock } from '../../clock.ts';
 import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../../model/outcome.ts';
 import { sanitizeLine } from '../smtp/protocol.ts';
@@ -21,7 +18,6 @@ const MIN_CONNECTIONS = 4;
 /** With a response time of 0.2 s, 500 connections transmit 2,500 messages per second. */
 const MAX_CONNECTIONS = 500;
 const MAX_TEXT_LENGTH = 1_000;
-/** The provider's message ids have about 60 characters. */
 const MAX_ID_LENGTH = 200;
 
 export interface SesParts {
@@ -51,7 +47,6 @@ export function createSesTransport(
   /** On a failure, the last known rate remains in use, and the first of consecutive failures is reported. */
   function readRate(ses: SesClient): void {
     const elapsedMs = clock.now() - rateReadAt;
-    // A clock that was set back causes a read.
     if (elapsedMs >= 0 && elapsedMs < RATE_READ_INTERVAL_MS) return;
     rateReadAt = clock.now();
     ses.getAccount(abortController.signal).then(

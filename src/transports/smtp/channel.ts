@@ -1,7 +1,4 @@
-/**
- * Returns replies in order, with one timer for all limits. `readReply` never rejects; after a loss, every call resolves
- * to it.
- */
+/** `readReply` never rejects; after a loss, every call resolves to it. */
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { MonotonicClock } from '../../clock.ts';
@@ -30,7 +27,6 @@ export class Channel {
   #established = false;
   #secure = false;
 
-  /** `peer` is `host:port`, for error messages. */
   constructor(socket: Socket, peer: string, clock: MonotonicClock, transcript: Transcript) {
     this.#socket = socket;
     this.#peer = peer;
@@ -62,7 +58,6 @@ export class Channel {
     return this.#replies.length > 0 || this.#parser.unfinished;
   }
 
-  /** `limit`: the deadline on the monotonic clock. */
   beginWork(transcript: Transcript, limit: number): void {
     this.#transcript = transcript;
     this.#limit = limit;
@@ -89,7 +84,6 @@ export class Channel {
     this.#socket.uncork();
   }
 
-  /** `usesWorkDeadline`: that of `beginWork`. */
   readReply(
     awaitedEvent: string,
     timeoutMs: number,
@@ -154,7 +148,6 @@ export class Channel {
     });
   }
 
-  /** Such as `TLSv1.3 TLS_AES_256_GCM_SHA384`; null in clear text. */
   describeTls(): string | null {
     if (!this.#secure || !('getCipher' in this.#socket)) return null;
     const tls = this.#socket as TLSSocket;
@@ -314,7 +307,6 @@ function describeConnectFault(peer: string, error: NodeJS.ErrnoException): strin
   }
 }
 
-/** Removes the hint about a command-line option that Node appends. */
 function describeCertificateFault(error: Error | null): string | null {
   return error === null ? null : (error.message.split('; if the root CA is installed locally')[0] ?? '');
 }
@@ -334,9 +326,7 @@ export const SMTP_LIMITS = {
   connectMs: 30_000,
   greetingMs: 60_000,
   tlsMs: 30_000,
-  /** For each reply to EHLO, AUTH, MAIL, RCPT or DATA. */
   commandMs: 60_000,
-  /** For the reply to the final dot. */
   contentMs: 120_000,
   /** From the beginning of an attempt to its final dot, over all steps and connections. */
   attemptMs: 240_000,

@@ -27,15 +27,12 @@ export interface SmtpNetwork {
 
 interface OpeningParts {
   readonly transcript: Transcript;
-  /** Even if STARTTLS is offered. */
   readonly plaintext: boolean;
-  /** The deadline of the attempt on the monotonic clock. */
   readonly deadline: number;
   /** Called at once, so that the caller can close the channel before the connection is ready. */
   readonly onChannel: (channel: Channel) => void;
 }
 
-/** The extensions in the reply to EHLO (RFC 5321 section 4.1.1.1). */
 interface Extensions {
   readonly pipelining: boolean;
   readonly size: boolean;
@@ -48,7 +45,6 @@ interface Extensions {
 export interface Connection {
   readonly channel: Channel;
   readonly extensions: Extensions;
-  /** Such as `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
   readonly description: string;
   messageCount: number;
   /** A transaction is open on the server: RSET before the next MAIL. */
@@ -73,7 +69,7 @@ export async function openConnection(
   { transcript, plaintext, deadline, onChannel }: OpeningParts,
 ): Promise<OpenResult> {
   const peer = `${setting.host}:${setting.port}`;
-  const socket = (network.connect ?? createTcpSocket)(setting.host, setting.port);
+  const socket = (network.connect ?? ((host, port) => connectTcp({ host, port })))(setting.host, setting.port);
   const channel = new Channel(socket, peer, network.clock, transcript);
   channel.beginWork(transcript, deadline);
   onChannel(channel);
@@ -190,7 +186,6 @@ export async function openConnection(
     return toFailure(createDeferral(stage, text, reason, 'transport'));
   }
 
-  /** Closes the connection because of the server's reply, which concerns no message. */
   function refuse(stage: Stage, answer: ServerReply): OpeningFailure {
     channel.destroy();
     const reply = toReply(stage, answer);
@@ -201,10 +196,6 @@ export async function openConnection(
   }
 }
 
-function createTcpSocket(host: string, port: number): Socket {
-  return connectTcp({ host, port });
-}
-
 function lose(stage: Stage, lost: ConnectionLost): OpeningFailure {
   return toFailure(toLostOutcome(stage, lost));
 }
@@ -213,7 +204,6 @@ function toFailure(outcome: Outcome): OpeningFailure {
   return { kind: 'failed', outcome, wasConnected: true, tlsFailed: false };
 }
 
-/** Before a message was sent completely. */
 export function toLostOutcome(stage: Stage, { cause, text }: ConnectionLost): Outcome {
   const reason = cause === 'certificate' ? 'configuration' : cause === 'protocol' ? 'unknown' : 'connection';
   return createDeferral(stage, text, reason, 'transport');
@@ -240,15 +230,11 @@ function parseExtensions(reply: ServerReply): Extensions {
   };
 }
 
-/** Also true for an IPv4-mapped address. */
 export function isLoopback(address: string | null): boolean {
   return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
 }
 
-/**
- * At most `size` connections, including those being closed. The most recently used is reused first, so that surplus
- * ones time out. After `open`, the caller opens one and calls `onOpened` or `onFreed`.
- */
+/** The most recently used is reused first, so that surplus ones time out. After `open`, the caller opens one. */
 type AcquireResult = Connection | 'open' | 'closed';
 
 export class ConnectionPool {
@@ -279,7 +265,6 @@ export class ConnectionPool {
       }
     } else if (this.#count >= this.#size) {
       const oldestConnection = this.#idleConnections[0];
-      // Frees its slot at once, through the callback of `idle`.
       if (oldestConnection !== undefined) oldestConnection.channel.destroy();
     }
     if (this.#count < this.#size) {

@@ -1,6 +1,3 @@
-/**
- * A session without a message, opened by the same code as for messages. Never rejects; no credentials in the result.
- */
 import type { MonotonicClock } from '../../clock.ts';
 import { SMTP_LIMITS, type SmtpLimits } from './channel.ts';
 import { isLoopback, openConnection, type SmtpSetting } from './connection.ts';
@@ -17,7 +14,6 @@ export type RelaySession =
   | {
       readonly kind: 'failed';
       readonly stage: string;
-      /** RFC 5321 section 4.2. */
       readonly code: number | null;
       readonly text: string;
     };

@@ -1,7 +1,4 @@
-/**
- * Every line with a variable part is built here, and throws for a text that cannot be part of it: after a line break in
- * an address, a name or a credential, the rest would be a further command.
- */
+/** Lines throw for a text with a line break, after which the rest would be a further command. */
 import type { MonotonicClock } from '../../clock.ts';
 import type { Reply, Stage } from '../../model/outcome.ts';
 
@@ -103,7 +100,6 @@ function checkText(textName: string, text: string, eightBit: boolean, maxOctets:
 /** A line is cut at this length (RFC 5321 section 4.5.3.1.5 allows 512 octets). */
 const MAX_LINE_OCTETS = 2_048;
 const MAX_REPLY_OCTETS = 16_384;
-/** As sent by the server for one reply. */
 const MAX_RECEIVED_OCTETS = 65_536;
 const MAX_TEXT_LENGTH = 1_000;
 const LF = 10;
@@ -123,7 +119,6 @@ export class ReplyParser {
   #lines: string[] = [];
   #size = 0;
   #receivedOctets = 0;
-  /** The first digit of the codes of the unfinished reply. */
   #class: number | null = null;
   /** The first line of a connection needs a code, so that another protocol is an error. */
   #hasReply = false;
@@ -282,7 +277,6 @@ const MAX_TRANSCRIPT_LINE_LENGTH = 500;
 /** Without credentials and content. Each line begins with `C: `, `S: ` or `* `. */
 export class Transcript {
   readonly lines: string[] = [];
-  /** In whole milliseconds after the creation of the transcript. */
   readonly offsetsMs: number[] = [];
   readonly #clock: Pick<MonotonicClock, 'monotonic'>;
   readonly #startedMs: number;

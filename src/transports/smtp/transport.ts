@@ -70,7 +70,6 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
     return openOnce(transcript, deadline, true);
   }
 
-  /** Adds the provider's id of the message, by which its events identify the message. */
   function addReference(outcome: Outcome): Outcome {
     const reference = outcome.kind === 'delivered' ? (relay?.findReference?.(outcome.reply.text) ?? null) : null;
     return outcome.kind !== 'delivered' || reference === null
@@ -170,7 +169,6 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
   };
 }
 
-/** Below this size, copying into one buffer (one system call, one TLS record) is faster than a vectored write. */
 const COPY_BELOW_BYTES = 65_536;
 
 interface Transaction {
@@ -185,10 +183,7 @@ interface Transaction {
 
 type Refusal = { readonly stage: Stage; readonly reply: ServerReply };
 
-/**
- * RFC 5321 section 3.3; with PIPELINING in one write (RFC 2920). Never rejects. `'stale'`: a reused connection was
- * closed and nothing accepted: use another. Afterwards, the connection is usable or destroyed.
- */
+/** RFC 5321 section 3.3; with PIPELINING in one write (RFC 2920). `'stale'`: closed before anything was accepted. */
 async function runTransaction(transaction: Transaction): Promise<Outcome | 'stale'> {
   const { connection, message, lines, limits, transcript } = transaction;
   const { channel, extensions } = connection;
@@ -290,7 +285,6 @@ async function sendContent(transaction: Transaction): Promise<Outcome> {
   return classify(toReply('content', answer), relayRules);
 }
 
-/** Null if the final dot may be written; else closes the connection. */
 async function awaitPermission(
   channel: Channel,
   beforeCompletion: () => Promise<void>,
@@ -336,10 +330,7 @@ const CR = 0x0d;
 const LF_DOT = Buffer.from('\n.');
 const FINAL_DOT = Buffer.from('.\r\n');
 
-/**
- * RFC 5321 section 4.5.2, without a copy if nothing changes. Also after a bare LF, which a server may accept as a line
- * end.
- */
+/** RFC 5321 section 4.5.2, also after a bare LF, which a server may accept as a line end. */
 export function dotStuff(data: Buffer): Buffer {
   let dotCount = data[0] === DOT ? 1 : 0;
   for (let at = data.indexOf(LF_DOT); at >= 0; at = data.indexOf(LF_DOT, at + 2)) dotCount += 1;
