@@ -133,7 +133,6 @@ export const MAILBOX_UNAVAILABLE_PHRASES: readonly string[] = parsePhrases(`
   account unavailable
 `);
 
-/** If the text is about the recipient. */
 export const VAGUE_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
   does not exist, doesn't exist, do not exist, don't exist, is unknown, is not known, is not a valid, isn't a valid
   is not valid at, not unique in, has no such, no matching, no matches to, no match for, not in our

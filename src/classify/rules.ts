@@ -350,8 +350,7 @@ export const RULES: readonly FailureRule[] = nameRules({
     exceptPhrases: OTHER_CAUSE_PHRASES,
     verdict: MAILBOX_MISSING,
   },
-  // The account that a reply calls disabled can be that of this service at the relay, so such a reply suppresses
-  // nobody.
+  // It can be the account of this service at the relay, so such a reply suppresses nobody.
   'mailbox disabled, according to the text': {
     stages: MAILBOX_STAGES,
     phrases: MAILBOX_DISABLED_PHRASES,

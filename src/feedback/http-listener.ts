@@ -91,7 +91,6 @@ export function createEventListener(parts: EventListenerParts): EventListener {
   return { start: server.start, close: () => server.drain(MAX_CLOSE_MS) };
 }
 
-/** Disconnected clients are neither answered nor counted. */
 const FAULT_RESPONSES: Readonly<Record<Fault, HttpResponse | null>> = {
   unfinished: null,
   'malformed-request': { status: 400, message: 'the request is not valid HTTP' },

@@ -43,7 +43,6 @@ const CLOSE_TIMEOUT_MS = 2_000;
 export const PROXY_HEADER_TIMEOUT_MS = 5_000;
 /** A peer with more refused recipients probably guesses addresses. */
 const MAX_REFUSED_RECIPIENTS = 10;
-/** Between two messages. */
 export const MAX_ENVELOPE_COMMANDS = 20;
 export const MAX_COMMAND_BYTES = 16_384;
 
@@ -79,7 +78,6 @@ export interface SmtpListenerParts {
   readonly clock: MonotonicClock;
   readonly returnPath: AcceptedReturnPaths;
   readonly name: string;
-  /** For STARTTLS. Null disables it. */
   readonly certificate: { readonly cert: Buffer; readonly key: Buffer } | null;
   readonly isTrustedProxy: (address: string) => boolean;
   readonly reader: Pick<ReportReader, 'read'>;
@@ -98,10 +96,8 @@ interface SmtpListener {
 
 /** What the SMTP library does not store. */
 interface Session extends CapacityConnection {
-  /** Behind a trusted proxy, as the proxy reports it. */
   address: string;
   admission: Promise<boolean>;
-  /** After STARTTLS, the TLS socket. */
   socket: Socket;
   recipient: AcceptedRecipient;
   hasRecipient: boolean;

@@ -11,7 +11,6 @@ export interface CapacityConnection {
   isInUse(): boolean;
   /** Must not throw. */
   close(reason: DropReason): void;
-  /** Only `Capacity` sets this member. */
   entry: ConnectionEntry | null;
 }
 
@@ -46,7 +45,6 @@ export interface NewBody {
   /** The account or provider of an authenticated body, whose share it uses. Null: not authenticated. */
   readonly owner: string | number | null;
   readonly announcedBytes: number | null;
-  /** Closed if the body is too slow. */
   readonly connection?: CapacityConnection;
 }
 
@@ -62,9 +60,7 @@ export interface Body {
   receivedBytes: number;
   /** True if the listener did not read the body all the time since the last check. */
   wasPaused: boolean;
-  /** The checks before which the body was read all the time. */
   checkCount: number;
-  /** `receivedBytes` at the last two checks. */
   previousBytes: number;
   earlierBytes: number;
   timedFrom: number;

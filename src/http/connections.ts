@@ -43,7 +43,6 @@ export function createPeerShareExemption(proxies: TrustedProxies): (address: str
     address === '::1' || toPeerNetwork(address).startsWith('127.') || proxies.includesAddress(address);
 }
 
-/** Most requests fit into one chunk. */
 const UNAUTHENTICATED_CHUNK_BYTES = 1_024;
 const PIPELINED_CHUNK_BYTES = 256;
 /** Node adds this time to the timeout in the Keep-Alive header before it closes an idle connection. */
@@ -58,7 +57,6 @@ interface Connection extends CapacityConnection {
   unansweredCount: number;
   body: Body | null;
   newestResponse: ServerResponse | null;
-  /** Milliseconds since the epoch; null if the connection is not paused. */
   pausedAt: number | null;
   /** The written bytes that the operating system had accepted at the last check. */
   sentBytes: number;
@@ -78,7 +76,6 @@ export class Connections {
   /** Connections with an incomplete TLS handshake, by `formatConnectionId`. */
   readonly #handshakes = new Map<string, Connection>();
   readonly #paused = new Set<Connection>();
-  /** Unauthenticated ones, in the order in which they will be resumed. */
   readonly #resumable = new Set<Connection>();
   #isResumeScheduled = false;
   #isUnixListener = false;
@@ -150,7 +147,6 @@ export class Connections {
     if (connection.pausedAt !== null) this.#parts.capacity.setPaused(body, true);
   }
 
-  /** The response follows all pending responses. */
   endWithResponse(socket: Duplex, response: string | Buffer): void {
     const connection = this.#bySocket.get(socket);
     const run = () => this.#sendAndClose(socket, response);

@@ -3,7 +3,6 @@ import type { ForbiddenReason, ValidationFault } from '../model/submission.ts';
 
 export interface ErrorEntry {
   readonly status: number;
-  /** `…` is replaced by the part that depends on the request. */
   readonly message: string;
   readonly headers?: readonly string[];
   readonly condition: string;

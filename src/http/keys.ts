@@ -35,7 +35,6 @@ export interface ApiKeyCacheParts {
 
 export class ApiKeyCache {
   readonly #accounts = new Map<number, AccountEntry>();
-  /** A digest is a Latin-1 string of 32 bytes. */
   readonly #byDigest = new Map<string, KeyEntry>();
   readonly #byId = new Map<number, KeyEntry>();
   readonly #byAccount = new Map<number, Set<KeyEntry>>();
@@ -148,9 +147,8 @@ function isActive({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
   return (revokedAt === null || revokedAt > now) && (expiresAt === null || expiresAt > now);
 }
 
-// A new key is valid on every node at once, so the store is queried before an unknown key is refused. One query at a
-// time, one start per 10 ms, one lookup of each peer in turn: who guesses delays only itself and uses at most half of
-// the capacity. If a query fails, lookups reject, so that a valid key is never refused.
+// A new key is valid everywhere at once, so the store is asked before a key is refused: one lookup of each peer in
+// turn, so that who guesses delays only itself. If a query fails, lookups reject: no valid key is refused.
 
 export const MAX_DIGESTS_PER_QUERY = 1_000;
 export const MAX_WAITING_LOOKUPS = 32_768;

@@ -3,8 +3,7 @@ import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { ERROR_CODES, type ErrorCode, formatErrorMessage, getErrorEntry } from './errors.ts';
 
-// A test checks that the schemas agree with `validateSubmission`, which alone has the rules that JSON Schema cannot
-// express.
+// A test compares these with `validateSubmission`, which alone has the rules that JSON Schema lacks.
 
 export const MailRequest = Type.Object(
   {

@@ -16,38 +16,31 @@ import {
   type UnixSocket,
 } from '../model/listen-address.ts';
 import { createServer, getHttps, isTlsServer, STATUS_CODES } from '../node-http.ts';
-import { type Body, Capacity, type CapacityLimits, CHECK_INTERVAL_MS, type Eviction } from './capacity.ts';
-import { CONNECTION_LIMITS, type ConnectionLimits, Connections, createPeerShareExemption } from './connections.ts';
+import { type Body, Capacity, CHECK_INTERVAL_MS, type Eviction } from './capacity.ts';
+import { CONNECTION_LIMITS, Connections, createPeerShareExemption } from './connections.ts';
 import { createTrustedProxies, getClientAddress, type TrustedProxies } from './peers.ts';
 import { countHeader, hasFaultyFraming } from './protocol.ts';
 import { type CertificatePaths, readCertificate, watchCertificate } from './tls.ts';
 
-export interface ServerLimits extends ConnectionLimits, CapacityLimits {
-  /** From the opening of the connection for the first request. */
-  readonly headersTimeoutMs: number;
-  /** 0: only `bodyTimeoutMs` applies. */
-  readonly requestTimeoutMs: number;
-  readonly maxHeaderBytes: number;
-  /** How long and how far a refused body is read, so that the client receives the answer. */
-  readonly maxLingerMs: number;
-  readonly maxLingerBytes: number;
-  readonly certificatePollMs: number;
-}
-
-export const SERVER_LIMITS: ServerLimits = {
+export const SERVER_LIMITS = {
   ...CONNECTION_LIMITS,
   peerConnectionShare: 1 / 20,
   maxBytes: 64 * 1_048_576,
   maxBodiesPerOwner: 200,
   bodyTimeoutMs: 30_000,
   maxInFlight: Number.POSITIVE_INFINITY,
+  /** From the opening of the connection for the first request. */
   headersTimeoutMs: 10_000,
+  /** 0: only `bodyTimeoutMs` applies. */
   requestTimeoutMs: 30_000,
   maxHeaderBytes: 16_384,
+  /** How long and how far a refused body is read, so that the client receives the answer. */
   maxLingerMs: 2_000,
   maxLingerBytes: 1_048_576,
   certificatePollMs: 1_000,
 };
+
+export type ServerLimits = Readonly<typeof SERVER_LIMITS>;
 
 export type Fault =
   | 'malformed-request'
@@ -374,7 +367,6 @@ export function contentLengthExceeds({ headers }: IncomingMessage, maxBytes: num
 
 const SOCKET_MODE = 0o660;
 
-/** If the port is 0, the system chooses it. */
 export type BindServer = <Address extends HttpListen>(
   server: NetServer,
   listenAddress: Address,

@@ -12,7 +12,6 @@ export type ThrottleResult =
   | { readonly ok: false; readonly retryAfterMs: number; readonly resetMs: number };
 
 interface Bucket {
-  /** An integer for integer rates and times. */
   milliTokens: number;
   updatedAt: number;
   perSecond: number;

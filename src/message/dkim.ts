@@ -148,8 +148,7 @@ export function createSignatureInput(
   }
   const timeTag = `t=${Math.floor(at / 1000)};`;
   const bodyHashTag = `bh=${bodyHash};`;
-  // RFC 6376 section 3.7: signed last, with an empty b=, without CRLF. Folded only at spaces, so that folds change
-  // nothing.
+  // RFC 6376 section 3.7: last, with an empty b=, without CRLF. Folds at spaces change nothing.
   const bytes = Buffer.from(`${header.text}${prefix.canonicalText} ${timeTag} ${bodyHashTag} b=`, 'latin1');
   return {
     ...appendFoldedTokens(prefix.text, prefix.column, [timeTag, bodyHashTag]),

@@ -140,7 +140,6 @@ class TextBuilder {
   #space = false;
   #bullet = '';
   readonly #nextItemNumbers: number[] = [];
-  /** The text since `beginSpan`, up to its limit; null outside a span. */
   #spanText: string | null = null;
   #spanLimit = 0;
 

@@ -21,7 +21,6 @@ export abstract class MarkupReader {
   /** `at` is the position of the piece, or, for a `<` that begins no tag, the position after it. */
   protected abstract addText(encodedText: string): void;
   protected abstract selectAttributes(element: string): readonly string[];
-  /** `at` is the position after the tag. */
   protected abstract openTag(element: string, attributes: Attributes): void;
   protected abstract closeTag(element: string): void;
 

@@ -33,7 +33,6 @@ export function createReturnPathToken(key: Buffer, id: string, acceptedAt: numbe
   return RETURN_PATH_TOKEN_PREFIX + toBase32(octets);
 }
 
-/** Any case. Null if it was not created with this key. */
 export function decodeReturnPath(key: Buffer, localPart: string): ReturnPath | null {
   const text = localPart.toLowerCase();
   if (!text.startsWith(RETURN_PATH_TOKEN_PREFIX)) return null;
@@ -55,7 +54,6 @@ function computeMac(key: Buffer, octets: Buffer): Buffer {
   return hmac(octets.subarray(0, MAC_INPUT_OCTETS)).subarray(0, MAC_OCTETS);
 }
 
-/** RFC 4648 section 6, in lower case and without padding. */
 function toBase32(octets: Buffer): string {
   let text = '';
   let bitCount = 0;

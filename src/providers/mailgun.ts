@@ -233,7 +233,6 @@ const readLegacyEvent = createEventReader({
   sources: {
     type: ['event'],
     subtypes: [({ event, reason }) => (event === 'dropped' ? reason : null)],
-    // The field `Message-Id` has two spellings.
     messageId: [
       MESSAGE_ID_TAG,
       (event) => findHeader(event, 'X-Mailgun-Variables'),

@@ -1,7 +1,4 @@
-/**
- * An array of events; unique arguments are members.
- * https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event
- */
+/** https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event */
 import { nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {

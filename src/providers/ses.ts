@@ -11,12 +11,7 @@ export const SES: Provider = {
   // https://docs.aws.amazon.com/ses/latest/dg/quotas.html
   relay: {
     ...RELAY_DEFAULTS,
-    hosts: [
-      'email-smtp.*.amazonaws.com',
-      'email-smtp-fips.*.amazonaws.com',
-      // An endpoint of a virtual private cloud.
-      '*.email-smtp.*.vpce.amazonaws.com',
-    ],
+    hosts: ['email-smtp.*.amazonaws.com', 'email-smtp-fips.*.amazonaws.com', '*.email-smtp.*.vpce.amazonaws.com'],
     parameters: ['configuration-set'],
     metadata: (messageId, parameters) => {
       const configurationSet = parameters['configuration-set'];

@@ -91,7 +91,6 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     return true;
   }
 
-  /** Passes the slot to the message that has waited for the longest time. */
   function releaseSlot(): void {
     const resolveNext = slotWaiters.shift();
     if (resolveNext === undefined) usedSlotCount -= 1;
@@ -179,8 +178,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   };
 }
 
-// The store has checked at acceptance or lease. After one second, it is asked again, in batches, for suppressions by
-// others.
+// After one second, the store is asked again, in batches, for suppressions by others.
 
 const MAX_NEW_LEASE_AGE_MS = 1_000;
 /** By then, the store has the suppression of this node. Afterwards only the store decides, so that a removal works. */

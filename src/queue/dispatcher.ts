@@ -122,7 +122,6 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** While the circuit breaker is open, only the probe may start, when it is due. */
   function canStartAttempt(): boolean {
     if (runningAttemptCount >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
     if (recorder.isFailing || recorder.pendingCount >= MAX_UNRECORDED_LEASE_ENDS) return false;
@@ -322,8 +321,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   };
 }
 
-// The dispatcher gets the committed message before `submit` resolves, so the attempt may precede the 201. If `submit`
-// rejects, the message may be stored; it is then recovered when its lease expires.
+// The attempt may precede the 201. If `submit` rejects, a stored message is recovered when its lease expires.
 
 interface IntakeParts {
   /** `accept` of the store in a group commit. */

@@ -2,8 +2,7 @@ import type { Clock } from '../clock.ts';
 import type { LeasedMessage } from '../model/message.ts';
 import type { ClaimLimits } from '../store/contract.ts';
 
-// Low, so that few messages wait for recovery after a node stops, and those of a slow next hop can be cancelled. A
-// message above the bytes is leased only alone.
+// Low, so that few messages wait for recovery, and those of a slow next hop can be cancelled.
 
 export const MIN_LEASE_LIMIT = 1_024;
 const MAX_LEASE_LIMIT = 8_192;
@@ -12,7 +11,6 @@ export const MAX_LEASED_BYTES = 32 * 1024 * 1024;
 /** Claimed messages are in memory twice while the thread of the store transfers them. */
 const MAX_CLAIM_BYTES = 16 * 1024 * 1024;
 
-/** Two bytes for each UTF-16 code unit. */
 export function getMemoryBytes({ message }: { readonly message: string }): number {
   return 2 * message.length;
 }

@@ -124,8 +124,7 @@ export const SINGLE_NODE: Membership = {
   leave: async () => undefined,
 };
 
-// In running time: a step of the clock changes no age. The store keeps it, so it survives a restart and is alike on all
-// nodes.
+// In running time, which the store keeps: alike on all nodes, and unchanged by a step of the clock or a restart.
 
 const WRITE_INTERVAL_MS = 15_000;
 /** A longer restart does not count as running time. */

@@ -122,7 +122,6 @@ async function prepareMaildir(maildir: Maildir, clock: Clock): Promise<void> {
       const { mtimeMs } = await stat(path);
       if (clock.now() - mtimeMs > STALE_TMP_MS) await unlink(path);
     } catch (error) {
-      // A running attempt may have renamed the file.
       if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
     }
   }

@@ -37,9 +37,7 @@ interface BrokenBody {
 export type PackedBody =
   | (Omit<BodyReports, 'reports'> & { readonly parts: readonly PackedReports[] })
   | BrokenBody
-  /** One line without secrets. */
   | { readonly kind: 'unauthenticated'; readonly reason: string }
-  /** A defect in Postrider. */
   | { readonly kind: 'failed' };
 
 export function readBody(
@@ -78,8 +76,7 @@ export function createEventReports(
     const { key, messageId, reference } = event;
     const type = toOneLine(event.type, MAX_TYPE_LENGTH) ?? 'event';
     const keyDigest = computeKeyDigest(provider, key);
-    // Adjacent in the index to those of messages accepted at about the same time: random digests would change one page
-    // of the index per event.
+    // Random digests would change one page of the index per event.
     const eventDigest = messageId === null ? keyDigest : `${messageId}:${keyDigest.slice(0, EVENT_DIGEST_LENGTH)}`;
     // Two providers can use the same id.
     const reportReference = reference === null || !usesReferences ? null : { reference: `${provider}:${reference}` };
@@ -108,7 +105,6 @@ function toFeedbackEvent(event: ProviderEvent, type: string, diagnose: Diagnose)
   const { meaning, hasListReason, recipient: address, diagnosis } = event;
   const text = diagnosis.diagnostic ?? '';
   const status = parseEnhancedStatus(diagnosis.status ?? '');
-  // The operator finds the type in the provider's documentation.
   const evidence = createEvidence(status, text === '' ? type : `${type}: ${text}`, diagnosis.host);
   // A text that is not an address equals no recipient of a message.
   const recipient =

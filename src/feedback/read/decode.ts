@@ -87,7 +87,6 @@ function decodeStrictly(octets: Uint8Array, label: string): string | null {
   try {
     return new TextDecoder(label, { fatal: true }).decode(octets);
   } catch {
-    // The declared charset is unknown or wrong.
     return null;
   }
 }

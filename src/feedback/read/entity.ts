@@ -15,7 +15,6 @@ export interface Entity {
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
   readonly parts: readonly Entity[];
-  /** Of a leaf, one character per octet. */
   readonly decodeOctets: () => string;
   readonly decodeText: () => string;
 }
@@ -52,7 +51,6 @@ export function listLeafParts(entity: Entity): readonly Entity[] {
 
 function parseEntity(text: string, maxOctets: number): Entity {
   const stack: OpenEntity[] = [];
-  /** By delimiter, the depth of its multipart. */
   const delimiters = new Map<string, number>();
   let partCount = 0;
 

@@ -49,7 +49,6 @@ export const FAILURE_PHRASES: readonly string[] = parsePhrases(`
   gagal terkirim, tidak terkirim
 `);
 
-/** The server still retries. */
 export const DELAY_PHRASES: readonly string[] = parsePhrases(`
   not yet been delivered, not been delivered yet, not yet delivered, has been delayed, have been delayed, is delayed
   was delayed, message delayed, delayed mail, delivery notification (delay, notification (delay), delivery delay
@@ -121,7 +120,6 @@ export const AUTO_REPLY_SUBJECTS: readonly string[] = parsePhrases(`
   開封済み, 읽음:
 `);
 
-/** In the name or the address of the field From. */
 export const SERVER_SENDERS: readonly string[] = parsePhrases(`
   mailer-daemon, mailer_daemon, mailerdaemon, mailer daemon, postmaster, post_master, mail-daemon, maildaemon, mdaemon, mailadm
   mailsystem, mail-system, mail system, mail delivery, maildelivery, mail.delivery, mail-delivery, bounce
@@ -132,7 +130,6 @@ export const SERVER_SENDERS: readonly string[] = parsePhrases(`
   complaints@email-abuse.amazonses, email-bounces.amazonses
 `);
 
-/** Beginnings of the address in the field From. */
 export const DAEMON_MAILBOXES: readonly string[] = parsePhrases(`
   mailer-daemon, mailer_daemon, mailerdaemon, postmaster, post_master, mail-daemon, maildaemon, mdaemon, mailsystem, mail-system
   maildelivery, mail.delivery, mail-delivery, microsoftexchange, smtpadmin
@@ -168,7 +165,6 @@ export const CONTACT_LOCAL_PARTS: readonly string[] = parsePhrases(`
   mail-daemon, servicedesk, service-desk, itsupport
 `);
 
-/** Directly before a failed recipient. */
 export const RECIPIENT_PREFIXES: readonly string[] = [
   'was addressed,',
   ...parsePhrases(`
@@ -191,12 +187,10 @@ export const ORIGINAL_RECIPIENT_PREFIXES: readonly string[] = parsePhrases(`
   forwarded from, aliased from, alias of, resent from
 `);
 
-/** In the header of the returned message. */
 export const QUOTED_TO_PREFIXES: readonly string[] = parsePhrases(
   'to:, an:, à:, para:, a:, aan:, til:, till:, do:, komu:, кому:, 宛先:, 收件人:',
 );
 
-/** Directly before the address of the sender. */
 export const SENDER_PREFIXES: readonly string[] = parsePhrases(`
   mail from:, mail from, from:, sender:, reply-to:, return-path:, from, envelope-from, envelope-sender, von:, de:
   da:, od:, от:, 差出人:, 发件人:, 发件人：, 寄件者:, 보낸 사람:, cc:, afzender:, expéditeur:, remitente:

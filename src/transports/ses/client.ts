@@ -263,7 +263,6 @@ export function createHttpHandler(
         };
         abortSignal?.addEventListener('abort', onAborted, { once: true });
         outgoingRequest.on('socket', (socket) => {
-          // As a reused connection is, or one that a proxy has opened.
           if (isReady(socket)) onConnected();
           else socket.once(tls ? 'secureConnect' : 'connect', onConnected);
         });

@@ -318,8 +318,7 @@ function describeHandshakeFault(error: unknown): string | null {
   return typeof reason === 'string' ? reason : error.message;
 }
 
-// Below the minutes of RFC 5321 section 4.5.3.2, which is safe, because the queue retries. The final dot has the
-// longest limit: its timeout can cause a duplicate.
+// Shorter than RFC 5321 section 4.5.3.2: the queue retries. After the final dot, a timeout can duplicate.
 
 export const SMTP_LIMITS = {
   /** Includes name resolution. */

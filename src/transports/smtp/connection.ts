@@ -38,7 +38,6 @@ interface Extensions {
   readonly size: boolean;
   readonly smtputf8: boolean;
   readonly startTls: boolean;
-  /** The AUTH mechanisms in upper case, such as `PLAIN`. */
   readonly auth: readonly string[];
 }
 
