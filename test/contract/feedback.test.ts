@@ -107,25 +107,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await store.accept([createMessage({ to: message.to })])).toMatchObject([{ state: 'suppressed' }]);
   });
 
-  test.each<[string, FeedbackEvent, unknown]>([
-    ['a bounce', HARD_BOUNCE, { class: 'hard', category: 'mailbox-unknown' }],
-    ['a temporary bounce', SOFT_BOUNCE, { class: 'soft', category: 'mailbox-full' }],
-    [
-      'an address on the suppression list of the provider',
-      PROVIDER_SUPPRESSION,
-      { class: 'block', category: 'policy' },
-    ],
-    ['a complaint', COMPLAINT, null],
-  ])('the history entry for %s contains the failure that the report states, if any', async (_, event, failure) => {
-    const store = await openWithAccounts();
-    const message = await storeDeliveredMessage(store);
-    const answer = await report(store, message, event);
-    const recordedFailure = failure === null ? null : { ...failure, status: '5.1.1', diagnostic: 'no such user' };
-    expect(answer).toMatchObject({ failure: recordedFailure });
-    const failures = (await store.findMessage(message.id))?.events.map((entry) => entry.failure);
-    expect(failures).toEqual([null, null, recordedFailure]);
-  });
-
   test('a repeated report and a second report about the same bounce change neither the suppression list nor the reputation', async () => {
     const store = await openWithAccounts();
     const message = await storeDeliveredMessage(store);
@@ -221,19 +202,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     for (let n = 0; n < 25; n += 1) await report(store, { id }, UNKNOWN_EVENT);
     expect(await store.listFeedback(null, 100)).toHaveLength(20);
     expect((await store.findMessage(id))?.furtherReports).toBe(5);
-  });
-
-  test('a report that several nodes receive at the same time is applied once', async () => {
-    const store = await openWithAccounts();
-    const message = await storeDeliveredMessage(store);
-    const repeatedReport = createReport({ id: message.id }, COMPLAINT);
-    const results = await Promise.all([
-      recordReport(store, repeatedReport),
-      recordReport(store, repeatedReport),
-      recordReport(store, repeatedReport),
-    ]);
-    expect(results.map((answer) => answer?.kind).sort()).toEqual(['applied', 'repeated', 'repeated']);
-    expect(await readCounts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
   const [SIGNED, UNSIGNED] = [{ feedbackLoop: 'fbl.example' }, {}];
@@ -388,17 +356,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await readLock(store)).toBeNull();
   });
 
-  test('the provider’s id identifies the message only after the attempt is settled', async () => {
-    const store = await openWithAccounts();
-    const earlyReport = createReport({ reference: 'ses-1' }, HARD_BOUNCE);
-    expect(await recordReport(store, earlyReport)).toEqual({ kind: 'not-yet' });
-    const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-1');
-    expect(await recordReport(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id });
-    expect(
-      await recordReport(store, createReport({ reference: 'ses-2' }, HARD_BOUNCE, { isFinal: true })),
-    ).toMatchObject({ kind: 'stored' });
-  });
-
   test('a report that may belong to another program is ignored unless the provider’s id is known', async () => {
     const store = await openWithAccounts();
     const unrelatedReport = createReport({ reference: 'ses-7' }, HARD_BOUNCE, {
@@ -433,56 +390,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-early');
     expect(await recordReport(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id, suppressed: true });
     expect(await recordReport(store, earlyReport)).toEqual({ kind: 'repeated' });
-  });
-
-  test('a complaint about a bounced message suppresses the recipient and counts towards the reputation, but does not change the state', async () => {
-    const store = await openWithAccounts();
-    const message = await storeDeliveredMessage(store);
-    await store.recordFeedback([
-      createReport({ id: message.id }, { ...HARD_BOUNCE, recipient: 'bob@elsewhere.example' }),
-    ]);
-    expect([await readState(store, message), await readSuppressions(store)]).toEqual(['bounced', []]);
-    const answer = await report(store, message, COMPLAINT);
-    expect(answer).toEqual({
-      kind: 'recorded',
-      id: message.id,
-      verb: 'complaint-reported',
-      suppressed: true,
-      failure: null,
-    });
-    expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'complaint', source: message.id }]);
-    expect(await readCounts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
-  });
-
-  test('the results of a batch are in the order of its reports', async () => {
-    const store = await openWithAccounts();
-    const messages = [
-      await storeDeliveredMessage(store, 'a@example.com'),
-      await storeDeliveredMessage(store, 'b@example.com'),
-    ];
-    const batch = [...messages].reverse().map(({ id }) => createReport({ id }, HARD_BOUNCE));
-    const results = await store.recordFeedback([createReport(null, UNKNOWN_EVENT), ...batch]);
-    expect(results.map((answer) => ('id' in answer ? answer.id : answer.kind))).toEqual([
-      'stored',
-      messages[1]?.id,
-      messages[0]?.id,
-    ]);
-  });
-
-  test('a bounce ends an uncertain message, which is then never queued again', async () => {
-    const store = await openWithAccounts();
-    const message = createMessage({ lease: LEASE });
-    await store.accept([message]);
-    await store.settle([createSettlement(message, { to: 'uncertain', event: createEntry('uncertain', { at: 1 }) })]);
-    expect(await report(store, message, HARD_BOUNCE)).toMatchObject({ kind: 'applied', to: 'bounced' });
-    expect(await store.findMessage(message.id)).toMatchObject({
-      state: 'bounced',
-      attempts: 1,
-      endedAt: expect.any(Number),
-    });
-    expect(await readCounts(store)).toEqual({ emails: 1, bounces: 1, complaints: 0 });
-    expect(await store.retryMessage(message.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'bounced' });
-    expect(await store.readQueueStatistics()).toMatchObject({ uncertain: 0, queued: 0 });
   });
 
   test('a message without a body can still bounce, and a report about an unknown message is stored with the reason', async () => {
@@ -738,16 +645,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       expect(await reportDelivery()).toEqual({ kind: 'repeated' });
     });
 
-    test('after an unanswered attempt, a hard bounce ends the queued message as bounced and suppresses the recipient', async () => {
-      const store = await openWithAccounts();
-      const message = await storeDeferredMessage(store, 'unanswered');
-      expect(await recordReport(store, createEventReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
-        to: 'bounced',
-        suppressed: true,
-      });
-      expect(await readState(store, message)).toBe('bounced');
-    });
-
     test('an event for a message in the state sending is stored as pending, and is applied exactly once after the attempt is settled', async () => {
       const store = await openWithAccounts();
       const message = createMessage({ lease: LEASE, to: 'rita@example.com' });
@@ -784,22 +681,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       expect(firstResult.reports).toMatchObject([{ result: { kind: 'applied', id: message.id } }]);
       const secondResult = await store.applyPendingReports(now + 120_000, 10);
       expect(secondResult).toMatchObject({ reports: [{ result: { kind: 'unrelated' } }], nextDueAt: null });
-    });
-
-    test('an event of another installation, or about another recipient, changes nothing and is not stored', async () => {
-      const store = await openWithAccounts();
-      const message = await storeDeliveredMessage(store);
-      const unknownId = createMessageIdAt(Date.now());
-      const otherRecipientBounce = { ...HARD_BOUNCE, recipient: 'otto@example.com' };
-      const results = await store.recordFeedback([
-        createEventReport({ id: unknownId }, HARD_BOUNCE),
-        createEventReport({ id: message.id }, otherRecipientBounce),
-        createEventReport(null, HARD_BOUNCE),
-      ]);
-      expect(results.map(({ kind }) => kind)).toEqual(['unrelated', 'unrelated', 'unrelated']);
-      expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered']);
-      expect(await readSuppressions(store)).toEqual([]);
-      expect(await store.listFeedback(null, 10)).toEqual([]);
     });
 
     test('the provider’s suppression list and an unsubscribe request suppress the recipient without an effect on the reputation', async () => {

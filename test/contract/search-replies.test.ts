@@ -3,23 +3,12 @@ import type { RecordedFailure } from '../../src/model/failure.ts';
 import type { StateChange } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { ALL_FIELDS, type MessageSearch, parseReplyWords, parseSearchText } from '../../src/store/search/query.ts';
-import { createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
+import { ANY_SEARCH, createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const LEASE = { owner: 'node-a', until: START + 600_000_000 };
-const ANY_MESSAGE: MessageSearch = {
-  criteria: [],
-  accountIds: [],
-  states: [],
-  failureClasses: [],
-  failureCategories: [],
-  reply: null,
-  since: null,
-  until: null,
-  before: null,
-  limit: 2,
-};
+const ANY_MESSAGE: MessageSearch = { ...ANY_SEARCH, limit: 2 };
 const HARD_FAILURE: RecordedFailure = { class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: null };
 const SOFT_FAILURE: RecordedFailure = { class: 'soft', category: 'throttled', status: '4.7.500', diagnostic: null };
 const HOSTILE_REPLY = '550 5.7.1 <script>alert(1)</script> \u001b[31mbl\u0007ocked\u202e';

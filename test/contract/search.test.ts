@@ -13,25 +13,13 @@ import {
   parseSearchText,
   type SearchCriterion,
 } from '../../src/store/search/query.ts';
-import { createEntry, createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
+import { ANY_SEARCH, createEntry, createMessage, createMessageIdAt, createSettlement } from '../rig/messages.ts';
 import { selectCaseCount } from '../rig/sample.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const MINUTE_MS = 60_000;
 const LEASE = { owner: 'node-a', until: START + 600_000_000 };
-const ANY_MESSAGE: MessageSearch = {
-  criteria: [],
-  accountIds: [],
-  states: [],
-  failureClasses: [],
-  failureCategories: [],
-  reply: null,
-  since: null,
-  until: null,
-  before: null,
-  limit: 50,
-};
 
 const parseCriteria = (text: string, fields: readonly Field[] = ALL_FIELDS): readonly SearchCriterion[] =>
   parseSearchText(text, fields) ?? [];
@@ -50,7 +38,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const ids: string[] = [];
     let cursor: string | null = null;
     for (let page = 0; page < 2_000; page += 1) {
-      const messageSearch: MessageSearch = { ...ANY_MESSAGE, ...search, before: cursor };
+      const messageSearch: MessageSearch = { ...ANY_SEARCH, ...search, before: cursor };
       const { messages, searchedTo } = await store.searchMessages(messageSearch, budgetMs);
       expect(messages.length).toBeLessThanOrEqual(messageSearch.limit);
       ids.push(...messages.map(({ id }) => id));
@@ -192,7 +180,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
           expect([state, text, await findMessages(store, text, { states: [state] })]).toEqual([state, text, [id]]);
         expect(await findMessages(store, 'nothing', { states: [state] })).toEqual([]);
         expect(await findMessages(store, '', { states: [state], accountIds: [2] })).toEqual([]);
-        expect((await store.searchMessages({ ...ANY_MESSAGE, states: [state] }, 1_000)).messages).toMatchObject([
+        expect((await store.searchMessages({ ...ANY_SEARCH, states: [state] }, 1_000)).messages).toMatchObject([
           { id, state },
         ]);
       }
@@ -374,7 +362,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const foundIds: string[] = [];
     let cursor: string | null = null;
     for (let page = 0; ; page += 1) {
-      const messageSearch = { ...ANY_MESSAGE, criteria: parseCriteria('number "1"'), limit: 7, before: cursor };
+      const messageSearch = { ...ANY_SEARCH, criteria: parseCriteria('number "1"'), limit: 7, before: cursor };
       const { messages: foundMessages, searchedTo } = await store.searchMessages(
         messageSearch,
         page % 2 === 0 ? 0 : 5_000,

@@ -102,17 +102,6 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
     expect(listKinds(await store.accept([createMessage({ acceptedAt: now + 1_000 })]))).toEqual(['accepted']);
   });
 
-  test('a refused message is not stored and uses no volume', async () => {
-    const store = await openWithAccounts({ volume: 5, rate: { limit: 1, periodMs: 60_000 } });
-    const refusedMessage = createMessage();
-    expect(listKinds(await store.accept([createMessage(), refusedMessage]))).toEqual([
-      'accepted',
-      'rate-limit-exceeded',
-    ]);
-    expect(await store.findMessage(refusedMessage.id)).toBeNull();
-    expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
-  });
-
   test('the messages of a locked account are refused, and its queued messages are leased only after the unlock', async () => {
     const store = await openWithAccounts();
     await store.accept([createMessage()]);

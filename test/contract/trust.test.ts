@@ -398,18 +398,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect((await findAccount(store, 'default'))?.locked).toBeNull();
   });
 
-  test('an account’s own thresholds replace the defaults', async () => {
-    const store = await openWithAccounts();
-    expect(await store.setAccount('default', { bounceRate: 0.5 }, 1)).toMatchObject({
-      kind: 'done',
-      value: { thresholds: { bounceRate: 0.5, complaintRate: 0.0015 } },
-    });
-    await settleMessages(store, 1, 80, 'delivered');
-    await settleMessages(store, 1, 40, 'hard');
-    expect((await findAccount(store, 'default'))?.locked).toBeNull();
-    expect(await store.setAccount('unknown', { bounceRate: 0.5 }, 1)).toEqual({ kind: 'missing' });
-  });
-
   test('an account that is set to warn gets a warning at a threshold and no lock, and every node reads the setting', async () => {
     const store = await openWithAccounts();
     const seenSettings: (string | undefined)[] = [];

@@ -7,7 +7,8 @@ import { promisify } from 'node:util';
 import { Webhook } from 'standardwebhooks';
 import { expect, onTestFinished, test } from 'vitest';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { installClient, runNpm } from '../rig/installed-client.ts';
+import { installClient } from '../rig/installed-client.ts';
+import { runNpm } from '../rig/installed-package.ts';
 import { startProcess } from '../rig/service.ts';
 
 const runFile = promisify(execFile);

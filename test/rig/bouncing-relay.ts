@@ -4,9 +4,8 @@
  * `gone`, `postrider-loop`, `full`, `late`, `spam`, `away` or `odd`. A message to any other recipient causes no report.
  */
 
-import { once } from 'node:events';
-import { SMTPServer } from 'smtp-server';
 import { connectSmtp } from './smtp-client.ts';
+import { startSmtpServer } from './smtp-server.ts';
 
 export interface BouncingRelay {
   readonly port: number;
@@ -19,45 +18,28 @@ export async function startBouncingRelay(getFeedbackPort: () => number): Promise
   const feedbackReplies: string[] = [];
   const senders = new Map<string, string>();
   const pendingReports = new Set<Promise<void>>();
-  const server = new SMTPServer({
-    authOptional: true,
-    disableReverseLookup: true,
-    disabledCommands: ['STARTTLS'],
-    logger: false,
-    closeTimeout: 500,
-    onData(stream, session, callback) {
-      const chunks: Buffer[] = [];
-      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
-      stream.on('end', () => {
-        const { mailFrom, rcptTo } = session.envelope;
-        const from = mailFrom === false ? '' : mailFrom.address;
-        for (const { address } of rcptTo) {
-          senders.set(address, from);
-          const report = composeReportForRecipient(address, from, Buffer.concat(chunks).toString('latin1'));
-          if (report === null) continue;
-          const pendingReport = (async () => {
-            const client = await connectSmtp(getFeedbackPort());
-            feedbackReplies.push(await client.send('', from, Buffer.from(report, 'latin1')));
-            client.close();
-          })();
-          pendingReports.add(pendingReport);
-          void pendingReport.finally(() => pendingReports.delete(pendingReport));
-        }
-        callback(null, 'queued');
-      });
-    },
+  const server = await startSmtpServer({ closeTimeout: 500 }, ({ from, to, data }) => {
+    for (const address of to) {
+      senders.set(address, from);
+      const report = composeReportForRecipient(address, from, data.toString('latin1'));
+      if (report === null) continue;
+      const pendingReport = (async () => {
+        const client = await connectSmtp(getFeedbackPort());
+        feedbackReplies.push(await client.send('', from, Buffer.from(report, 'latin1')));
+        client.close();
+      })();
+      pendingReports.add(pendingReport);
+      void pendingReport.finally(() => pendingReports.delete(pendingReport));
+    }
+    return 'queued';
   });
-  server.on('error', () => undefined);
-  const listeningServer = server.listen(0, '127.0.0.1');
-  await once(listeningServer, 'listening');
-  const address = listeningServer.address();
   return {
-    port: address !== null && typeof address === 'object' ? address.port : 0,
+    port: server.port,
     feedbackReplies,
     senders,
     async close() {
       await Promise.allSettled(pendingReports);
-      await new Promise<void>((resolve) => server.close(resolve));
+      await server.close();
     },
   };
 }

@@ -4,6 +4,7 @@ import type { DkimKey } from '../../src/model/domain.ts';
 import type { LeasedMessage, NewMessage, Settlement, StateChange } from '../../src/model/message.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
 import { createMessageIdGenerator, type MessageIdGenerator } from '../../src/model/submission.ts';
+import type { MessageSearch } from '../../src/store/search/query.ts';
 
 export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
@@ -69,3 +70,8 @@ export function createDkimKey(selector: string, state: DkimKey['state'] = 'activ
     ...{ createdAt: 1, activatedAt: null, retireAt: null },
   };
 }
+
+export const ANY_SEARCH: MessageSearch = {
+  ...{ criteria: [], accountIds: [], states: [], failureClasses: [], failureCategories: [], reply: null },
+  ...{ since: null, until: null, before: null, limit: 50 },
+};

@@ -1,6 +1,8 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { createEventListener, type EventRoute } from '../../src/feedback/http-listener.ts';
 import { createFeedbackIntake } from '../../src/feedback/intake.ts';
@@ -101,9 +103,14 @@ export async function startReceiver(
   return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, listRefusals, faults };
 }
 
-/** Opens an SQLite store with the account `default`. The caller closes the store. */
-export async function openReceiverStore(folder: string): Promise<Store> {
+/** Opens an SQLite store with the account `default` for all tests of the file. */
+export async function openReceiverStore(): Promise<Store> {
+  const folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'postrider.db') }, { exclusive: true });
+  afterAll(async () => {
+    await store.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
   await store.createAccount('default', NO_LIMITS, Date.now());
   // The bounces of many tests must not lock the account.
   await store.setAccount('default', { bounceRate: 1, complaintRate: 1 }, Date.now());

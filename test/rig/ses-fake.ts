@@ -1,5 +1,6 @@
 /** A fake of the SESv2 API (REST, JSON) on loopback, with the operations that Postrider uses. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { beforeEach, vi } from 'vitest';
 import { listenOnFreePort } from './free-port.ts';
 
 export interface SesAnswer {
@@ -247,3 +248,11 @@ export const CREDENTIALS = {
   AWS_SECRET_ACCESS_KEY: 'fake-secret',
   AWS_EC2_METADATA_DISABLED: 'true',
 };
+
+/** Sets the credentials in the environment during each test of the file. */
+export function stubCredentials(): void {
+  beforeEach(() => {
+    for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
+    return () => vi.unstubAllEnvs();
+  });
+}

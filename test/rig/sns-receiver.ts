@@ -11,16 +11,18 @@ import type { FeedbackReport } from '../../src/model/feedback.ts';
 import { type Authority, CERT_URL, createAuthority, createSesEvent, TOPIC } from './sns.ts';
 
 /** A root, a signer of this root for the name of SNS, and a signer of a root that the receiver does not trust. */
-export interface Authorities {
-  readonly root: Authority;
-  readonly signer: Authority;
-  readonly untrustedSigner: Authority;
-}
-
-export async function createAuthorities(): Promise<Authorities> {
+export async function createSnsAuthorities() {
   const [root, untrustedRoot] = await Promise.all([createAuthority(), createAuthority('Other Root')]);
   const [signer, untrustedSigner] = await Promise.all([root.issueCertificate(), untrustedRoot.issueCertificate()]);
-  return { root, signer, untrustedSigner };
+  const createRig = (parts: SnsRigParts = {}) => createSnsRig(root, signer, parts);
+  return { root, signer, untrustedSigner, createRig };
+}
+
+interface SnsRigParts {
+  readonly responses?: Readonly<Record<string, string | number>>;
+  readonly recordReport?: (report: FeedbackReport) => Promise<RecordResult>;
+  readonly now?: () => number;
+  readonly get?: typeof fetch | null;
 }
 
 export interface SnsRig {
@@ -35,19 +37,15 @@ export interface SnsRig {
   readonly receiver: EventListener;
 }
 
-export async function createSnsRig(
-  { root, signer }: Authorities,
+async function createSnsRig(
+  root: Authority,
+  signer: Authority,
   {
     responses = {},
     recordReport = async () => 'recorded' as RecordResult,
     now = systemClock.now,
     get: customGet = null,
-  }: {
-    readonly responses?: Readonly<Record<string, string | number>>;
-    readonly recordReport?: (report: FeedbackReport) => Promise<RecordResult>;
-    readonly now?: () => number;
-    readonly get?: typeof fetch | null;
-  } = {},
+  }: SnsRigParts,
 ): Promise<SnsRig> {
   const reports: FeedbackReport[] = [];
   const refusals: string[] = [];

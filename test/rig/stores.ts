@@ -94,3 +94,10 @@ export function createTestPool(url: string, options: { readonly statementTimeout
   onTestFinished(() => pool.close());
   return pool;
 }
+
+/** Resolves to `it opened` or to the error. */
+export const tryToOpen = (url: string) =>
+  openStore(parsePostgresUrl(url), { exclusive: true }).then(
+    (store) => store.close().then(() => 'it opened'),
+    (error: unknown) => String(error),
+  );

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { selectCaseCount } from '../rig/sample.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submit, submitAccepted } from '../rig/service.ts';
-import { createAuthorities, createSnsRig } from '../rig/sns-receiver.ts';
+import { createSnsAuthorities } from '../rig/sns-receiver.ts';
 
 async function openIdleConnections(port: number, count: number): Promise<readonly Socket[]> {
   const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => undefined));
@@ -96,7 +96,7 @@ test('a stalled reader of the log blocks neither acceptance nor delivery nor shu
 });
 
 test('the listener for provider events stops reading requests from a client that reads no response', async () => {
-  const rig = await createSnsRig(await createAuthorities());
+  const rig = await (await createSnsAuthorities()).createRig();
   const requests = Buffer.from('GET /ses HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2_000));
   const sockets = await openIdleConnections(rig.port, 3);
   for (const socket of sockets) {

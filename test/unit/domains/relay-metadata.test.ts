@@ -6,24 +6,13 @@ import { formatDkimRecord } from '../../../src/domains/records.ts';
 import { createSigningParts, loadSealingKey } from '../../../src/domains/setup.ts';
 import { createPrepare, DomainCache } from '../../../src/domains/signing.ts';
 import { getDkimRecordName } from '../../../src/model/domain.ts';
-import type { LeasedMessage } from '../../../src/model/message.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { EVENT_SENDERS } from '../../rig/provider-events.ts';
 import { verifySignatures } from '../message/dkim-verifier.ts';
-import { createSendingDomain } from './sending-domain.ts';
+import { createSendingDomain, LEASED_MESSAGE } from './sending-domain.ts';
 
-const MESSAGE: LeasedMessage = {
-  id: '01890a5d-ac96-774b-bcce-b302099a8057',
-  accountId: 1,
-  to: 'ada@example.com',
-  from: 'shop@example.org',
-  subject: 'Your order',
-  message: 'Thank you.',
-  acceptedAt: Date.UTC(2026, 10, 21),
-  attempts: 1,
-  lease: { owner: 'node', until: 1 },
-};
+const MESSAGE = { ...LEASED_MESSAGE, acceptedAt: Date.UTC(2026, 10, 21) };
 
 async function prepareMessage(query: string, configurationSet: string | null = null) {
   const folder = createTemporaryFolder();

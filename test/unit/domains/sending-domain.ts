@@ -1,5 +1,6 @@
 import type { DkimKey, RecordCheck, SendingDomain } from '../../../src/model/domain.ts';
 import { getDkimRecordName } from '../../../src/model/domain.ts';
+import type { LeasedMessage } from '../../../src/model/message.ts';
 
 export function createDkimKey(changes: Partial<DkimKey> = {}): DkimKey {
   return {
@@ -42,3 +43,15 @@ export function createDkimCheck(domain: SendingDomain, selector: string, found: 
 export function createDkimChecks(domain: SendingDomain, found: RecordCheck['found']): readonly RecordCheck[] {
   return domain.keys.map(({ selector }) => createDkimCheck(domain, selector, found));
 }
+
+export const LEASED_MESSAGE: LeasedMessage = {
+  id: '01890a5d-ac96-774b-bcce-b302099a8057',
+  accountId: 1,
+  to: 'ada@example.com',
+  from: 'shop@example.org',
+  subject: 'Your order',
+  message: 'Thank you.',
+  acceptedAt: 0,
+  attempts: 1,
+  lease: { owner: 'node', until: 1 },
+};

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   createIdentityChecks,
   createIdentityRecords,
@@ -7,12 +7,9 @@ import {
   type SesIdentity,
 } from '../../../src/domains/ses-identity.ts';
 import type { DkimKey } from '../../../src/model/domain.ts';
-import { CREDENTIALS, type Identity, startSesFake } from '../../rig/ses-fake.ts';
+import { type Identity, startSesFake, stubCredentials } from '../../rig/ses-fake.ts';
 
-beforeEach(() => {
-  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
-  return () => vi.unstubAllEnvs();
-});
+stubCredentials();
 
 const CURRENT_SELECTOR = 'pr20261121k7xma';
 const PREVIOUS_SELECTOR = 'pr20260801abcda';

@@ -1,19 +1,16 @@
 import { createPrivateKey } from 'node:crypto';
 import { join } from 'node:path';
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { TransportSetting } from '../../../src/config/settings.ts';
 import { createKeys } from '../../../src/domains/keys.ts';
 import { updateWithProviderKey } from '../../../src/domains/ses-identity.ts';
 import { loadSealingKey } from '../../../src/domains/setup.ts';
 import type { DomainUpdate, SendingDomain } from '../../../src/model/domain.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { CREDENTIALS, startSesFake } from '../../rig/ses-fake.ts';
+import { startSesFake, stubCredentials } from '../../rig/ses-fake.ts';
 import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
-beforeEach(() => {
-  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
-  return () => vi.unstubAllEnvs();
-});
+stubCredentials();
 
 const PREVIOUS_SELECTOR = 'pr20260801abcda';
 /** The update is empty, because the fake store ignores it. */

@@ -1,11 +1,8 @@
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { openSesSuppressionList } from '../../../src/domains/ses-suppression-list.ts';
-import { CREDENTIALS, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
+import { createErrorAnswer, startSesFake, stubCredentials } from '../../rig/ses-fake.ts';
 
-beforeEach(() => {
-  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
-  return () => vi.unstubAllEnvs();
-});
+stubCredentials();
 
 async function startFixture() {
   const fake = await startSesFake();

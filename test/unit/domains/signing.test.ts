@@ -6,9 +6,8 @@ import { createPrepare, createSigner, DomainCache, type SigningKey } from '../..
 import { compose } from '../../../src/message/compose.ts';
 import { createReturnPathToken } from '../../../src/message/return-path.ts';
 import { GRACE_PERIOD_MS, getDkimRecordName, getSigningKeys, type SendingDomain } from '../../../src/model/domain.ts';
-import type { LeasedMessage } from '../../../src/model/message.ts';
 import { verifySignatures } from '../message/dkim-verifier.ts';
-import { createDkimKey, createSendingDomain } from './sending-domain.ts';
+import { createDkimKey, createSendingDomain, LEASED_MESSAGE } from './sending-domain.ts';
 
 const NOW = Date.UTC(2026, 0, 5);
 const createDomain = (name: string, changes: Partial<SendingDomain> = {}): SendingDomain =>
@@ -65,17 +64,6 @@ test('a removed domain is not authenticated', () => {
   expect(cache.isAuthenticated(1, 'example.org')).toBe(false);
 });
 
-const MESSAGE: LeasedMessage = {
-  id: '01890a5d-ac96-774b-bcce-b302099a8057',
-  accountId: 1,
-  to: 'ada@example.com',
-  from: 'shop@example.org',
-  subject: 'Your order',
-  message: 'Thank you.',
-  acceptedAt: 0,
-  attempts: 1,
-  lease: { owner: 'node', until: 1 },
-};
 const AUTHENTICATED_DOMAIN = createSendingDomain({ status: 'authenticated', checkedAt: 1, authenticatedAt: 1 });
 const UNAUTHENTICATED_DOMAIN: SendingDomain = {
   ...AUTHENTICATED_DOMAIN,
@@ -102,7 +90,7 @@ function createSender(domain: SendingDomain | null, mustSign: boolean, acceptsOn
     onError: (error) => alarms.push(String(error)),
   });
   const listSigningSelectors = async () => {
-    const [, selectors] = /^Signed-By: (.*)\r\n/.exec((await prepare(MESSAGE)).data.toString('latin1')) ?? [];
+    const [, selectors] = /^Signed-By: (.*)\r\n/.exec((await prepare(LEASED_MESSAGE)).data.toString('latin1')) ?? [];
     return selectors ?? null;
   };
   return { listSigningSelectors, alarms };
@@ -122,7 +110,7 @@ test('a relay that accepts one signature gets that of the RSA key, and every oth
 
 describe('the envelope sender', () => {
   const KEY = Buffer.alloc(32, 7);
-  const returnPathToken = createReturnPathToken(KEY, MESSAGE.id, MESSAGE.acceptedAt);
+  const returnPathToken = createReturnPathToken(KEY, LEASED_MESSAGE.id, LEASED_MESSAGE.acceptedAt);
   const createReturnPath = (isVerified: boolean) => ({ returnPath: { name: 'bounces.example.org', isVerified } });
   const createPreparer = (hasDefault = true) => {
     const domains = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
@@ -137,7 +125,7 @@ describe('the envelope sender', () => {
       onError: () => undefined,
     });
     const apply = (...changedDomain: SendingDomain[]) => domains.apply({ domains: changedDomain, removedDomains: [] });
-    return { domains, apply, readSender: async () => (await prepare(MESSAGE)).envelope.from };
+    return { domains, apply, readSender: async () => (await prepare(LEASED_MESSAGE)).envelope.from };
   };
 
   test('is at the return path of the domain while the records of this return path are verified, and otherwise at the default return path', async () => {
@@ -156,11 +144,11 @@ describe('the envelope sender', () => {
 
   test('is never at the return path of another account, and equals the sender of the message if there is no listener', async () => {
     const { apply, readSender } = createPreparer();
-    apply({ ...AUTHENTICATED_DOMAIN, ...createReturnPath(true), accountId: MESSAGE.accountId + 1 });
+    apply({ ...AUTHENTICATED_DOMAIN, ...createReturnPath(true), accountId: LEASED_MESSAGE.accountId + 1 });
     expect(await readSender()).toBe(`${returnPathToken}@bounces.host.example`);
     const preparerWithoutListener = createPreparer(false);
     preparerWithoutListener.apply({ ...AUTHENTICATED_DOMAIN, ...createReturnPath(true) });
-    expect(await preparerWithoutListener.readSender()).toBe(MESSAGE.from);
+    expect(await preparerWithoutListener.readSender()).toBe(LEASED_MESSAGE.from);
   });
 });
 

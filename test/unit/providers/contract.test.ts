@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ProviderRequest, ReadResult } from '../../../src/providers/event-reader.ts';
 import { UNREADABLE_RECIPIENT } from '../../../src/providers/event-reader.ts';
@@ -13,7 +14,7 @@ import {
   readSampleFile,
 } from '../../rig/event-format.ts';
 import { EVENT_SENDERS, type EventSender } from '../../rig/provider-events.ts';
-import { IS_LONG_RUN } from '../../rig/sample.ts';
+import { IS_LONG_RUN, selectCaseCount } from '../../rig/sample.ts';
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const FORM_HEADERS = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -135,6 +136,23 @@ for (const provider of PROVIDERS) {
             }
           }
         }
+      });
+
+      it('any bytes in a sample are read without an exception', () => {
+        const bytes = fc.oneof(
+          fc.uint8Array({ maxLength: 8 }),
+          fc.constantFrom('\0', '"', '{', ']', '%00', '&', '\ufeff'),
+        );
+        const samples = fc.constantFrom(...types.map(({ sample }) => sample));
+        fc.assert(
+          fc.property(samples, fc.nat(999), fc.nat(8), bytes, (sample, position, length, inserted) => {
+            const body = readSampleFile(provider.name, sample);
+            const at = Math.floor((body.length * position) / 1_000);
+            const changedBody = [body.subarray(0, at), Buffer.from(inserted as string), body.subarray(at + length)];
+            expect(readBody(provider, sample, Buffer.concat(changedBody)).kind).toMatch(/^(?:events|broken)$/);
+          }),
+          { numRuns: selectCaseCount(200, 4_000) },
+        );
       });
 
       it('an array of one element is read as its element', () => {

@@ -1,17 +1,14 @@
-import { createServer, type Server, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { openStore } from '../../../src/store/open.ts';
+import { startLoopbackServer } from '../../rig/loopback.ts';
 import { createTemporaryDatabase, runStatement, startPostgres } from '../../rig/postgres.ts';
 import { startServerOfVersion } from '../../rig/postgres-of-version.ts';
-import { parsePostgresUrl } from '../../rig/stores.ts';
+import { tryToOpen } from '../../rig/stores.ts';
 import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
 
 const SECRET = 'very-secret-word';
 async function readOpenError(url: string): Promise<string> {
-  const openResult = await openStore(parsePostgresUrl(url), { exclusive: true }).then(
-    (store) => store.close().then(() => 'it opened'),
-    (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : 'no error'),
-  );
+  const openResult = await tryToOpen(url);
   expect(openResult).not.toMatch(/[\r\n]/);
   expect(openResult).not.toContain(SECRET);
   return openResult;
@@ -33,26 +30,9 @@ async function createRoleUrl(url: string, options: string): Promise<string> {
   });
 }
 
-async function startServer(behave: (socket: Socket) => void): Promise<number> {
-  const sockets = new Set<Socket>();
-  const server: Server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    behave(socket);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(async () => {
-    for (const socket of sockets) socket.destroy();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
-
 const changeDatabase = async (change: (parts: URL) => void) => changeUrl(await createTemporaryDatabase(), change);
 const listen = async (behave: (socket: Socket) => void, parameters = '?sslmode=disable') =>
-  `postgres://me:${SECRET}@127.0.0.1:${await startServer(behave)}/mail${parameters}`;
+  `postgres://me:${SECRET}@127.0.0.1:${(await startLoopbackServer(behave)).port}/mail${parameters}`;
 
 test.each<[string, () => Promise<string> | string, RegExp]>([
   [

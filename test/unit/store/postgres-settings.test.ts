@@ -1,10 +1,9 @@
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { openStore } from '../../../src/store/open.ts';
 import type { Session } from '../../../src/store/postgres/session.ts';
 import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
-import { createTestPool, parsePostgresUrl } from '../../rig/stores.ts';
+import { createTestPool, tryToOpen } from '../../rig/stores.ts';
 
 const STATEMENT_TIMEOUT_MS = 7_000;
 
@@ -70,13 +69,6 @@ const EXPECTED_SETTINGS = {
   idle_session_timeout: '0',
 };
 
-async function findFault(url: string): Promise<string> {
-  return openStore(parsePostgresUrl(url), { exclusive: true }).then(
-    (store) => store.close().then(() => 'it opened'),
-    (error: unknown) => String(error),
-  );
-}
-
 test('the settings of a role do not affect connections', async () => {
   const url = await createUnsafeDatabase();
   expect(await readSettings(createPoolFor(url.href))).toEqual(EXPECTED_SETTINGS);
@@ -92,7 +84,7 @@ test.each(['refuse', 'drop'] as const)(
     const url = await createUnsafeDatabase();
     const proxy = await startPoolerProxy(Number(url.port), { options });
     expect(await readSettings(createPoolFor(replacePort(url, proxy.port)))).toEqual(EXPECTED_SETTINGS);
-    expect(await findFault(replacePort(url, proxy.port))).toBe('it opened');
+    expect(await tryToOpen(replacePort(url, proxy.port))).toBe('it opened');
     expect([...proxy.parameters].sort()).toEqual(['application_name', 'client_encoding', 'database', 'user']);
   },
 );

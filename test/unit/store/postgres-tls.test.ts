@@ -1,17 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openStore } from '../../../src/store/open.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createAuthority, startTlsServer } from '../../rig/postgres-tls.ts';
-import { parsePostgresUrl } from '../../rig/stores.ts';
-
-async function tryToOpen(url: string): Promise<string> {
-  return openStore(parsePostgresUrl(url), { exclusive: true }).then(
-    (store) => store.close().then(() => 'it opened'),
-    (error: unknown) => String(error),
-  );
-}
+import { tryToOpen } from '../../rig/stores.ts';
 
 test('over TLS, only a server with a trusted certificate is used, and opening the store on any other server fails at once with a one-line error', async () => {
   const { authority, clientCertificate, server, url } = await startTlsServer();

@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { createServer, type Server, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import {
@@ -8,23 +7,9 @@ import {
   type HandlerLimits,
   type HandlerRequest,
 } from '../../../src/transports/ses/client.ts';
+import { startLoopbackServer } from '../../rig/loopback.ts';
 
-async function startPeer(serve: (socket: Socket) => void): Promise<number> {
-  const sockets = new Set<Socket>();
-  const server: Server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-    serve(socket);
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    for (const socket of sockets) socket.destroy();
-    server.close();
-  });
-  const address = server.address();
-  return address !== null && typeof address === 'object' ? address.port : 0;
-}
+const startPeer = async (serve: (socket: Socket) => void) => (await startLoopbackServer(serve)).port;
 
 async function sendRequest(
   port: number,

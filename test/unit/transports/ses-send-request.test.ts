@@ -2,16 +2,13 @@ import { createHash, createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { SESv2Client, SendEmailCommand } from '@aws-sdk/client-sesv2';
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import type { SesMessage } from '../../../src/transports/ses/client.ts';
 import { createSesClient } from '../../../src/transports/ses/client.ts';
-import { CREDENTIALS } from '../../rig/ses-fake.ts';
+import { CREDENTIALS, stubCredentials } from '../../rig/ses-fake.ts';
 
-beforeEach(() => {
-  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
-  return () => vi.unstubAllEnvs();
-});
+stubCredentials();
 
 interface ReceivedRequest {
   readonly line: string;

@@ -1,16 +1,13 @@
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { classifySesError, SES_RULES, toSesError } from '../../../src/transports/ses/errors.ts';
 import { createRateLimiter, createSesTransport } from '../../../src/transports/ses/transport.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 import { listSamples } from '../../rig/rule-samples.ts';
-import { CREDENTIALS, createAccountAnswer, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
+import { createAccountAnswer, createErrorAnswer, startSesFake, stubCredentials } from '../../rig/ses-fake.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
-beforeEach(() => {
-  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
-  return () => vi.unstubAllEnvs();
-});
+stubCredentials();
 
 async function startFixture(options: { readonly configurationSet?: string } = {}) {
   const fake = await startSesFake();

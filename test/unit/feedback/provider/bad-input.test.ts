@@ -1,10 +1,6 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { RefusedReports } from '../../../../src/model/node.ts';
-import type { Store } from '../../../../src/store/contract.ts';
 import { trackRuntimeStatus } from '../../../../src/wiring/observability.ts';
 import { createMessage } from '../../../rig/messages.ts';
 import { BATCH_FORMATS, readMember, removeType } from '../../../rig/provider-batches.ts';
@@ -49,18 +45,9 @@ function readRefused({ events }: ReceiverRig): readonly RefusedReports[] {
 const readCounts = (receiver: ReceiverRig): Record<string, number> =>
   Object.fromEntries(readRefused(receiver).map(({ reason, count }) => [reason, count]));
 
-// The tests share a store, because opening a store takes longer than a test. Each test has recipients of its own.
-let folder = '';
-let store: Store;
+// The tests share a store, because opening one takes longer than a test. Each test has recipients of its own.
+const store = await openReceiverStore();
 let testCount = 0;
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
-  store = await openReceiverStore(folder);
-});
-afterAll(async () => {
-  await store.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 async function listSuppressed(domain: string): Promise<readonly string[]> {
   const result = await store.listSuppressions('default', null, 1_000);

@@ -1,13 +1,10 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { BodyReader } from '../../../../src/feedback/provider/body-reader.ts';
 import { MAX_FAILURES } from '../../../../src/http/peers.ts';
 import type { EventProviderName } from '../../../../src/providers/provider.ts';
-import type { FeedbackStore, Store } from '../../../../src/store/contract.ts';
+import type { FeedbackStore } from '../../../../src/store/contract.ts';
 import { StoreError } from '../../../../src/store/error.ts';
 import { createMessage } from '../../../rig/messages.ts';
 import { readMember } from '../../../rig/provider-batches.ts';
@@ -36,17 +33,8 @@ function findSender(name: string) {
 }
 
 // The tests share a store, because opening one takes longer than a test. Each test has recipients of its own.
-let folder = '';
-let store: Store;
+const store = await openReceiverStore();
 let rigCount = 0;
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
-  store = await openReceiverStore(folder);
-});
-afterAll(async () => {
-  await store.close();
-  rmSync(folder, { recursive: true, force: true });
-});
 
 async function createRig(name: EventProviderName, options: Parameters<typeof startReceiver>[3] = {}) {
   const row = findSender(name);

@@ -1,22 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import { createSnsCertificates } from '../../../../src/feedback/ses/sns-certificates.ts';
 import { CERT_URL, createAuthority, createSnsMessage, REGION } from '../../../rig/sns.ts';
-import {
-  type Authorities,
-  createAuthorities,
-  createBounceNotification,
-  createSnsRig,
-} from '../../../rig/sns-receiver.ts';
+import { createBounceNotification, createSnsAuthorities } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, untrustedSigner } = {} as Authorities;
-beforeAll(async () => {
-  ({ root, signer, untrustedSigner } = await createAuthorities());
-});
-const createRig = (parts: Parameters<typeof createSnsRig>[1] = {}) =>
-  createSnsRig({ root, signer, untrustedSigner }, parts);
+const { root, signer, untrustedSigner, createRig } = await createSnsAuthorities();
 
 describe('a certificate', () => {
   const postWithCertificate = async (pem: string, key: string, now?: () => number) => {

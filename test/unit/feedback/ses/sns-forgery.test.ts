@@ -1,31 +1,21 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parseSnsUrl, type SnsRefusal } from '../../../../src/feedback/ses/sns-receiver.ts';
 import { createSesEvent, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
-import {
-  type Authorities,
-  createAuthorities,
-  createBounceNotification,
-  createSnsRig,
-} from '../../../rig/sns-receiver.ts';
+import { createBounceNotification, createSnsAuthorities } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, untrustedSigner } = {} as Authorities;
-beforeAll(async () => {
-  ({ root, signer, untrustedSigner } = await createAuthorities());
-});
-const createRig = (parts: Parameters<typeof createSnsRig>[1] = {}) =>
-  createSnsRig({ root, signer, untrustedSigner }, parts);
+const { signer, untrustedSigner, createRig } = await createSnsAuthorities();
 
 describe('a forgery', () => {
   const signed =
-    (members: Record<string, string> = {}, getKey = () => signer.key) =>
+    (members: Record<string, string> = {}, key = signer.key) =>
     () =>
-      createSnsMessage(getKey(), createBounceNotification(members));
+      createSnsMessage(key, createBounceNotification(members));
   const changed = (changes: Record<string, string | undefined>) => () =>
     createSnsMessage(signer.key, createBounceNotification(), changes);
   const shiftedTime = (ms: number) => new Date(Date.now() + ms).toISOString();
   const Message = `${createSesEvent('Bounce', 'ses-1', 'rita@example.com')} `;
   const cases: [string, () => unknown, number, SnsRefusal][] = [
-    ['signed by another key', signed({}, () => untrustedSigner.key), 403, 'sns-forged'],
+    ['signed by another key', signed({}, untrustedSigner.key), 403, 'sns-forged'],
     ['with one byte added to its message', changed({ Message }), 403, 'sns-forged'],
     ['with its time changed', changed({ Timestamp: shiftedTime(-1_000) }), 403, 'sns-forged'],
     ['with a subject added after signing', changed({ Subject: 'x' }), 403, 'sns-forged'],

@@ -1,20 +1,9 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
 import { CERT_URL, createSnsMessage, REGION, TOPIC } from '../../../rig/sns.ts';
-import {
-  type Authorities,
-  createAuthorities,
-  createBounceNotification,
-  createServerFetch,
-  createSnsRig,
-} from '../../../rig/sns-receiver.ts';
+import { createBounceNotification, createServerFetch, createSnsAuthorities } from '../../../rig/sns-receiver.ts';
 
-let { root, signer, untrustedSigner } = {} as Authorities;
-beforeAll(async () => {
-  ({ root, signer, untrustedSigner } = await createAuthorities());
-});
-const createRig = (parts: Parameters<typeof createSnsRig>[1] = {}) =>
-  createSnsRig({ root, signer, untrustedSigner }, parts);
+const { signer, untrustedSigner, createRig } = await createSnsAuthorities();
 
 test.each(['1', '2'])(
   'a bounce signed by SNS (version %s) gets its response after it is recorded',

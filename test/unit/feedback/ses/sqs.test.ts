@@ -1,16 +1,13 @@
-import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
 import { createSqsPoller, findQueueRegion } from '../../../../src/feedback/ses/sqs-poller.ts';
 import type { FeedbackReport } from '../../../../src/model/feedback.ts';
-import { CREDENTIALS } from '../../../rig/ses-fake.ts';
+import { stubCredentials } from '../../../rig/ses-fake.ts';
 import { createSesEvent, TOPIC } from '../../../rig/sns.ts';
 import { startSqsFake } from '../../../rig/sqs-fake.ts';
 
-beforeEach(() => {
-  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
-  return () => vi.unstubAllEnvs();
-});
+stubCredentials();
 
 interface RigParts {
   readonly recordReport?: (report: FeedbackReport) => Promise<RecordResult>;
