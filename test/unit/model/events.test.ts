@@ -32,7 +32,7 @@ test('every recorded event results in a state of the transition table, and every
 });
 
 test('over all changes of a message, the reputation counts the message, its bounce and its complaint at most once', () => {
-  const sumDeltas = (...steps: Parameters<typeof getReputationDelta>[]) => {
+  const sumDeltas = (steps: readonly Readonly<Parameters<typeof getReputationDelta>>[]) => {
     const total = { emails: 0, bounces: 0, complaints: 0 };
     for (const step of steps) {
       const { emails, bounces, complaints } = getReputationDelta(...step) ?? { emails: 0, bounces: 0, complaints: 0 };
@@ -42,24 +42,11 @@ test('over all changes of a message, the reputation counts the message, its boun
     }
     return total;
   };
-  expect(sumDeltas(['sending', 'delivered', false], ['delivered', 'complained', true])).toEqual({
-    emails: 1,
-    bounces: 0,
-    complaints: 1,
-  });
-  expect(sumDeltas(['sending', 'bounced', true], ['bounced', 'complained', false])).toEqual({
-    emails: 1,
-    bounces: 1,
-    complaints: 0,
-  });
-  expect(sumDeltas(['sending', 'delivered', false], ['delivered', 'bounced', true])).toEqual({
-    emails: 1,
-    bounces: 1,
-    complaints: 0,
-  });
-  expect(sumDeltas(['sending', 'queued', false], ['sending', 'expired', false])).toEqual({
-    emails: 0,
-    bounces: 0,
-    complaints: 0,
-  });
+  const changes = [
+    [{ emails: 1, bounces: 0, complaints: 1 }, ['sending', 'delivered', false], ['delivered', 'complained', true]],
+    [{ emails: 1, bounces: 1, complaints: 0 }, ['sending', 'bounced', true], ['bounced', 'complained', false]],
+    [{ emails: 1, bounces: 1, complaints: 0 }, ['sending', 'delivered', false], ['delivered', 'bounced', true]],
+    [{ emails: 0, bounces: 0, complaints: 0 }, ['sending', 'queued', false], ['sending', 'expired', false]],
+  ] as const;
+  for (const [total, ...steps] of changes) expect(sumDeltas(steps)).toEqual(total);
 });

@@ -69,20 +69,18 @@ test('a connection that fails during the request reports the request as not sent
   await expect(sendRequest(port, { body })).rejects.toMatchObject({ sent: false });
 });
 
-test('a TLS handshake that never ends fails at its time limit, and the request is reported as not sent', async () => {
+test.each([
+  [
+    'a TLS handshake that never ends',
+    { protocol: 'https:' },
+    { connectMs: 50 },
+    'no connection within 0.05 seconds',
+    false,
+  ],
+  ['a request without a response', {}, { responseMs: 50 }, 'no response within 0.05 seconds', true],
+] as const)('%s fails at its time limit', async (_name, changes, limits, message, sent) => {
   const port = await startPeer(() => undefined);
-  await expect(sendRequest(port, { protocol: 'https:', body: '{}' }, { connectMs: 50 })).rejects.toMatchObject({
-    message: 'no connection within 0.05 seconds',
-    sent: false,
-  });
-});
-
-test('a request without a response fails at the time limit of the response, and is reported as sent', async () => {
-  const port = await startPeer(() => undefined);
-  await expect(sendRequest(port, { body: '{}' }, { responseMs: 50 })).rejects.toMatchObject({
-    message: 'no response within 0.05 seconds',
-    sent: true,
-  });
+  await expect(sendRequest(port, { ...changes, body: '{}' }, limits)).rejects.toMatchObject({ message, sent });
 });
 
 test('a response that is too large is an error', async () => {
