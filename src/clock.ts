@@ -30,21 +30,16 @@ export function runEvery(clock: Clock, intervalMs: number, run: () => void): () 
   return () => cancel();
 }
 
-/** Synchronized to another clock, such as the clock of the database server, which all nodes share. */
-export interface SynchronizedClock extends MonotonicClock {
-  /** A difference within half of the duration of the request adjusts nothing, so that the time does not jitter. */
-  synchronize(now: number, requestedAt: number, answeredAt: number): void;
-}
-
-/** Advances with `monotonic`. A change of the system clock has no effect. */
-export function createSynchronizedClock(base: Clock, monotonic: () => number): SynchronizedClock {
+/** Follows another clock, such as that of the database server. A change of the system clock has no effect. */
+export function createSynchronizedClock(base: Clock, monotonic: () => number) {
   let offset = base.now() - monotonic();
   let synchronized = false;
   return {
     now: () => Math.floor(offset + monotonic()),
     monotonic,
     after: base.after,
-    synchronize(now, requestedAt, answeredAt) {
+    /** A difference within half of the duration of the request adjusts nothing, so that the time does not jitter. */
+    synchronize(now: number, requestedAt: number, answeredAt: number): void {
       const uncertaintyMs = (answeredAt - requestedAt) / 2;
       const measuredOffset = now - requestedAt - uncertaintyMs;
       if (!synchronized || Math.abs(measuredOffset - offset) > uncertaintyMs + 1) offset = measuredOffset;

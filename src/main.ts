@@ -46,19 +46,7 @@ import { createEventAuthenticators, findRestartReason, watchSecretFiles } from '
 const MAX_DRAIN_MS = 25_000;
 const SECRET_CHECK_INTERVAL_MS = 5_000;
 
-export interface Service {
-  readonly publicUrl: string | null;
-  readonly operatorUrl: string | null;
-  readonly signInUrl: string | null;
-  readonly firstAccount: string | null;
-  readonly firstKey: string | null;
-  readonly hasSendingDomain: boolean;
-  readonly feedback: { readonly smtp: string | null; readonly http: string | null };
-  readonly inboxPath: string | null;
-  /** Resolves when the service can no longer work and the process must be restarted. Never rejects. */
-  readonly failed: Promise<Error>;
-  stop(): Promise<void>;
-}
+export type Service = Awaited<ReturnType<typeof startComponents>>;
 
 export interface ServiceOptions {
   readonly clock?: MonotonicClock;
@@ -90,7 +78,7 @@ async function throwFirstError<T>(step: Promise<T>): Promise<T> {
   }
 }
 
-async function startComponents(settings: Settings, options: ServiceOptions): Promise<Service> {
+async function startComponents(settings: Settings, options: ServiceOptions) {
   await using stack = new AsyncDisposableStack();
   const { clock: machineClock = systemClock, limits = {}, drainMs = MAX_DRAIN_MS, operatorApi = null } = options;
   const { roles, tls } = settings;
@@ -278,7 +266,9 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
     firstKey: api?.firstKey ?? null,
     hasSendingDomain: domains.hasSendingDomain(),
     inboxPath: inbox === null ? null : inboxPath,
+    /** The process must then be restarted. Never rejects. */
     failed: store.failed,
+    /** Rejects with the first error, after every component has been stopped. */
     stop: () => throwFirstError(started.disposeAsync()),
   };
 }

@@ -251,16 +251,11 @@ export type LogFields<Name extends LogEventName> = {
 };
 
 export function formatLogEventsPage(): string {
-  const rows = Object.entries(LOG_EVENTS).flatMap(([name, event]) =>
-    event === null
-      ? []
-      : [
-          `| \`${name}\` | ${event.level} | ${event.fields
-            .filter((field) => field !== 'node')
-            .map((field) => `\`${field}\``)
-            .join(', ')} | ${event.meaning} |`,
-        ],
-  );
+  const rows = Object.entries(LOG_EVENTS).flatMap(([name, event]) => {
+    if (event === null) return [];
+    const fields = event.fields.filter((field) => field !== 'node').map((field) => `\`${field}\``);
+    return [`| \`${name}\` | ${event.level} | ${fields.join(', ')} | ${event.meaning} |`];
+  });
   const fields = Object.entries(LOG_FIELDS).map(([name, content]) => `| \`${name}\` | ${content} |`);
   return `# Log events
 

@@ -1,15 +1,13 @@
-import type { DomainCache } from '../domains/signing.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
-import { createListener, type ListenerOptions } from '../http/listener.ts';
+import { createListener } from '../http/listener.ts';
 import type { ServerLimits } from '../http/server.ts';
 import { batchTokenRequests, SharedThrottle, Throttle } from '../http/throttle.ts';
 import type { NewApiKey } from '../model/credentials.ts';
-import type { Publish } from '../model/events.ts';
 import type { MessageIdGenerator } from '../model/submission.ts';
 import { createIntake, type Dispatcher } from '../queue/dispatcher.ts';
-import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
-import type { AcceptStore, DirectoryStore } from '../store/contract.ts';
-import type { Transport } from '../transports/transport.ts';
+import { createGroupCommit, publishCommits } from '../store/commits.ts';
+import type { DirectoryStore } from '../store/contract.ts';
+import type { DeliveryParts } from './delivering.ts';
 import { type ClusterNode, createFailureReporter } from './node.ts';
 
 /** Per commit, which limits its duration. */
@@ -19,24 +17,15 @@ const MAX_COMMIT_WAIT_MS = 1_000;
 const KEY_USE_INTERVAL_MS = 5_000;
 const FIRST_ACCOUNT = 'default';
 
-export interface ApiParts {
-  readonly settings: ListenerOptions['settings'];
-  readonly node: ClusterNode;
-  readonly transport: Transport;
-  readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstAccount' | 'updateKeysLastUsed'>;
-  readonly health: StoreHealth;
+export interface ApiParts extends DeliveryParts {
   /** Returns null if the service can accept messages, otherwise the text that `/readyz` returns to any client. */
   readonly getNotReadyReason: () => string | null;
-  readonly directory: ApiKeyCache;
   /** The key of the first account; null for an account without a key. */
   readonly firstKey: NewApiKey | null;
   readonly ids: MessageIdGenerator;
-  readonly domains: DomainCache;
-  readonly publish: Publish;
   /** Null if only other nodes deliver messages. */
   readonly dispatcher: Dispatcher | null;
   readonly limits: Partial<ServerLimits>;
-  readonly drainMs: number;
 }
 
 export async function startApi(parts: ApiParts) {

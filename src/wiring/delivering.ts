@@ -22,14 +22,7 @@ import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
-import type {
-  DomainStore,
-  QueueStore,
-  RetentionStore,
-  Store,
-  WebhookStore,
-  WebhookWorkerStore,
-} from '../store/contract.ts';
+import type { Store } from '../store/contract.ts';
 import type { ConsumeInboxRule } from '../transports/capture.ts';
 import type { Transport } from '../transports/transport.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
@@ -46,10 +39,7 @@ const MAX_BATCH_ATTEMPTS = 16;
 export interface DeliveryParts {
   readonly settings: Settings;
   readonly node: ClusterNode;
-  readonly store: QueueStore &
-    RetentionStore &
-    Pick<WebhookWorkerStore, 'purgeDeliveries' | 'recoverDeliveries' | 'disableFailingWebhooks'> &
-    Pick<DomainStore, 'listDomains' | 'findDomain' | 'updateDomain'>;
+  readonly store: Store;
   readonly health: StoreHealth;
   readonly directory: ApiKeyCache;
   readonly domains: DomainCache;
@@ -156,9 +146,8 @@ export function createOutboundClient(
   });
 }
 
-export interface WebhookParts extends Pick<DeliveryParts, 'settings' | 'node' | 'drainMs'> {
+export interface WebhookParts extends Pick<DeliveryParts, 'settings' | 'node' | 'store' | 'drainMs'> {
   readonly version: string;
-  readonly store: WebhookWorkerStore & Pick<WebhookStore, 'listWebhooks'>;
   readonly events: Events;
 }
 

@@ -1,20 +1,17 @@
 import type { MonotonicClock } from '../clock.ts';
-import type { Settings } from '../config/settings.ts';
 import { loadReturnPathKey } from '../domains/setup.ts';
-import type { DomainCache } from '../domains/signing.ts';
 import type { EventRoute } from '../feedback/http-listener.ts';
 import { createFeedbackIntake, startPendingReports } from '../feedback/intake.ts';
 import { createTrustedProxies, FailureCounts, getClientAddress } from '../http/peers.ts';
 import { bind } from '../http/server.ts';
 import { readCertificate, watchCertificate } from '../http/tls.ts';
 import type { SignerResult } from '../message/dkim-verification.ts';
-import type { Publish } from '../model/events.ts';
 import { formatHostPort, isUnixSocket } from '../model/listen-address.ts';
 import { getTls } from '../node-http.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { createGroupCommit } from '../store/commits.ts';
-import type { FeedbackStore } from '../store/contract.ts';
 import { setThreadFlags } from '../store/threads.ts';
+import type { DeliveryParts } from './delivering.ts';
 import { createFailureReporter } from './node.ts';
 import type { EventAuthenticators } from './secret-files.ts';
 
@@ -23,13 +20,9 @@ const MAX_BATCH_REPORTS = { sqlite: 512, postgres: 64 } as const;
 const MAX_CONCURRENT_PARTS = { sqlite: 4, postgres: 2 } as const;
 const CERTIFICATE_CHECK_INTERVAL_MS = 1_000;
 
-export interface FeedbackParts {
+export interface FeedbackParts extends Pick<DeliveryParts, 'settings' | 'store' | 'domains' | 'publish'> {
   readonly authenticators: EventAuthenticators;
-  readonly settings: Settings;
   readonly clock: MonotonicClock;
-  readonly store: Pick<FeedbackStore, 'recordFeedback' | 'recordPackedFeedback' | 'applyPendingReports'>;
-  readonly domains: Pick<DomainCache, 'isReturnPath'>;
-  readonly publish: Publish;
   readonly maxConnections: number;
 }
 

@@ -3,8 +3,6 @@ import { randomBytes } from 'node:crypto';
 import { type Facts, getNotificationSenderDomain, readFacts } from '../checks/facts.ts';
 import { listAttention } from '../checks/list.ts';
 import type { Settings } from '../config/settings.ts';
-import type { DomainCache } from '../domains/signing.ts';
-import type { ApiKeyCache } from '../http/keys.ts';
 import type { AttentionCode } from '../model/attention.ts';
 import { isUnixSocket } from '../model/listen-address.ts';
 import type { RuntimeStatus } from '../model/node.ts';
@@ -18,8 +16,7 @@ import {
 import { type MessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
 import { startNotifier } from '../notifications/notifier.ts';
 import { createNotificationDelivery } from '../notifications/target.ts';
-import type { Store } from '../store/contract.ts';
-import { createOutboundClient, type WebhookParts } from './delivering.ts';
+import { createOutboundClient, type DeliveryParts, type WebhookParts } from './delivering.ts';
 
 /** Maximum wait for running attempts during a shutdown. The leases of unfinished attempts expire later. */
 const MAX_DRAIN_MS = 5_000;
@@ -33,10 +30,7 @@ const LIMITED_CODES = {
   webhooks: ['webhook-disabled'],
 } as const satisfies Readonly<Record<string, readonly AttentionCode[]>>;
 
-export interface NotificationParts extends Omit<WebhookParts, 'store'> {
-  readonly store: Store;
-  readonly domains: Pick<DomainCache, 'findByName'>;
-  readonly directory: Pick<ApiKeyCache, 'findAccount'>;
+export interface NotificationParts extends WebhookParts, Pick<DeliveryParts, 'domains' | 'directory'> {
   readonly ids: MessageIdGenerator;
   readonly status: () => RuntimeStatus;
   readonly getSecrets: () => readonly string[];

@@ -19,14 +19,7 @@ import { createChangeFeedReader, createLiveUpdates } from '../observability/live
 import { countInMetrics, createMetrics, type Metrics } from '../observability/metrics.ts';
 import { startDeliverabilityCounter } from '../statistics/deliverability.ts';
 import { createCountHandlers, startTrafficCounter } from '../statistics/traffic.ts';
-import type {
-  AccessStore,
-  DeliverabilityStore,
-  FeedbackStore,
-  OverviewStore,
-  TrafficStore,
-  WebhookStore,
-} from '../store/contract.ts';
+import type { OverviewStore, Store } from '../store/contract.ts';
 import { createFailureReporter } from './node.ts';
 
 /** Where the SDK of OpenTelemetry registers itself. The API, which has 44 files, is loaded only if there is an SDK. */
@@ -37,12 +30,7 @@ export interface ObservabilityParts {
   readonly version: string;
   readonly node: string;
   readonly clock: Clock;
-  readonly store: Pick<AccessStore, 'listAudit'> &
-    Pick<FeedbackStore, 'findLastFeedbackAt'> &
-    Pick<OverviewStore, 'readChangeFeedPosition'> &
-    Pick<TrafficStore, 'writeTraffic'> &
-    Pick<DeliverabilityStore, 'writeDeliverability' | 'writeMailboxProviders' | 'findMailboxProviders'> &
-    Pick<WebhookStore, 'readWebhookStatistics'>;
+  readonly store: Store;
   readonly readQueueStatistics: OverviewStore['readQueueStatistics'];
   readonly getDroppedLineCount: () => number;
   readonly events: Events;

@@ -38,31 +38,31 @@ export function watchSecretFiles(parts: SecretFilesParts): () => void {
   };
 }
 
+const RESTART = 'restart the service to apply it';
+
 function applyChange(
   file: SecretFile,
   { applyTransport, applyEventSecrets, applyNotifySecrets }: SecretFilesParts,
 ): string | null {
   const variable = `${file.name}_FILE`;
   const { notifySecrets, transport } = SETTINGS_TABLE;
+  const describe = (fault: string | null, remedy = 'correct the file') =>
+    fault === null ? null : `${variable}: ${fault}; ${remedy}`;
   try {
     const eventSpec = Object.entries(EVENT_SECRET_SPECS).find(([, spec]) => spec.name === file.name);
     if (eventSpec !== undefined) {
       const [provider, spec] = eventSpec;
       const parsed = spec.parse(readSecretFile(file));
-      const fault = parsed.ok ? applyEventSecrets(provider as EventProviderName, parsed.value) : parsed.fault;
-      return fault === null ? null : `${variable}: ${fault}; correct the file`;
+      return describe(parsed.ok ? applyEventSecrets(provider as EventProviderName, parsed.value) : parsed.fault);
     }
     if (file.name === notifySecrets.name) {
       const parsed = notifySecrets.parse(readSecretFile(file));
-      if (!parsed.ok) return `${variable}: ${parsed.fault}; correct the file`;
-      applyNotifySecrets(parsed.value);
-      return null;
+      if (parsed.ok) applyNotifySecrets(parsed.value);
+      return describe(parsed.ok ? null : parsed.fault);
     }
-    if (file.name !== transport.name) return `${variable}: the file has changed; restart the service to apply it`;
+    if (file.name !== transport.name) return describe('the file has changed', RESTART);
     const parsed = transport.parse(readSecretFile(file));
-    if (!parsed.ok) return `${variable}: ${parsed.fault}; correct the file`;
-    const reason = applyTransport(parsed.value);
-    return reason === null ? null : `${variable}: ${reason}; restart the service to apply it`;
+    return parsed.ok ? describe(applyTransport(parsed.value), RESTART) : describe(parsed.fault);
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
