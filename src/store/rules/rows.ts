@@ -42,7 +42,6 @@ import type { Attempt } from '../../model/outcome.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
-import type { StoredBlock } from '../search/indexer.ts';
 import type { SearchableMessage } from '../search/query.ts';
 import { type ReportedMessage, toHistorySummary } from './feedback.ts';
 import type { ResendSource } from './messages.ts';
@@ -462,16 +461,5 @@ export function toSearchableMessage(row: Row): SearchableMessage {
     recipient: readTextOrNull(row, 'recipient'),
     from: readText(row, 'from'),
     subject: readText(row, 'subject'),
-  };
-}
-
-export function toIndexBlock(row: Row | undefined): StoredBlock | null {
-  if (row === undefined) return null;
-  return {
-    number: readInteger(row, 'number'),
-    first: readText(row, 'first'),
-    end: readText(row, 'past'),
-    messageCount: readInteger(row, 'mails'),
-    checkedTo: readText(row, 'checked'),
   };
 }

@@ -8,7 +8,7 @@
  */
 import type { Clock } from '../../clock.ts';
 import { getMinIdAt, toSeq } from '../rules/messages.ts';
-import { readInteger, toIndexBlock, toSearchableMessage } from '../rules/rows.ts';
+import { type Row, readInteger, readText, toSearchableMessage } from '../rules/rows.ts';
 import type { Transaction } from '../transaction.ts';
 import { type IdRange, type IndexBlock, MIN_ID, selectEarlier } from './execute.ts';
 import type { SearchableMessage } from './query.ts';
@@ -65,6 +65,17 @@ const DIALECTS = {
     insertDocument: `INSERT INTO search (id, terms) VALUES ($1, array_to_tsvector(string_to_array($2, ' ')))`,
   },
 } as const;
+
+function toIndexBlock(row: Row | undefined): StoredBlock | null {
+  if (row === undefined) return null;
+  return {
+    number: readInteger(row, 'number'),
+    first: readText(row, 'first'),
+    end: readText(row, 'past'),
+    messageCount: readInteger(row, 'mails'),
+    checkedTo: readText(row, 'checked'),
+  };
+}
 
 async function findBlock(tx: Transaction, condition: string): Promise<StoredBlock | null> {
   const [row] = await tx.query(`SELECT * FROM search_block ${condition} LIMIT 1`);
