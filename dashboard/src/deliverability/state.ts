@@ -3,7 +3,7 @@
  * column.
  */
 import type { Grouping } from '../../../src/operations/deliverability.ts';
-import type { DeliverabilityRange } from '../../../src/statistics/deliverability-figures.ts';
+import type { DeliverabilityRange } from '../../../src/statistics/figures.ts';
 import { SEARCHABLE_PROVIDERS } from '../messages/filters';
 
 export const GROUPINGS: readonly { readonly value: Grouping; readonly label: string; readonly noun: string }[] = [
