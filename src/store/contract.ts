@@ -26,10 +26,20 @@ import type {
   TokenRequest,
 } from '../model/node.ts';
 import type { RunningTime } from '../model/running-time.ts';
+import type * as accounts from './accounts.ts';
+import type * as credentials from './credentials.ts';
+import type * as deliveries from './deliveries.ts';
+import type * as domains from './domains.ts';
 import type { StoreError } from './error.ts';
-import type { Nouns } from './nouns.ts';
+import type * as inboxRules from './inbox-rules.ts';
+import type * as messages from './messages.ts';
+import type * as notifications from './notifications.ts';
+import type { Bound, Nouns } from './nouns.ts';
+import type * as overview from './overview.ts';
 import type { IndexStore } from './search/indexer.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
+import type * as suppressions from './suppressions.ts';
+import type * as webhooks from './webhooks.ts';
 
 export type { NewKey } from './accounts.ts';
 export type { DeliveryClaimLimits, DeliveryRecovery } from './deliveries.ts';
@@ -152,112 +162,30 @@ export type DeliverabilityStore = Pick<
   | 'listMailboxProviderDomains'
 >;
 
-export type AccountStore = Pick<
-  Nouns,
-  | 'createAccount'
-  | 'setAccount'
-  | 'lockAccount'
-  | 'unlockAccount'
-  | 'listAccounts'
-  | 'readReputation'
-  | 'readAllReputations'
-  | 'createKey'
-  | 'importKey'
-  | 'listKeys'
-  | 'revokeKey'
-  | 'rotateKey'
->;
+export type AccountStore = Omit<Bound<typeof accounts>, 'readWindow' | 'createFirstAccount' | 'updateKeysLastUsed'>;
 
-export type DomainStore = Pick<
-  Nouns,
-  'addDomain' | 'findDomain' | 'findDomainChecks' | 'listDomains' | 'updateDomain' | 'setDomain' | 'removeDomain'
->;
+export type DomainStore = Omit<Bound<typeof domains>, 'readDomainsSince'>;
 
-export type SuppressionStore = Pick<
-  Nouns,
-  | 'addSuppressions'
-  | 'importSuppressions'
-  | 'removeSuppression'
-  | 'listSuppressions'
-  | 'searchSuppressions'
-  | 'findSuppression'
-  | 'findSuppressed'
->;
+export type SuppressionStore = Omit<Bound<typeof suppressions>, 'checkSuppression'>;
 
 export interface MessageStore
-  extends Pick<
-    Nouns,
-    | 'listMessages'
-    | 'findMessage'
-    | 'readMessageHistories'
-    | 'retryMessage'
-    | 'cancelMessage'
-    | 'resendMessage'
-    | 'changeMessages'
-    | 'listFeedback'
-    | 'findFeedback'
-  > {
+  extends Omit<Bound<typeof messages>, 'findNewestId' | 'readQueueStatistics'>,
+    Pick<Nouns, 'listFeedback' | 'findFeedback'> {
   searchMessages(search: MessageSearch, budgetMs: number): Promise<MessageSearchResult>;
 }
 
-export type AccessStore = Pick<
-  Nouns,
-  | 'listAudit'
-  | 'createToken'
-  | 'listTokens'
-  | 'findTokens'
-  | 'revokeToken'
-  | 'updateTokenLastUsed'
-  | 'endSession'
-  | 'isSessionEnded'
->;
+export type AccessStore = Bound<typeof credentials> & Pick<Nouns, 'listAudit'>;
 
-export type OverviewStore = Pick<Nouns, 'readQueueStatistics' | 'readOverviewData' | 'readChangeFeedPosition'>;
+export type OverviewStore = Bound<typeof overview> & Pick<Nouns, 'readQueueStatistics'>;
 
 /** The operations of operators on endpoints and deliveries. */
-export type WebhookStore = Pick<
-  Nouns,
-  | 'createWebhook'
-  | 'listWebhooks'
-  | 'findWebhook'
-  | 'updateWebhook'
-  | 'enableWebhook'
-  | 'disableWebhook'
-  | 'rotateWebhookSecret'
-  | 'deleteWebhook'
-  | 'addTestDelivery'
-  | 'listDeliveries'
-  | 'findDelivery'
-  | 'listDeliveryLeases'
-  | 'replayDelivery'
-  | 'replayDeliveries'
-  | 'countReplayable'
-  | 'releaseDeliveries'
-  | 'readWebhookStatistics'
->;
+export type WebhookStore = Bound<typeof webhooks>;
 
-export type WebhookWorkerStore = Pick<
-  Nouns,
-  | 'fanOutEvents'
-  | 'claimDeliveries'
-  | 'settleDeliveries'
-  | 'disableFailingWebhooks'
-  | 'releaseDeliveryLeases'
-  | 'recoverDeliveries'
-  | 'purgeDeliveries'
->;
+export type WebhookWorkerStore = Bound<typeof deliveries>;
 
-export type NotificationStore = Pick<
-  Nouns,
-  | 'readAttentionCheck'
-  | 'recordAttention'
-  | 'claimNotifications'
-  | 'settleNotification'
-  | 'listNotifications'
-  | 'purgeNotifications'
->;
+export type NotificationStore = Bound<typeof notifications>;
 
-export type InboxRuleStore = Pick<Nouns, 'addInboxRule' | 'listInboxRules' | 'removeInboxRule' | 'consumeInboxRules'>;
+export type InboxRuleStore = Bound<typeof inboxRules>;
 
 export interface OperatorStore
   extends AccountStore,

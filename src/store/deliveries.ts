@@ -1,8 +1,6 @@
 /**
- * The store of the webhook worker: moves events from the outbox to deliveries, and leases, settles and purges deliveries.
- * A lease is a due time in the future and an owner: after it has expired, the delivery is due again. An event leaves the
- * outbox in the transaction that adds its deliveries, so an event that becomes visible late is not skipped
- * (docs/decisions/webhooks.md).
+ * The store of the webhook worker. A lease is a due time and an owner: after it the delivery is due again. An event
+ * leaves the outbox in the transaction that adds its deliveries, so none is lost or delivered twice.
  */
 import {
   type DeliverySettlement,
@@ -33,41 +31,34 @@ import {
 } from './rules/webhooks.ts';
 import { forceDurableCommit, type Row, type Transaction } from './transaction.ts';
 
-/** The limits of one claim of deliveries. */
 export interface DeliveryClaimLimits {
-  /** The maximum number of deliveries of the claim. */
   readonly maxDeliveries: number;
-  /** The maximum number of deliveries of each listed endpoint. */
+  /** At most this number for each of these endpoints. */
   readonly freeSlots: readonly { readonly webhookId: number; readonly count: number }[];
-  /** The maximum number of deliveries of each endpoint that `freeSlots` does not list. */
+  /** For each endpoint that `freeSlots` does not list. */
   readonly defaultFreeSlots: number;
-  /** The claim examines endpoints with ids greater than this id, which is 0 for the first claim of a pass. */
+  /** 0 for the first claim of a pass. */
   readonly after: number;
 }
 
 export interface ClaimedDeliveries {
   readonly deliveries: readonly LeasedDelivery[];
-  /** The endpoint after which the next claim of the pass continues. Null if no endpoint remains. */
+  /** Null if no endpoint remains. */
   readonly next: number | null;
 }
 
-/** Selects the leases that `recoverDeliveries` ends. */
 export interface DeliveryRecovery {
   readonly now: number;
-  /** The latest end of a lease that began at or before `now`. */
   readonly until: number;
-  /** The calling node. Without `ownLeasesExcept`, the leases of this node stay unchanged. */
+  /** Its leases stay unless `ownLeasesExcept` is given. */
   readonly node: string;
-  /** True if no other node can be alive. If false, leases of live nodes stay unchanged. */
+  /** No other node can be alive. */
   readonly includeAllLeases: boolean;
-  /**
-   * If this list is given, only leases of `node` end, except the leases of the listed deliveries. The ended leases
-   * belong to a claim whose response was lost, or to a release that failed.
-   */
+  /** Only leases of `node` end, except these: those of a claim whose response was lost, or of a release that failed. */
   readonly ownLeasesExcept?: readonly string[];
 }
 
-/** The number of deliveries after which one call of `fanOutEvents` moves no further event. */
+/** Then `fanOutEvents` moves no further event. */
 const MAX_DELIVERIES_PER_STEP = 2_000;
 const MAX_EXAMINED_WEBHOOKS = 1_000;
 
@@ -105,10 +96,7 @@ const DIALECTS = {
   },
 } as const;
 
-/**
- * Reads the messages of events with their history entries, by event. `events` are rows of the outbox or of deliveries. A
- * message that is no longer stored is omitted; the columns of such an entry are null.
- */
+/** A message that is no longer stored is omitted; the columns of such an entry are null. */
 async function readMessages(tx: Transaction, events: readonly Row[]): Promise<ReadonlyMap<Row, Row>> {
   const { toMessageKey, joinMessage } = DIALECTS[tx.dialect];
   const keys = events.flatMap(({ message_id: id, sequence }, index) =>
@@ -125,7 +113,6 @@ async function readMessages(tx: Transaction, events: readonly Row[]): Promise<Re
   return new Map(messages.filter(([event, message]) => event.message_id === message.id));
 }
 
-/** Returns the events that were recorded before `keptSince`. */
 async function findExpired(tx: Transaction, events: readonly Row[], keptSince: number): Promise<ReadonlySet<Row>> {
   const minId = getMinIdAt(keptSince);
   const old = events.filter(({ message_id: id }) => id === null || (typeof id === 'string' && id < minId));
@@ -140,9 +127,8 @@ async function findExpired(tx: Transaction, events: readonly Row[], keptSince: n
 }
 
 /**
- * Moves up to `limit` events to deliveries that are due at `now`, one for each endpoint that receives the event. Nodes may
- * call it concurrently. `seed` is a random text of 16 hexadecimal digits for the ids. If `hasMore` is true, the caller must
- * call again at once. An event that was recorded before `keptSince` is removed without a delivery.
+ * Nodes may call it concurrently. `seed`: 16 hexadecimal digits for the ids. Events before `keptSince` are removed
+ * without deliveries.
  */
 export async function fanOutEvents(
   tx: Transaction,
@@ -188,10 +174,7 @@ export async function fanOutEvents(
   return { events: positions.length, deliveries: deliveries.length, hasMore };
 }
 
-/**
- * Leases due deliveries of enabled endpoints, the earliest due of each endpoint first. One claim examines a limited number
- * of endpoints, so a pass over all endpoints may need several claims.
- */
+/** A pass over all endpoints may need several claims. */
 export async function claimDeliveries(
   tx: Transaction,
   limits: DeliveryClaimLimits,
@@ -229,7 +212,7 @@ export async function claimDeliveries(
   };
 }
 
-/** Leases up to `max` deliveries, in rounds: as many endpoints at a time as have room for all of their free slots. */
+/** As many endpoints at a time as have room for all of their free slots. */
 async function leaseDue(
   tx: Transaction,
   waiting: readonly { readonly id: number; readonly free: number }[],
@@ -315,7 +298,7 @@ function sortByDelivery<Delivery extends Pick<LeasedDelivery, 'id' | 'webhookId'
   return batch.toSorted((a, b) => a.webhookId - b.webhookId || (a.id < b.id ? -1 : 1));
 }
 
-/** Resolves to the row of the delivery, or to undefined if the lease is lost. */
+/** Undefined if the lease is lost. */
 async function settleDelivery(
   tx: Transaction,
   { webhookId, id, owner, lease, result, attempt }: DeliverySettlement,
@@ -338,10 +321,7 @@ async function settleDelivery(
   return row;
 }
 
-/**
- * Records attempts. The response 410 disables the endpoint. A failed test delivery does not count for
- * `disableFailingWebhooks`.
- */
+/** 410 disables the endpoint. A failed test does not count for `disableFailingWebhooks`. */
 export async function settleDeliveries(
   tx: Transaction,
   batch: readonly DeliverySettlement[],
@@ -366,7 +346,7 @@ export async function settleDeliveries(
   });
 }
 
-/** Writes the effects of attempts on their endpoints. Resolves to the reasons of the endpoints that they disable. */
+/** Resolves to the reasons of the endpoints that they disable. */
 async function applyEffects(
   tx: Transaction,
   settled: Parameters<typeof collectEffects>[0],
@@ -404,7 +384,6 @@ async function applyEffects(
   return disabledReasons;
 }
 
-/** Disables an endpoint whose row the transaction has locked. */
 async function disableLocked(tx: Transaction, row: Row, reason: DisabledReason, now: number): Promise<number> {
   const webhook = toWebhook(row);
   await tx.query('UPDATE webhook SET disabled_reason = $2, disabled_at = $3 WHERE id = $1', [webhook.id, reason, now]);
@@ -413,7 +392,7 @@ async function disableLocked(tx: Transaction, row: Row, reason: DisabledReason, 
   return webhook.id;
 }
 
-/** Disables enabled endpoints that failed at or before `failedBefore` without a success since. Resolves to their ids. */
+/** Without a success since. Resolves to their ids. */
 export async function disableFailingWebhooks(
   tx: Transaction,
   failedBefore: number,
@@ -430,7 +409,6 @@ export async function disableFailingWebhooks(
   return ids;
 }
 
-/** Releases leases without an attempt: the deliveries are due at `now`, and their attempts are not counted. */
 export async function releaseDeliveryLeases(
   tx: Transaction,
   batch: readonly Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>[],
@@ -450,10 +428,8 @@ export async function releaseDeliveryLeases(
 }
 
 /**
- * Ends the leases of nodes that are not alive. The results of their attempts are not recorded.
- *
- * The range of due times contains the ends of all leases. It excludes due deliveries, and those whose next attempt is due
- * later than the latest end of a lease. `simulatedTime` replaces the time of the server.
+ * The range of due times contains the ends of all leases, and excludes what is due earlier or later. `simulatedTime`
+ * replaces the server's.
  */
 export async function recoverDeliveries(
   tx: Transaction,
@@ -486,10 +462,7 @@ const CLEAR_STARTS = `UPDATE webhook w SET start = 0 WHERE w.start > 0 AND (
   w.start > pg_snapshot_xmax(pg_current_snapshot())::text::bigint
   OR NOT EXISTS (SELECT 1 FROM outbox o WHERE o.xid::text::bigint < w.start))`;
 
-/**
- * Purges up to `limit` deliveries that were delivered at or before `deliveredBefore`, and up to `limit` that were created at
- * or before `createdBefore` or belong to a deleted endpoint. Resolves to the greater of the two counts.
- */
+/** Also what belongs to a deleted endpoint. Resolves to the greater of the two counts. */
 export async function purgeDeliveries(
   tx: Transaction,
   deliveredBefore: number,

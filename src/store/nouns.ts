@@ -34,7 +34,8 @@ export const NOUNS = {
   listAudit,
 };
 
-type Bound<Methods> = {
+/** The methods of a module without the transaction. */
+export type Bound<Methods> = {
   [Name in keyof Methods]: Methods[Name] extends (tx: never, ...args: infer Args) => infer Answer
     ? (...args: Args) => Answer
     : never;

@@ -1,11 +1,7 @@
 /**
- * Makes one attempt to send a webhook: resolves the host, checks every address, connects to a checked address, sends
- * the request and reads the status.
- *
- * Guarantees: an attempt never rejects and ends within `ATTEMPT_TIMEOUT_MS`. No redirect is followed, and no proxy of
- * the environment is used. At most `MAX_RESPONSE_BYTES` bytes of a response are stored, and the connection of a longer
- * response is closed. A connection that an earlier attempt left open is reused only if the name still resolves to the
- * same addresses. Every 2xx response is a success, even if its body is cut off.
+ * One attempt to send a webhook. It never rejects and ends within `ATTEMPT_TIMEOUT_MS`; every address is checked before
+ * it is used, no redirect is followed, no proxy of the environment is used, and at most `MAX_RESPONSE_BYTES` of the
+ * response are kept.
  */
 import type { Agent, ClientRequest, IncomingMessage } from 'node:http';
 import type { Agent as HttpsAgent } from 'node:https';
@@ -22,24 +18,17 @@ import {
 import { getHttps, Agent as HttpAgent, request as httpRequest } from '../node-http.ts';
 import { parseRetryAfter } from './schedule.ts';
 
-/** The maximum duration of an attempt, from the lookup of the name to the end of the response. */
+/** From the lookup of the name to the end of the response. */
 export const ATTEMPT_TIMEOUT_MS = 15_000;
 
-/** The maximum number of bytes of a response that are stored. */
 export const MAX_RESPONSE_BYTES = 512;
 
-/**
- * The maximum time from the status line to the end of a response. This maximum limits the time for which an endpoint
- * occupies a slot if it does not end its response.
- */
+/** From the status line: an endpoint that does not end its response occupies a slot no longer. */
 const MAX_RESPONSE_MS = 2_000;
 
-/** The maximum number of responses with a status 1xx before the final response. */
 const MAX_INFORMATIONAL_RESPONSES = 16;
 
-/** The maximum number of idle connections. */
 const MAX_IDLE_CONNECTIONS = 64;
-/** The time after which an idle connection is closed. */
 const MAX_IDLE_MS = 4_000;
 
 export interface WebhookRequest {
@@ -48,16 +37,11 @@ export interface WebhookRequest {
   readonly body: Uint8Array;
 }
 
-/** The result of an attempt. */
 export interface WebhookAttemptResult {
   readonly durationMs: number;
-  /** The status of the response. Null if there was no response. */
   readonly status: number | null;
-  /** The reason for the failure, in one line. Null after a success. */
   readonly error: string | null;
-  /** The first bytes of the response as text. Null if there was no response. */
   readonly body: string | null;
-  /** The value of `Retry-After` in milliseconds, or null. */
   readonly retryAfterMs: number | null;
 }
 
@@ -65,25 +49,19 @@ export interface WebhookClientParts {
   readonly clock: MonotonicClock;
   readonly targets: WebhookTargets;
   readonly lookUp: LookUpAddresses;
-  /** The product and version in the header `User-Agent`. */
   readonly userAgent: string;
-  /** The certificates of the trusted certificate authorities (PEM). By default, the authorities of Node are trusted. */
   readonly ca?: string;
 }
 
 export interface WebhookClient {
-  /** Makes one attempt. Never rejects. */
   attempt(request: WebhookRequest): Promise<WebhookAttemptResult>;
-  /** Closes idle connections. Does not abort running attempts. */
   close(): void;
 }
 
-/** A response, or a network error that occurred before the status of the response arrived. */
 type Exchange =
   | { readonly kind: 'responded'; readonly response: IncomingMessage; readonly body: string }
   | { readonly kind: 'failed'; readonly error: Error; readonly reusedConnection: boolean };
 
-/** Creates a client with its own pool of connections. */
 export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
   const { clock, targets, lookUp, userAgent, ca } = parts;
   const idleConnections = new Set<Duplex>();
@@ -118,7 +96,6 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
     return mustRepeat ? sendRequest(url.value, addresses.value, request, signal, false) : exchange;
   }
 
-  /** Sends a request to one of the addresses. If `mayReuse` is false, the request uses a new connection. */
   function sendRequest(
     url: URL,
     addresses: readonly string[],
@@ -184,10 +161,7 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
   };
 }
 
-/**
- * Reads the first bytes of a response. Closes the connection of a response that is longer than the limit, is cut off,
- * or does not end in time. Never rejects.
- */
+/** Closes the connection of a response that is longer than the limit, is cut off, or does not end in time. */
 function readResponseBody(response: IncomingMessage, clock: MonotonicClock): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
   const chunks: Buffer[] = [];
@@ -209,7 +183,7 @@ function readResponseBody(response: IncomingMessage, clock: MonotonicClock): Pro
   return promise;
 }
 
-/** Decodes a response as UTF-8. Replaces control characters, because a database cannot store NUL in a text. */
+/** A database cannot store NUL in a text. */
 function decodeResponseBody(bytes: Uint8Array): string {
   // With `stream`, the decoder omits a last character that is incomplete because of the limit.
   const text = new TextDecoder().decode(bytes, { stream: bytes.length === MAX_RESPONSE_BYTES });
@@ -250,7 +224,6 @@ const NETWORK_ERRORS: Readonly<Record<string, string>> = {
   ENETUNREACH: 'the network is unreachable',
 };
 
-/** Returns the text of a network error, in one line. */
 function describeNetworkError(error: Error): string {
   // If the host has several addresses, the error contains one error for each address.
   const firstError: unknown = error instanceof AggregateError ? error.errors[0] : error;
@@ -264,12 +237,11 @@ function describeNetworkError(error: Error): string {
   return code.startsWith('ERR_SSL') ? `TLS failed (${code})` : code;
 }
 
-/** Returns true for the code of a failed certificate verification, such as `CERT_HAS_EXPIRED`. */
 function isCertificateError(code: string): boolean {
   return code.includes('CERT') || code.startsWith('UNABLE_TO_') || code === 'ERR_TLS_CERT_ALTNAME_INVALID';
 }
 
-/** Returns a lookup function whose result is always the checked addresses, so that no name is resolved again. */
+/** No name is resolved again. */
 function createFixedLookup(addresses: readonly string[]): LookupFunction {
   const entries = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_host, { all }, callback) => {
@@ -283,8 +255,8 @@ function removeTrailingDot(host: string): string {
 }
 
 /**
- * Changes an agent so that a connection is reused only for the same set of addresses, and so that all agents with the
- * same `idleConnections` together have at most `MAX_IDLE_CONNECTIONS` idle connections.
+ * A connection is reused only for the same set of addresses, and all agents together keep at most
+ * `MAX_IDLE_CONNECTIONS`.
  */
 function limitIdleConnections<A extends Agent>(agent: A, idleConnections: Set<Duplex>): A {
   const getConnectionGroup = agent.getName.bind(agent);

@@ -1,15 +1,7 @@
 /**
- * The webhook worker of one node: moves events from the outbox to deliveries, leases due deliveries, makes the attempts
- * and records their results.
- *
- * Guarantees: an attempt begins at most `MAX_START_DELAY_MS` after the start of the claim, so the lease of the delivery
- * lasts longer than the attempt. After a failed claim or release, the node ends its own leases of the deliveries that
- * it does not have in memory, so that these deliveries become due again before their leases would have expired. A
- * delivery occupies a slot (slots.ts) until its result is recorded, so if the store fails, further attempts stop as
- * soon as every slot is occupied. A delivery may be sent more than once: a node may stop after the response and before
- * the result is recorded. No delivery is lost: after any failure its lease expires, and the delivery is due again.
- *
- * A wake-up is a hint. The poll finds every event and every due delivery, even if a wake-up is missed.
+ * The webhook worker of one node: moves events from the outbox to deliveries, leases due ones, makes the attempts and
+ * records their results. An attempt begins at most `MAX_START_DELAY_MS` after its claim, so its lease outlasts it. A
+ * result is recorded again until it is stored, or its lease has ended.
  */
 import type { KeyObject } from 'node:crypto';
 import { classifyEntry } from '../classify/classify.ts';
@@ -34,24 +26,15 @@ import { computeRetryDelayMs } from './schedule.ts';
 import { createSlots, type SlotLimits } from './slots.ts';
 
 const POLL_MS = 1_000;
-/**
- * The minimum pause after a pass over more endpoints than one claim examines, as a multiple of the duration of the
- * pass.
- */
+/** As a multiple of the duration of a pass over more endpoints than one claim examines. */
 const MIN_PAUSE_FACTOR = 4;
-/**
- * The time from a wake-up to the next run, so that one run processes several events. The time is longer after a run
- * without an event.
- */
+/** So that one run processes several events. Longer after a run without an event. */
 const WAKE_DELAY_MS = 20;
 const WAKE_DELAY_AFTER_EMPTY_RUN_MS = 200;
 const MAX_EVENTS_PER_RUN = 256;
-/** The delays before the retries to record a result. The last delay applies to all later retries. */
 const RECORD_RETRY_DELAYS_MS = [100, 500, 1_000, 5_000] as const;
-/** The minimum time between two recoveries of the leases of failed claims. */
 const RECOVERY_INTERVAL_MS = 1_000;
 const STATUS_GONE = 410;
-/** The error text of an attempt that sent no request, for each operation that can fail. */
 const INSTALLATION_FAULTS = {
   'build a webhook': 'the body cannot be built from the stored event; report the cause shown in the log as a bug',
   'sign a webhook':
@@ -62,13 +45,9 @@ const INSTALLATION_FAULTS = {
 export interface WebhookWorkerParts {
   readonly node: string;
   readonly clock: MonotonicClock;
-  /** Returns a random number in [0, 1), for the jitter of retries. */
   readonly random: () => number;
-  /** Returns a random text of 16 hexadecimal digits, for the ids of deliveries. */
   readonly createSeed: () => string;
-  /**
-   * Returns the start of the retention period. The retention of an event that was recorded before this time has ended.
-   */
+  /** Events that were recorded before are not sent. */
   readonly getRetentionStart: () => number;
   readonly store: Pick<
     WebhookWorkerStore,
@@ -76,14 +55,10 @@ export interface WebhookWorkerParts {
   > & {
     listWebhooks(): Promise<readonly Pick<Webhook, 'id' | 'failingSince'>[]>;
   };
-  /** Records one result. One call of `settleDeliveries` commits several results together. */
   readonly settle: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
   readonly attempt: WebhookClient['attempt'];
   readonly pace: Pick<WebhookPace, 'getPauseMs'>;
-  /**
-   * Decrypts a signing secret and returns its signing key. Throws if the secret of the installation is lost or has
-   * changed.
-   */
+  /** Throws if the secret of the installation is lost or has changed. */
   readonly openSecret: (sealed: string) => KeyObject;
   readonly openUrl: (sealedUrl: string) => string;
   readonly publish: PublishOf<
@@ -95,22 +70,15 @@ export interface WebhookWorkerParts {
   >;
 }
 
-/** The result of an attempt, including an attempt that failed before its request was sent. */
 interface AttemptOutcome extends WebhookAttemptResult, Pick<DeliverySettlement, 'isInstallationFault'> {}
 
 export interface WebhookWorker {
-  /** Schedules a run, because an event may have been recorded or a delivery may be due. */
   wake(): void;
-  /**
-   * Starts no further attempt and waits up to `timeoutMs` until the results of the running attempts are recorded. Then
-   * releases the leases of all deliveries whose result is not recorded.
-   */
+  /** Waits up to `timeoutMs` for the results of the running attempts, then releases the other leases. */
   drain(timeoutMs: number): Promise<void>;
-  /** The number of running attempts and unrecorded results. */
   readonly inProgressCount: number;
 }
 
-/** Starts the worker. */
 export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   const {
     node,
@@ -126,29 +94,21 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     publish,
     getRetentionStart,
   } = parts;
-  /** The leased deliveries of this node, from the claim until the result is recorded. */
   const deliveriesInProgress = new Map<string, LeasedDelivery>();
   const slots = createSlots(clock.monotonic);
-  /** The endpoint after which the next claim continues, or 0 to begin with the first endpoint. */
+  /** The next claim continues after this endpoint; 0 begins a pass. */
   let position = 0;
-  /** The monotonic time before which no run starts. */
   let pausedUntil = 0;
-  /** The monotonic time at which the last run started. */
   let runStartedAt = 0;
-  /**
-   * The monotonic time until which the store may contain leases that a failed claim created and that the node does not
-   * have in memory.
-   */
+  /** Until then the store may contain leases of a failed claim, which the node does not know. */
   let recoverUntil = 0;
-  /** The monotonic time of the last recovery of leases. */
   let recoveredAt = 0;
   let isStopping = false;
   let isWoken = false;
   let isRunning = false;
-  /** The shortest delay that `requestRun` requested for the next run, or `POLL_MS` if there was no shorter request. */
   let requestedDelayMs = POLL_MS;
   let lastRunFoundEvents = true;
-  /** True if the last pass ended before it examined every endpoint, for example because every slot was used. */
+  /** The last pass ended early, for example because every slot was used. */
   let hasBacklog = true;
   let cancelTimer: () => void = () => undefined;
   let currentRun: Promise<void> = Promise.resolve();
@@ -185,7 +145,6 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     if (!isRunning) schedule();
   }
 
-  /** Schedules a run after at most `delayMs`, because a slot is free and deliveries may be due. */
   function requestRun(delayMs: number): void {
     if (delayMs >= requestedDelayMs) return;
     requestedDelayMs = delayMs;
@@ -207,8 +166,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   }
 
   /**
-   * Ends the leases that a failed claim may have left. The store may commit a claim after the call of the claim has
-   * failed, so the recovery is repeated until the leases of this claim would have expired.
+   * The store may commit a claim after its call has failed, so this is repeated until its leases would have expired.
    */
   async function recoverOwnLeases(): Promise<void> {
     const startedAt = clock.monotonic();
@@ -249,7 +207,6 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     }
   }
 
-  /** Claims due deliveries until all endpoints have been examined in one pass, or until every slot is used. */
   async function claimInPass(): Promise<void> {
     hasBacklog = true;
     const passStartedAt = clock.monotonic();
@@ -279,7 +236,6 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     if (examinedStepCount > 2) pausedUntil = endedAt + MIN_PAUSE_FACTOR * (endedAt - passStartedAt);
   }
 
-  /** Starts the attempts of a claim that started at `claimedAt`, or releases the leases if the claim took too long. */
   async function startAttempts(
     deliveries: readonly LeasedDelivery[],
     limits: SlotLimits,
@@ -301,7 +257,6 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     }
   }
 
-  /** Frees the slot of a delivery, and schedules a run if the run may find a due delivery. */
   function endDelivery({ id, webhookId }: LeasedDelivery): void {
     // A shutdown removes all deliveries from `deliveriesInProgress`.
     if (!deliveriesInProgress.delete(id)) return;
@@ -322,11 +277,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     endDelivery(delivery);
   }
 
-  /**
-   * Decrypts the secrets of an endpoint, the current secret first. Throws if the current secret cannot be decrypted. An
-   * earlier secret that cannot be decrypted is skipped, so that webhooks are signed again as soon as a rotation has
-   * replaced a lost secret.
-   */
+  /** The current secret first, which must be readable. An earlier one that is not is skipped. */
   function openSecrets([current, ...previous]: readonly string[]): readonly KeyObject[] {
     const openedKeys = current === undefined ? [] : [openSecret(current)];
     for (const sealedSecret of previous) {
@@ -383,10 +334,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     return delayMs === null ? { kind: 'failed' } : { kind: 'retry', dueAt: clock.now() + delayMs };
   }
 
-  /**
-   * Records a result, and retries after each failure. Resolves to null if the worker stops before the result is
-   * recorded.
-   */
+  /** Null if the worker stops first. */
   async function recordSettlement(settlement: DeliverySettlement): Promise<DeliverySettleResult | null> {
     for (let failureCount = 0; deliveriesInProgress.has(settlement.id); failureCount += 1) {
       try {
@@ -450,10 +398,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       .catch((error: unknown) => onError('release webhooks', error));
   }
 
-  /**
-   * Marks the endpoints that were failing before the start, so that these endpoints do not use every slot after a
-   * restart.
-   */
+  /** So that they do not use every slot after a restart. */
   async function readFailingWebhooks(): Promise<void> {
     try {
       for (const { id, failingSince } of await store.listWebhooks()) if (failingSince !== null) slots.markFailing(id);
@@ -472,12 +417,11 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   };
 }
 
-/** Returns the result of an attempt that failed because of a fault of the installation, before a request was sent. */
 function createInstallationFault(error: string): AttemptOutcome {
   return { durationMs: 0, status: null, error, body: null, retryAfterMs: null, isInstallationFault: true };
 }
 
-/** Returns the body of an event as JSON. The same event always has the same body. */
+/** The same event always has the same body. */
 export function buildBody(event: RecordedWebhookEvent): string {
   return JSON.stringify(buildWebhookPayload(event, event.kind === 'message' ? classifyEntry(event.entry) : null));
 }

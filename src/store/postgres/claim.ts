@@ -17,10 +17,7 @@ import type { Database, Row, Session, Transaction } from './session.ts';
 
 const MAX_EXAMINED_ACCOUNTS = 2_000;
 
-/**
- * Selects the accounts of a lane whose ids are greater than $2 and at most $3, in order of id. Each row has the due
- * time of the account's earliest message, and states whether the account is unlocked.
- */
+/** With ids above $2 up to $3, the due time of the earliest message, and whether the account is unlocked. */
 const EXAMINE_ACCOUNTS = `WITH RECURSIVE seen AS (
       (SELECT account_id, due_at FROM queue WHERE state = 'queued' AND lane = $1 AND account_id > $2 AND account_id <= $3
        ORDER BY account_id, due_at LIMIT 1)

@@ -88,7 +88,6 @@ export function createPool(options: ConnectionsOptions) {
         throw new StoreError(error.message.replaceAll('POSTRIDER_DATABASE', 'POSTRIDER_DATABASE_DIRECT'));
       }
     },
-    /** Runs a synced commit that changes no data. */
     sync: () => forceDurableCommit(database),
     /** Rejects if a pooler in transaction mode was not declared, or does not track statements as declared. */
     requireDeclaredPooler: () =>
@@ -111,7 +110,6 @@ export function createPool(options: ConnectionsOptions) {
 
 function createDatabase(connections: Connections, random: () => number) {
   const { server } = connections;
-  /** Process ids of abandoned server connections that may still be waiting for the standby. */
   const abandonedPids = new Set<number>();
 
   /** Runs `work` on a connection, which is ended if the error of `work` makes it unusable. */
@@ -272,7 +270,6 @@ export async function beginTransaction(connection: Omit<Connection, 'release'>, 
   return { xid: String(read.value[0]?.xid), history, isSafe: read.value[0]?.safe === true };
 }
 
-/** Runs one statement as a transaction by itself, in one round trip. */
 async function runSingleStatement(
   connection: Connection,
   statement: Statement | string,

@@ -19,7 +19,7 @@ export function isSubscribed(subscribedTypes: number, type: WebhookEventType): b
   return (subscribedTypes & getEventBit(type)) !== 0;
 }
 
-/** Records the acceptance of messages. The caller must have read that an endpoint subscribes to `message.accepted`. */
+/** An endpoint must subscribe to `message.accepted`. */
 export async function recordAcceptances(
   session: Session,
   acceptedMessages: readonly { readonly id: string; readonly accountId: number; readonly state: State }[],
@@ -82,7 +82,6 @@ export async function waitForEarlierTransactions(database: Session, change: stri
   );
 }
 
-/** The verbs of the changes of endpoints, and the remedies if the wait for earlier transactions fails. */
 const CHANGES = {
   createWebhook: [null, 'then rotate the signing secret of the endpoint, because the secret was not shown'],
   updateWebhook: ['update', 'then repeat the command'],
@@ -93,7 +92,6 @@ const CHANGES = {
 } as const;
 type EndpointChange = keyof typeof CHANGES;
 
-/** Makes each change of an endpoint resolve when no transaction still uses the earlier version of the endpoint. */
 export function waitAfterChanges(session: Session, store: Pick<Store, EndpointChange>): Pick<Store, EndpointChange> {
   const changes = (Object.keys(CHANGES) as EndpointChange[]).map((name) => {
     const change = store[name] as (...args: readonly unknown[]) => ReturnType<Store[EndpointChange]>;

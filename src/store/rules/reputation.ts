@@ -1,7 +1,4 @@
-/**
- * Rules for the reputation of accounts, shared by both databases: the counts that a batch of events adds
- * (`ReputationDeltas`), the hourly buckets, and the decision whether an account gets a warning or a lock.
- */
+/** The hourly buckets of an account, what a batch adds to them, and whether it gets a warning or a lock. Pure. */
 import {
   determineReputationStatus,
   getReputationDelta,
@@ -14,47 +11,34 @@ import {
 } from '../../model/account.ts';
 import type { State } from '../../model/message.ts';
 
-/** Returns the bucket that contains a time, in hours since the epoch. */
 export function toHourSinceEpoch(ms: number): number {
   return Math.floor(ms / REPUTATION_BUCKET_MS);
 }
 
-/** Returns the last bucket before the window that ends at `now`. */
 export function getLastHourBeforeWindow(now: number): number {
   return toHourSinceEpoch(now) - REPUTATION_WINDOW_HOURS;
 }
 
-/** Returns the last bucket that may be deleted, in hours since the epoch. */
 export function getLastExpiredHour(now: number): number {
   return toHourSinceEpoch(now) - 2 * REPUTATION_WINDOW_HOURS;
 }
 
-/**
- * Returns the start of the window that ends at `at`. A complaint or other evidence at `at` counts only if the last
- * counted one of the same recipient or source is not later than this start.
- */
+/** Evidence counts only if the last counted one of the same recipient or source is not later than this start. */
 export function getEvidenceWindowStart(at: number): number {
   return at - REPUTATION_WINDOW_HOURS * REPUTATION_BUCKET_MS;
 }
 
-/**
- * Returns false if the batch cannot change the account's status. Delivered messages alone cannot lock an account, but
- * can end a warning.
- */
+/** Delivered messages alone cannot lock an account, but can end a warning. */
 export function needsEvaluation({ emails: _, ...bad }: ReputationDelta, isWarned: boolean): boolean {
   return isWarned || Object.values(bad).some((count) => count > 0);
 }
 
 export type ReputationDecision =
   | { readonly kind: 'lock'; readonly reason: string }
-  /** The new warning, or null if the warning ends. */
   | { readonly kind: 'warn'; readonly warning: string | null }
   | { readonly kind: 'none' };
 
-/**
- * Decides whether an account that is not locked gets a lock or a warning. The first warning stays unchanged, so that
- * the log has one line per warning and not one line per bounce.
- */
+/** The first warning stays, so that the log has one line per warning. */
 export function evaluateReputation(
   window: WindowCounts,
   thresholds: Thresholds,
@@ -74,7 +58,6 @@ export function evaluateReputation(
 
 const NO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0, provenBounces: 0, provenComplaints: 0 };
 
-/** The counts that a batch of events adds to the reputation of each account. */
 export class ReputationDeltas {
   readonly #byAccount = new Map<number, ReputationDelta & { at: number }>();
 
@@ -106,7 +89,7 @@ export class ReputationDeltas {
     delta.at = at;
   }
 
-  /** Returns the counts in order of account id, each with the time of its last change. */
+  /** In order of account id, with the time of the last change. */
   listByAccount(): readonly (readonly [accountId: number, delta: ReputationDelta, at: number])[] {
     return [...this.#byAccount]
       .sort(([a], [b]) => a - b)

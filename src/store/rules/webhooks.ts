@@ -1,7 +1,4 @@
-/**
- * Rules for webhooks, shared by both databases: which events are recorded, which endpoints receive an event, and how
- * delivery attempts change an endpoint. The functions have no side effects.
- */
+/** Which events are recorded, which endpoints receive an event, and how attempts change an endpoint. Pure. */
 import type { HistoryEntry } from '../../model/message.ts';
 import {
   DELIVERY_STATUSES,
@@ -28,39 +25,29 @@ const TYPES_BY_VERB: ReadonlyMap<string, MessageEventType> = new Map(
   MESSAGE_EVENT_TYPES.map((type) => [type.slice(MESSAGE_PREFIX.length), type]),
 );
 
-/** Returns the type of the event of a history entry, or null if the entry has no event. */
 export function findEventType(verb: HistoryEntry['verb']): MessageEventType | null {
   return TYPES_BY_VERB.get(verb) ?? null;
 }
 
-/** The account of events that concern the whole service. */
 export const SERVICE_ACCOUNT_ID = 0;
 
-/** An event in the outbox. */
 export interface OutboxEvent {
-  /**
-   * The number that is compared with `start` of an endpoint: on SQLite, the position of the event in the outbox; on
-   * PostgreSQL, the id of the transaction that recorded the event.
-   */
+  /** Compared with `start` of an endpoint: the position in the outbox, on PostgreSQL the id of the transaction. */
   readonly order: number;
   readonly type: WebhookEventType;
   readonly accountId: number;
-  /** The endpoint that does not receive the event, or null. */
+  /** This endpoint does not receive the event. */
   readonly excludedWebhookId: number | null;
 }
 
-/** The members of an endpoint that determine which events it receives. */
 export interface Subscriber {
   readonly id: number;
-  /** The account whose events the endpoint receives, or null for all accounts. */
   readonly accountId: number | null;
-  /** The types of events that the endpoint receives, with one bit for each type. */
   readonly events: number;
-  /** The endpoint receives events whose `order` is at least this number. */
+  /** Receives events whose `order` is at least this number. */
   readonly start: number;
 }
 
-/** Returns true if the endpoint receives the event. `bit` is the bit of the event's type. */
 export function receivesEvent(subscriber: Subscriber, event: OutboxEvent, bit: number): boolean {
   return (
     (subscriber.events & bit) !== 0 &&
@@ -70,11 +57,7 @@ export function receivesEvent(subscriber: Subscriber, event: OutboxEvent, bit: n
   );
 }
 
-/**
- * Returns the id of a delivery: a UUIDv7 (RFC 9562 section 5.7). The id contains the time, the number `index` of the
- * delivery in its step, and the first 12 hexadecimal digits of the step's random `seed`. `index` is less than 2^24.
- * Within one step, the order of the ids is the order of `index`.
- */
+/** UUIDv7 (RFC 9562 section 5.7) of the time, the number of the delivery in its step, and the seed of the step. */
 export function toDeliveryId(now: number, index: number, seed: string): string {
   const time = now.toString(16).padStart(12, '0');
   const highDigits = (index >> 12).toString(16).padStart(3, '0');
@@ -82,19 +65,13 @@ export function toDeliveryId(now: number, index: number, seed: string): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${highDigits}-8${lowDigits}-${seed.slice(0, 12)}`;
 }
 
-/** The effect that the attempts of a batch have on one endpoint. */
 export interface EndpointEffect {
   hasSucceeded: boolean;
-  /**
-   * The time of the first failed attempt in the batch, or null. Test deliveries and faults of the installation do not
-   * count as failures.
-   */
+  /** The first failure. Tests and faults of the installation do not count. */
   failedAt: number | null;
-  /** True if the endpoint responded with status 410 (Gone). */
   isGone: boolean;
 }
 
-/** Returns the effects of settled deliveries by endpoint, in order of the id of the endpoint. */
 export function collectEffects(
   settledDeliveries: readonly { readonly settlement: DeliverySettlement; readonly isTest: boolean }[],
 ): ReadonlyMap<number, EndpointEffect> {
@@ -112,7 +89,6 @@ export function collectEffects(
   return effects;
 }
 
-/** Returns the time of the first failure since the last success of an endpoint, or null. */
 export function decideFailingSince(
   failingSince: number | null,
   { hasSucceeded, failedAt }: EndpointEffect,
@@ -120,18 +96,16 @@ export function decideFailingSince(
   return hasSucceeded ? null : (failingSince ?? failedAt);
 }
 
-/** Returns true if the time of a success must be stored: at most one success per `LAST_SUCCESS_STEP_MS` is stored. */
+/** One success per `LAST_SUCCESS_STEP_MS` is stored. */
 export function mustStoreSuccess(lastSuccessAt: number | null, { hasSucceeded }: EndpointEffect, now: number): boolean {
   return hasSucceeded && (lastSuccessAt === null || now >= lastSuccessAt + LAST_SUCCESS_STEP_MS);
 }
 
-/** Selects endpoints as `w`, with the names of their accounts. */
 export const SELECT_WEBHOOKS =
   'SELECT w.*, a.name AS account FROM webhook w LEFT JOIN account a ON a.id = w.account_id';
 /** The id may be any number that an operator has entered. */
 export const SELECT_WEBHOOK = `${SELECT_WEBHOOKS} WHERE w.id = $1::bigint AND NOT w.removed`;
 
-/** Converts a row of `SELECT_WEBHOOKS`. */
 export function toWebhook(row: rows.Row): Webhook {
   const disabledAt = rows.readIntegerOrNull(row, 'disabled_at');
   return {
@@ -151,7 +125,6 @@ export function toWebhook(row: rows.Row): Webhook {
   };
 }
 
-/** Converts the columns of `webhook` that determine which events the endpoint receives. */
 export function toSubscriber(row: rows.Row): Subscriber {
   return {
     id: rows.readInteger(row, 'id'),
@@ -161,7 +134,6 @@ export function toSubscriber(row: rows.Row): Subscriber {
   };
 }
 
-/** Converts a row of the outbox. */
 export function toOutboxEvent(row: rows.Row): OutboxEvent {
   return {
     order: rows.readInteger(row, 'order'),
@@ -173,7 +145,6 @@ export function toOutboxEvent(row: rows.Row): OutboxEvent {
 
 const DELIVERY_TYPES = [...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE] as const;
 
-/** Converts a row of `webhook_delivery`. */
 export function toDelivery(row: rows.Row): WebhookDelivery {
   return {
     id: rows.readText(row, 'id'),
@@ -187,10 +158,7 @@ export function toDelivery(row: rows.Row): WebhookDelivery {
   };
 }
 
-/**
- * Converts a row of `webhook_delivery` to the recorded event. `message` is the row of the message with the columns of the
- * history entry, or undefined if the message is no longer stored.
- */
+/** `message` has the columns of the history entry; undefined if it is no longer stored. */
 export function toRecordedEvent(
   row: rows.Row,
   message: rows.Row | undefined,
@@ -221,10 +189,7 @@ export function toRecordedEvent(
   };
 }
 
-/**
- * Removes the SMTP transcript, which no payload contains, so that the embedded store copies less data to another
- * thread.
- */
+/** No payload contains the transcript. */
 function removeTranscript(entry: HistoryEntry): HistoryEntry {
   if (entry.attempt === null) return entry;
   const { lineOffsetsMs: _, ...attempt } = entry.attempt;

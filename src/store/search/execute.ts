@@ -1,8 +1,8 @@
 /**
- * Executes a search from the newest message to the oldest. It ends when the page is full, when all messages have been
- * searched, or at the time limit. The newest messages, and all that are not indexed, are read row by row; of the others,
- * only the candidates that the index of the database finds, or the rows of an index of states or failures. Only query.ts
- * decides whether a message matches, so the result is the same with and without an index.
+ * Executes a search from the newest message to the oldest, until the page is full, all messages are searched or the
+ * time limit is reached. The newest messages and those that are not indexed are read row by row; of the others,
+ * candidates of the index of terms or of an index of states and failures. Only query.ts decides, so the result is the
+ * same without an index.
  */
 import type { FailureCategory, FailureClass } from '../../model/failure.ts';
 import { STATES, type State, type StateFilter } from '../../model/message.ts';
@@ -10,19 +10,15 @@ import { getMinIdAt } from '../rules/messages.ts';
 import { type MessageSearch, matchesCriteria, matchesReply, type SearchableMessage } from './query.ts';
 import { listTermGroups, type TermGroups } from './terms.ts';
 
-/** Ids from `first` (inclusive) to `end` (exclusive). */
 export interface IdRange {
   readonly first: string;
   readonly end: string;
 }
 
-/** The conditions that the database checks. An empty list matches every value. */
+/** Checked by the database. An empty list matches every value. */
 export type RowFilter = Pick<MessageSearch, 'accountIds' | 'states' | 'failureClasses' | 'failureCategories'>;
 
-/**
- * For each of `values`, the database has an index of the messages with this value in order of id. Each state except
- * `delivered` has an index. A message has at most one of `values`.
- */
+/** An index of the messages with one of `values`, in order of id. Each state except `delivered` has one. */
 export type RowIndex =
   | { readonly kind: 'state'; readonly values: readonly StateFilter[] }
   | { readonly kind: 'failure-class'; readonly values: readonly FailureClass[] }
@@ -33,20 +29,18 @@ export interface IndexBlock extends IdRange {
   readonly number: number;
 }
 
-/** Reads the database. Lists of messages, ids and blocks are in order from the newest to the oldest. */
 export interface SearchSource<Message extends SearchableMessage> {
   readRows(range: IdRange, filter: RowFilter, limit: number): Promise<readonly Message[]>;
-  /** Returns the id of the message at position `count`, which begins at 1, or null if the range has fewer messages. */
+  /** `count` begins at 1. Null if the range has fewer messages. */
   findNthId(range: IdRange, count: number): Promise<string | null>;
   findByIds(ids: readonly string[], filter: RowFilter): Promise<readonly Message[]>;
   readIndexedRows(index: RowIndex, range: IdRange, limit: number): Promise<readonly Message[]>;
   readIndexedIds(index: RowIndex, range: IdRange): Promise<readonly string[]>;
-  /** Counts the messages of the range in an index, up to `maxCount`. */
   countIndexed(index: RowIndex, range: IdRange, maxCount: number): Promise<number>;
   listBlocks(): Promise<readonly IndexBlock[]>;
-  /** Returns the ids of the messages of the block that have a term of each group. */
+  /** Of messages of the block with a term of each group. */
   findCandidates(block: number, terms: TermGroups, range: IdRange, limit: number): Promise<readonly string[]>;
-  /** Returns the texts of the last outcomes (`getOutcomeText`) by message id. Messages without an outcome are omitted. */
+  /** By message id. Messages without an outcome are omitted. */
   readOutcomeTexts(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
 }
 
@@ -59,7 +53,7 @@ interface SearchOutcome<Message> {
 export const MIN_ID = '00000000-0000-0000-0000-000000000000';
 const AFTER_LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Number of rows that are read between two checks of the time limit: in the first batch and in the largest batch. */
+/** Between two checks of the time limit, in the first batch and in the largest. */
 const MIN_BATCH_ROWS = 128;
 const MAX_BATCH_ROWS = 2_048;
 /** A search of replies reads the history of each row. */
@@ -67,8 +61,8 @@ const MAX_REPLY_BATCH_ROWS = 512;
 /** If the database itself selects the matching rows, which is much faster. */
 const MAX_NATIVE_BATCH_ROWS = 32_768;
 /**
- * A search first reads this number of rows for each message of the page. A frequent word fills the page from them, which
- * takes less time than finding all its candidates.
+ * Read first for each message of the page: a frequent word fills the page from them, faster than finding its
+ * candidates.
  */
 const NEWEST_ROWS_PER_MESSAGE = 10;
 const MAX_NEWEST_ROWS = 1_024;
@@ -76,16 +70,13 @@ const MAX_CANDIDATES = 8_192;
 /** The most frequent state. It is the only state without an index. */
 const STATE_WITHOUT_INDEX: State = 'delivered';
 /**
- * Up to `MAX_SCANNED_MESSAGES` messages of an index of states or failures are all read. Up to `MAX_PRELOADED_MESSAGES`,
- * their ids are read, and of the candidates only those with one of these ids.
+ * Up to the first number, an index of states or failures is read whole; up to the second, its ids are intersected with
+ * the candidates.
  */
 const MAX_SCANNED_MESSAGES = 4_000;
 const MAX_PRELOADED_MESSAGES = 30_000;
 
-/**
- * Returns the messages of the page and, as `searchedTo`, the id at which the search stopped, or null if all messages
- * have been searched. `hasTimedOut` returns true after the time limit. Fails with the errors of the source.
- */
+/** `searchedTo` is null if all messages have been searched. */
 export async function executeSearch<Message extends SearchableMessage>(
   source: SearchSource<Message>,
   search: MessageSearch,
@@ -104,7 +95,6 @@ export async function executeSearch<Message extends SearchableMessage>(
     return { messages: matchingMessages, searchedTo: null };
   }
 
-  /** True if the database itself selects the matching rows. */
   const isNative = criteria.length === 0 && reply === null;
   const terms = listTermGroups(search);
   const rowIndexes = listRowIndexes(filter);
@@ -114,7 +104,6 @@ export async function executeSearch<Message extends SearchableMessage>(
   const searchedTo = scansRowIndex || terms.length === 0 ? await scanRange(idRange) : await scanBlocks();
   return { messages: matchingMessages, searchedTo };
 
-  /** Chooses the index with the fewest messages. `count` is null if the messages were not counted. */
   async function chooseRowIndex(): Promise<{ readonly rowIndex: RowIndex | null; readonly count: number | null }> {
     const [firstIndex = null] = rowIndexes;
     if (firstIndex === null || (rowIndexes.length === 1 && terms.length === 0))
@@ -127,10 +116,7 @@ export async function executeSearch<Message extends SearchableMessage>(
     return { rowIndex: smallestIndex, count: terms.length === 0 ? null : smallestCount };
   }
 
-  /**
-   * Reads every row of a range, or every row of the range in the chosen index. Returns the id at which the read stopped,
-   * or null at the end of the range.
-   */
+  /** Returns the id at which the read stopped, or null at the end of the range. */
   async function scanRange({ first, end: rangeEnd }: IdRange): Promise<string | null> {
     let end = rangeEnd;
     for (
@@ -166,7 +152,7 @@ export async function executeSearch<Message extends SearchableMessage>(
     return isNative && !scansRowIndex ? MAX_NATIVE_BATCH_ROWS : MAX_BATCH_ROWS;
   }
 
-  /** Adds the matching rows to the page. Returns the id of its last message if the page is full; otherwise null. */
+  /** Returns the id of the last message if the page is full. */
   async function collect(rows: readonly Message[]): Promise<string | null> {
     const candidates = rows.filter(
       (message) =>
@@ -234,10 +220,7 @@ const STATES_WITH_REPLY: readonly StateFilter[] = [
   'deferred',
 ];
 
-/**
- * Returns the conditions that the database checks. A search of replies that names no state reads neither delivered
- * messages nor queued messages without an attempt.
- */
+/** A search of replies that names no state reads neither delivered messages nor queued ones without an attempt. */
 function toRowFilter({ accountIds, states, failureClasses, failureCategories, reply }: MessageSearch): RowFilter {
   const selectedStates = reply !== null && states.length === 0 ? STATES_WITH_REPLY : states;
   return {
@@ -253,7 +236,6 @@ function includesUnindexedState({ states }: RowFilter): boolean {
   return states.includes(STATE_WITHOUT_INDEX);
 }
 
-/** Returns the indexes that contain all messages that match the filter. */
 function listRowIndexes(filter: RowFilter): readonly RowIndex[] {
   const { states, failureClasses, failureCategories } = filter;
   const indexes: RowIndex[] = [];

@@ -1,10 +1,7 @@
 /**
- * Maintains the search index of a store in rounds of small steps with pauses. A failed step is reported and repeated in
- * the next round.
- *
- * A message is indexed only when all earlier messages are committed: a round indexes messages up to the newest message
- * that the previous round found. If nodes share the store, a round also excludes the messages of the last ten seconds.
- * Messages that were committed even later are indexed some minutes afterwards.
+ * Maintains the search index in rounds of small steps. A message is indexed only when all earlier ones are committed: a
+ * round goes up to the newest message of the round before, and on shared stores leaves out the last ten seconds. What
+ * is committed later is indexed minutes afterwards.
  */
 import type { Clock } from '../../clock.ts';
 import { getMinIdAt, toSeq } from '../rules/messages.ts';
@@ -14,23 +11,20 @@ import { type IdRange, type IndexBlock, MIN_ID, selectEarlier } from './execute.
 import type { SearchableMessage } from './query.ts';
 import { toDocument } from './terms.ts';
 
-/** One step of index maintenance. */
 export interface IndexStep {
-  /** All messages with ids less than this id are committed, except a few messages whose commit is late. */
+  /** All messages with smaller ids are committed, except a few. */
   readonly horizon: string;
-  /** New messages are indexed if their number is at least this number. */
   readonly minMessages: number;
-  /** The number of messages that are not indexed, or null if it is not known. */
   readonly unindexedCount: number | null;
   readonly now: number;
 }
 
 export interface IndexProgress {
-  /** True if the step changed the index. In this case, another step may be necessary. */
+  /** Then another step may be necessary. */
   readonly hasChanged: boolean;
-  /** The number of messages up to the horizon that are newer than the index, counted up to `MAX_UNINDEXED_COUNT`. */
+  /** Up to the horizon, at most `MAX_UNINDEXED_COUNT`. */
   readonly unindexedCount: number;
-  /** The number of messages that were newer than the index and that this step has indexed. */
+  /** By this step, of those that were newer than the index. */
   readonly indexedCount: number;
 }
 
@@ -40,7 +34,6 @@ export interface StoredBlock extends IndexBlock {
   readonly checkedTo: string;
 }
 
-/** What one transaction writes: the block, and the documents (`toDocument`) that are added to it. */
 export interface IndexChange {
   readonly block: StoredBlock;
   readonly documents: readonly { readonly id: string; readonly terms: string }[];
@@ -91,7 +84,6 @@ async function countMessages(tx: Transaction, { first, end }: IdRange, maxCount:
   return readInteger(row, 'n');
 }
 
-/** Returns the oldest messages of the range that are not in the index. */
 async function readUnindexed(
   tx: Transaction,
   { first, end }: IdRange,
@@ -123,13 +115,9 @@ const MAX_BLOCK_MESSAGES = 65_536;
 /** Limits the time for which a step delays the acceptance of messages. */
 const MAX_STEP_MESSAGES = 512;
 const MAX_UNINDEXED_COUNT = 200_000;
-/**
- * Age at which messages are checked, at intervals of the same time. A message that is committed after the check is
- * missing from the index.
- */
+/** A message that is committed later than this is missing from the index. */
 const CHECK_AFTER_MS = 5 * 60_000;
 
-/** Plans one step, which writes nothing. */
 export async function planIndexStep(
   tx: Transaction,
   { horizon, minMessages, unindexedCount, now }: IndexStep,
@@ -162,7 +150,7 @@ export async function planIndexStep(
         });
   return { change, progress: { hasChanged: change !== null, unindexedCount: newCount, indexedCount: 0 } };
 
-  /** Adds messages of the range to the block. `checkedTo` of the result is the end of the messages that were read. */
+  /** `checkedTo` of the result is the end of what was read. */
   async function addMessages(block: StoredBlock, range: IdRange): Promise<IndexChange> {
     const messages = await readUnindexed(tx, range, MAX_STEP_MESSAGES + 1);
     const documents = messages
@@ -177,36 +165,28 @@ function createBlock(number: number, first: string): StoredBlock {
   return { number, first, end: first, messageCount: 0, checkedTo: first };
 }
 
-/** The operations that maintain the search index. */
 export interface IndexStore {
-  /** Resolves to the greatest stored id, or to null. Every new id is greater than this id. */
   findNewestId(): Promise<string | null>;
-  /**
-   * Indexes some hundred messages, so that a search does not read each row. The index does not change the
-   * result of a search. Only one process at a time builds the index. In other processes the call does nothing.
-   */
+  /** Only one process at a time builds the index; in others the call does nothing. */
   indexMessages(step: IndexStep): Promise<IndexProgress>;
 }
 
 const ROUND_INTERVAL_MS = 5_000;
-/** The age after which a message of another node is expected to be committed. */
+/** By then a message of another node is expected to be committed. */
 const COMMIT_DELAY_MS = 10_000;
-/**
- * Minimum number of new messages for a step, at low and at high load. A search reads every message that is not indexed.
- */
+/** Minimum for a step, at low and at high load. A search reads every message that is not indexed. */
 const MIN_NEW_MESSAGES = 2_048;
 const MIN_NEW_MESSAGES_BUSY = 100_000;
-/** Maximum acceptance rate at low load. At a higher rate the acceptance of messages has priority over the index. */
+/** Above this rate acceptance has priority. */
 const MAX_LOW_LOAD_PER_SECOND = 500;
-/** Interval at which an idle index is checked for messages that were committed late. */
+/** For messages that were committed late. */
 const IDLE_CHECK_INTERVAL_MS = 300_000;
 const MIN_PAUSE_MS = 20;
-/** The duration of a pause in durations of the step before it, at high load. */
+/** In durations of the step before, at high load. */
 const BUSY_PAUSE_STEPS = 4;
 
 export interface IndexerOptions {
   readonly clock: Clock;
-  /** Milliseconds since an arbitrary origin. */
   readonly monotonic: () => number;
   /** True if other nodes accept messages into the same store. */
   readonly sharesStore: boolean;
@@ -214,7 +194,6 @@ export interface IndexerOptions {
   readonly reportFailure: (operation: string, error: unknown) => void;
 }
 
-/** Starts the rounds. The returned function stops the rounds after the current step. */
 export function startIndexer({
   clock,
   monotonic,
@@ -226,7 +205,6 @@ export function startIndexer({
   let cancelTimer: () => void = () => undefined;
   let roundInProgress = Promise.resolve();
   let endPause: () => void = () => undefined;
-  /** The id of the newest message that the previous round found. */
   let previousNewestId: string | null = null;
   let idleState: { readonly horizon: string; readonly at: number } | null = null;
   let lastStep: { readonly unindexedCount: number; readonly at: number } | null = null;

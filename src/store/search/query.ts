@@ -1,12 +1,7 @@
 /**
- * Parses the text of a search and decides whether a message matches. Both stores apply these functions to the rows that
- * their indexes return, so both stores return the same results.
- *
- * The order of the words does not matter. Each word must occur in one of the searched fields. The last word may be a
- * prefix, unless it ends with a double quote. A word that contains an `@` is an address or the prefix of one. A word
- * that begins with `@` is a domain or the prefix of one. The id of a message matches that message. The same rules split
- * messages and searches into words. Case, accents and compatibility forms are ignored: `GRÜSSE` and `Grüße` are equal,
- * but `gruesse` is different.
+ * Decides whether a message matches a search, for both stores. Each word must occur in one of the searched fields, in
+ * any order; the last may be a prefix, unless a space follows it. Case, accents and compatibility forms are ignored.
+ * Pure.
  */
 import type { FailureCategory, FailureClass } from '../../model/failure.ts';
 import type { FoundMessage, StateFilter } from '../../model/message.ts';
@@ -14,7 +9,6 @@ import { isMessageId } from '../../model/submission.ts';
 
 export type Field = 'to' | 'from' | 'subject';
 
-/** One condition of a search. At least one of its fields must match. */
 export type SearchCriterion =
   | { readonly kind: 'word'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
   | { readonly kind: 'address'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
@@ -24,10 +18,8 @@ export type SearchCriterion =
   | { readonly kind: 'recipient-domains'; readonly domains: ReadonlySet<string> }
   | { readonly kind: 'id'; readonly id: string };
 
-/** A condition on the texts of fields. */
 export type TextCriterion = Exclude<SearchCriterion, { kind: 'id' | 'recipient-domains' }>;
 
-/** The members of a message that a search reads. */
 export interface SearchableMessage {
   readonly id: string;
   readonly accountId: number;
@@ -39,58 +31,45 @@ export interface SearchableMessage {
 }
 
 export interface MessageSearch {
-  /** A message must match all criteria. An empty list matches every message. */
   readonly criteria: readonly SearchCriterion[];
-  /** The message must have one of the values of each list. An empty list matches every message. */
+  /** An empty list matches every message. */
   readonly accountIds: readonly number[];
   readonly states: readonly StateFilter[];
   /** The class and the category of the last failure of the message. */
   readonly failureClasses: readonly FailureClass[];
   readonly failureCategories: readonly FailureCategory[];
-  /** The conditions for the text of the last outcome, or null. */
   readonly reply: ReplyCondition | null;
-  /**
-   * Only messages accepted at or after this time (ms since the epoch) match. The time in the id of the message is
-   * compared.
-   */
+  /** Compared with the time in the id. */
   readonly since: number | null;
-  /** Only messages accepted before this time (ms since the epoch) match. */
   readonly until: number | null;
-  /** Only messages with ids less than this id match. The id selects the next page. */
+  /** For the next page. */
   readonly before: string | null;
   readonly limit: number;
 }
 
-/** The conditions for the text of the last outcome (`getOutcomeText`). */
 export interface ReplyCondition {
-  /** The words that the text must contain. The last word may be a prefix. */
+  /** The last word may be a prefix. */
   readonly words: readonly { readonly text: string; readonly prefix: boolean }[];
-  /** A reply code (`550`) or an enhanced status code (`5.1.1`) at the beginning of the text, or null. */
+  /** A reply code (`550`) or an enhanced status code (`5.1.1`) at the beginning. */
   readonly code: string | null;
 }
 
 export interface MessageSearchResult {
-  /** The messages found, newest first, at most `limit`. */
   readonly messages: readonly FoundMessage[];
   /**
-   * Null if all messages have been searched. Otherwise the page is full, or the search has reached its time limit. At
-   * the time limit, the page may contain fewer than `limit` messages, or none. The next call continues with this id as
-   * `before`.
+   * Null if all messages have been searched. Otherwise the next call continues with this id as `before`; at the time
+   * limit the page may be empty.
    */
   readonly searchedTo: string | null;
 }
 
 export const ALL_FIELDS: readonly Field[] = ['to', 'from', 'subject'];
 const ADDRESS_FIELDS: readonly Field[] = ['to', 'from'];
-/** Maximum number of conditions in one search. */
 export const MAX_CRITERIA = 32;
 /** Characters that may surround a word that was copied from a header or a sentence. A search ignores them. */
 const WRAPPING_CHARACTERS = new Set('<>()[]{}"\'`,;:!?“”„«»');
 
-/**
- * Parses the text of a search. An empty text has no criteria. Returns null for any other text that contains no letter,
- * digit or symbol to search for.
- */
+/** Null if a text contains nothing to search for. An empty text has no criteria. */
 export function parseSearchText(text: string, fields: readonly Field[]): readonly SearchCriterion[] | null {
   const words = text.split(/\s/).filter((word) => word !== '');
   const criteria = words.flatMap((word, index) => parseWord(word, index === words.length - 1, fields));
@@ -127,7 +106,6 @@ function stripWrapping(word: string): string {
   return word.slice(begin, end);
 }
 
-/** Returns true if the message meets every condition. */
 export function matchesCriteria(criteria: readonly SearchCriterion[], message: SearchableMessage): boolean {
   const textsByField = new Map<Field, readonly string[]>();
   const getTexts = (field: Field): readonly string[] => {
@@ -149,13 +127,9 @@ export function matchesCriteria(criteria: readonly SearchCriterion[], message: S
   });
 }
 
-/** Maximum number of tokens, from the beginning of a text, that are compared with a code. */
 const MAX_CODE_TOKENS = 6;
 
-/**
- * Splits the text of a search of replies into words. Returns null if it contains no letter, digit or symbol to search
- * for.
- */
+/** Null if it contains nothing to search for. */
 export function parseReplyWords(text: string): ReplyCondition['words'] | null {
   const endsWithQuote = text.trimEnd().endsWith('"');
   const words = splitWords(foldText(text));
@@ -163,10 +137,7 @@ export function parseReplyWords(text: string): ReplyCondition['words'] | null {
   return words.map((word, index) => ({ text: word, prefix: !endsWithQuote && index === words.length - 1 }));
 }
 
-/**
- * Returns true if `text`, the text of the last outcome of a message, meets the conditions. Returns false if `text` is
- * null.
- */
+/** `text` is that of the last outcome, or null. */
 export function matchesReply({ words, code }: ReplyCondition, text: string | null): boolean {
   if (text === null) return false;
   if (code !== null && !startsWithCode(text, code)) return false;

@@ -16,9 +16,6 @@ import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
 
-/**
- * The remaining limits of a claim. Suppressed messages also count toward the limits, because each of them needs writes.
- */
 interface RemainingLimits {
   messageCount: number;
   bytes: number;
@@ -69,10 +66,7 @@ export function prepareClaim(
     claimedMessages.messages.push(rows.toLeasedMessage(row, lease, rows.readInteger(row, 'attempts') + 1));
   }
 
-  /**
-   * Returns the due rows of the account that fit into the limits, in the order of their due times. `isFull` is true if
-   * a row did not fit.
-   */
+  /** In order of due times. `isFull`: a row did not fit. */
   function selectFitting(lane: number, account: number, rowLimit: number, remaining: RemainingLimits, now: number) {
     const fittingRows: rows.Row[] = [];
     // Rows are read one at a time, so that at most one message beyond the limit is in memory.
@@ -88,8 +82,8 @@ export function prepareClaim(
   }
 
   /**
-   * Leases messages of one lane within the `remaining` limits: first up to `rowsPerAccount` rows of each account, then
-   * equal shares of the remaining limits. Returns true if more messages of the lane may be due.
+   * First up to `rowsPerAccount` rows of each account, then equal shares of the rest. Returns true if more messages may
+   * be due.
    */
   function claimLane(
     { lane, rotation }: { readonly lane: number; readonly rotation: AccountRotation },
@@ -168,29 +162,20 @@ const MAX_ACCOUNTS_PER_ROUND = 2_000;
 export interface AccountRotation {
   /** Starts a round after the last account that was returned. */
   beginRound(): void;
-  /**
-   * Returns the next account of this round with a due message. Returns null at the end of the round, when all accounts
-   * have been examined or the maximum is reached.
-   */
+  /** Null at the end of the round. */
   next(now: number): number | null;
-  /** Continues the rotation after `account`, which is the last served account. */
   resumeAfter(account: number): void;
-  /** Returns true if the last round ended before it had examined every account. */
   readonly hasMore: boolean;
 }
 
-/** Creates the rotation over the accounts of `lane`. It starts with the first account. */
 export function createAccountRotation(database: DatabaseSync, lane: number): AccountRotation {
   const selectNextAccount = database.prepare(
     `SELECT account_id, due_at FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND lane = ? AND account_id > ? ORDER BY account_id, due_at LIMIT 1`,
   );
   const selectLock = database.prepare('SELECT locked_at FROM account WHERE id = ?');
-  /** The account that was examined last, or 0 before the first account. */
   let position = 0;
-  /**
-   * The position at which the current search for an account with due messages began, or null if an account was found.
-   */
+  /** Where the current search for a due account began; null after a hit. */
   let searchStart: number | null = null;
   let hasMore = false;
   /** The variables of the round. `hasWrapped` is true if the round has continued at the first account. */
