@@ -1,8 +1,6 @@
 /**
- * Builds the subject and the text of notifications by mail. Pure.
- *
- * The text of an item may contain text that a next hop or an operator wrote. Control characters are replaced, so that
- * the subject is one line and such text adds no line to the mail.
+ * Subject and text of notifications by mail. Text of a next hop or an operator may be in it, so control characters are
+ * replaced. Pure.
  */
 import { ATTENTION_CODES, getAttentionCommand } from '../model/attention.ts';
 import type { AttentionChange, MailPayload, NotifiedItem } from '../model/notification.ts';
@@ -10,13 +8,9 @@ import { toPrintable } from '../printing/escape.ts';
 import { formatSpan, formatTime, shortenText, toSentence } from '../printing/text.ts';
 
 const MAX_SUBJECT_TEXT_LENGTH = 120;
-/** The maximum number of items that a mail lists. The counts in the mail include all items. */
 const MAX_LISTED_ITEMS = 50;
 
-/**
- * Builds the mail about a change with at least one item. `operatorUrl` has no slash at its end. If `operatorUrl` is
- * null, the mail contains no links.
- */
+/** `operatorUrl` has no slash at its end; without it the mail contains no links. */
 export function buildNotificationMail(change: AttentionChange, operatorUrl: string | null): MailPayload {
   const { at, began, ended, ongoingCount } = change;
   const sections = [

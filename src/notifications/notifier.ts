@@ -26,7 +26,6 @@ import { buildNotificationMail } from './mail-text.ts';
 import { createOutageNotifier } from './outage.ts';
 import type { DeliverNotification, TargetResult } from './target.ts';
 
-/** The interval between two checks by this node. */
 const CHECK_INTERVAL_MS = 10_000;
 /** Between any two checks in the cluster. Shorter, so that a check is not omitted if the previous check was late. */
 const MIN_CHECK_INTERVAL_MS = CHECK_INTERVAL_MS / 2;
@@ -37,8 +36,8 @@ const PURGE_INTERVAL_MS = 3_600_000;
 const MAX_PURGED_NOTIFICATIONS = 1_000;
 const MINUTE_MS = 60_000;
 /**
- * The delay after each failed attempt. If the attempt after the last delay fails, the notification has failed. Shorter
- * than the schedule of webhooks, because `postrider overview` always shows the current problems.
+ * After the last delay the notification has failed. Shorter than for webhooks, because `postrider overview` also shows
+ * the items.
  */
 const RETRY_DELAYS_MS = [5_000, 30_000, ...[2, 10, 30, 60, 120, 240].map((minutes) => minutes * MINUTE_MS)];
 
@@ -48,14 +47,12 @@ export interface NotifierParts {
   readonly random: () => number;
   readonly createId: () => string;
   readonly targets: readonly NotificationTarget[];
-  /** The public URL of the operator listener without a slash at its end, or null. */
   readonly operatorUrl: string | null;
   readonly store: Omit<NotificationStore, 'listNotifications'>;
   readonly readAttention: () => Promise<CurrentAttentionItems>;
   /** Null while commits succeed. */
   readonly readOutage: () => AttentionItem | null;
   readonly deliver: DeliverNotification;
-  /** Returns the first signing secret. Called only if a target is a URL. */
   readonly getSecret: () => string;
   readonly publish: PublishOf<
     | 'notification.recorded'
@@ -170,7 +167,6 @@ export function startNotifier(parts: NotifierParts): Notifier {
     );
   }
 
-  /** Leases due notifications for the targets without a running attempt. */
   function claimDueNotifications(): void {
     cancelClaim();
     if (isStopping) return;

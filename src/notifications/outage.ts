@@ -17,9 +17,7 @@ import {
 } from '../model/notification.ts';
 import type { DeliverNotification } from './target.ts';
 
-/** The duration of failing commits after which a notification is sent to the targets. */
 const MIN_OUTAGE_MS = 30_000;
-/** The maximum number of attempts for each target. The next check repeats a failed attempt. */
 const MAX_ATTEMPTS = 20;
 
 export interface OutageParts {
@@ -27,7 +25,6 @@ export interface OutageParts {
   readonly targets: readonly NotificationTarget[];
   readonly deliver: DeliverNotification;
   readonly operatorUrl: string | null;
-  /** Returns the first signing secret, which makes the id unique to the installation. */
   readonly getSecret: () => string;
   readonly onDelivered: (target: NotificationTarget, id: string) => void;
   readonly onFailed: (target: NotificationTarget, id: string, error: string) => void;
@@ -45,15 +42,11 @@ interface Outage {
 }
 
 export interface OutageNotifier {
-  /** Receives the current state: the item of the outage, or null while commits succeed. Returns immediately. */
   observe(item: AttentionItem | null): void;
-  /** Receives the number of recorded notifications, which is the same on all nodes. */
   setSequence(sequence: number): void;
-  /** Adds an ended outage to the states of `check`, if a target received a notification of the start of the outage. */
   addEndedOutage(check: AttentionCheck, now: number): AttentionCheck;
   /** True until a check has recorded the end of an outage of whose start a target was notified. */
   readonly hasUnrecordedEnd: boolean;
-  /** Called after a check has recorded the end. */
   markRecorded(): void;
 }
 

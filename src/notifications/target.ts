@@ -27,7 +27,6 @@ export type TargetResult =
       readonly status: number | null;
       readonly error: string;
       readonly retryAfterMs: number | null;
-      /** True if a further attempt cannot succeed. */
       readonly isFinal: boolean;
     };
 
@@ -40,7 +39,6 @@ export interface TargetParts {
   readonly clock: Clock;
   readonly attempt: WebhookClient['attempt'];
   readonly getSecrets: () => readonly string[];
-  /** The sender of mail, or null if no target is an address. */
   readonly from: string | null;
   readonly requiresAuthentication: boolean;
   readonly findDomain: (name: string) => SendingDomain | null;
@@ -52,7 +50,6 @@ export interface TargetParts {
 
 const STATUS_GONE = 410;
 
-/** Creates the function that delivers a notification. It never rejects. */
 export function createNotificationDelivery(parts: TargetParts): DeliverNotification {
   const { clock, attempt, getSecrets, from, requiresAuthentication, findDomain, findAccount, publish } = parts;
 

@@ -146,7 +146,6 @@ export interface AuthenticatedToken {
   readonly kind: 'valid';
   readonly name: string;
   readonly scope: TokenScope;
-  /** The expiry in milliseconds since the epoch. Null for a token without expiry. */
   readonly expiresAt: number | null;
 }
 
@@ -208,7 +207,6 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
   };
 }
 
-/** Returns the token of an Authorization header, or null if the header has another scheme. */
 export function getBearerToken(authorization: string | undefined): string | null {
   // A header without a token contains no space after the scheme, because HTTP removes white space at the end of a line.
   return /^bearer(?: |$)/i.test(authorization ?? '') ? (authorization ?? '').slice(7).trim() : null;

@@ -210,7 +210,6 @@ const WEBHOOK_HEADERS = [
   ['webhook-signature', 'One or more signatures of the form `v1,BASE64`, separated by spaces.'],
 ] as const;
 
-/** One of them is sufficient. */
 const SECURITY_BY_ACCESS = {
   api: [{ token: [] }, { session: [], secret: [] }, { password: [] }],
   'token-or-password': [{ token: [] }, { password: [] }],

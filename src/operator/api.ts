@@ -60,11 +60,8 @@ export interface ApiParts {
   readonly liveUpdates: Pick<LiveUpdates, 'subscribe'>;
   readonly publish: PublishOf<'operator.changed'>;
   readonly getInstallationInfo: () => InstallationInfo;
-  /** The context for routes that serve captured messages as files. */
   readonly inboxContext: InboxContext;
-  /** Returns the OpenAPI document of this API, as JSON text. */
   readonly getDocument: () => string;
-  /** Returns the OpenAPI document of the public listener, as JSON text. */
   readonly getPublicDocument: () => string;
 }
 
@@ -178,7 +175,6 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     });
   }
 
-  /** Returns the actor, or responds with an error and returns null. */
   function createGuard(rule: AccessRule) {
     return async (request: FastifyRequest, reply: FastifyReply): Promise<string | null> => {
       const authentication = await admit(request, rule);
@@ -295,7 +291,6 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     };
   }
 
-  /** Null if the password is correct. */
   async function checkPassword(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
     const decision = access.check(
       getClientAddress(request.raw, proxies),

@@ -22,7 +22,6 @@ import {
 } from './refusal.ts';
 import type { Sessions } from './sessions.ts';
 
-/** For a server that is already bound. */
 export async function createApp(
   options: OperatorOptions,
   sessions: Sessions | null,
@@ -39,7 +38,6 @@ export async function createApp(
     // An address has at most 254 octets (RFC 5321 section 4.5.3.1.3), each of up to three characters in a path.
     routerOptions: { maxParamLength: 1_024 },
     serverFactory: () => http.nodeServer,
-    // The listener handles the event `clientError` from its start.
     clientErrorHandler: () => undefined,
     // Fastify calls no hooks for a request target that it cannot decode.
     frameworkErrors: (_error, _request, reply) =>

@@ -1,4 +1,3 @@
-/** Reads the bodies of requests to the operator listener within the capacity of the listener. */
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { BodyFault, HttpServer } from '../http/server.ts';

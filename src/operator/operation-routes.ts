@@ -1,5 +1,3 @@
-/** The routes of the operator API that perform operations. */
-
 import {
   createAccount,
   listAccounts,

@@ -1,4 +1,3 @@
-/** Sends the error responses of the operator API: status, body and Retry-After. */
 import type { FastifyReply } from 'fastify';
 import type { Answer } from '../http/server.ts';
 import type { ErrorBody } from './schemas.ts';

@@ -85,9 +85,7 @@ export interface Parameter {
 }
 
 export interface Success {
-  /** By default 200. */
   readonly status?: number;
-  /** By default JSON. */
   readonly type?: string;
   readonly schema: object;
   /** Of each line or event, if the body is a sequence. */
@@ -110,7 +108,6 @@ export interface RouteDescription {
   readonly requestType?: string;
   /** With code in backticks. */
   readonly notes?: string;
-  /** At least one. */
   readonly success: readonly Success[];
   /** Without the errors that occur before routing. */
   readonly errors: readonly number[];

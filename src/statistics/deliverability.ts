@@ -31,7 +31,6 @@ const WRITE_INTERVALS_MS: Readonly<Record<SpanMs, number>> = {
 };
 const MAX_GROUPS = 500;
 const MAX_WAIT_MS = 5_000;
-/** The number of keys that each series of a span keeps when it evicts keys (frequent-keys.ts). */
 const MAX_COUNTED_KEYS = 512;
 /** The maximum number of keys in a row. The row also contains the sum of the counts of all other keys. */
 export const MAX_ROW_KEYS: Readonly<Record<Series, number>> = {
@@ -78,7 +77,6 @@ interface NodeRow {
 
 export function startDeliverabilityCounter(parts: DeliverabilityParts): StoredSeries {
   const { node, clock, writeRows, findMailboxProvider, onWriteError } = parts;
-  /** The groups of the current slot. A slot has the length of the shortest span. Longer spans are multiples of it. */
   let groups = new Map<string, Group>();
   let slotStartAt = 0;
   let spans: readonly Span[] = [];

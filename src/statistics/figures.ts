@@ -34,7 +34,6 @@ export const RANGES = {
 } as const;
 export type Range = keyof typeof RANGES;
 
-/** Returns the start of the first step of the range. The last step contains `now`. */
 export function getRangeStart(range: Range, now: number): number {
   const { stepMs, steps } = RANGES[range];
   return now - (now % stepMs) - (steps - 1) * stepMs;
@@ -88,7 +87,6 @@ export function computePercentiles(times: Latencies): { readonly p50: number; re
   return p50 === null || p99 === null ? null : { p50, p99 };
 }
 
-/** The time window over which the rates are averaged. The window begins later if its first minutes have no traffic. */
 export const RATE_WINDOW_MS = 5 * MINUTE_MS;
 /** The minimum length of the window, so that one message in the first 10 s is not a rate of six messages per minute. */
 const MIN_WINDOW_MS = MINUTE_MS;
@@ -102,7 +100,6 @@ type Trend = (typeof TRENDS)[number];
 
 export interface QueueInput {
   readonly figures: QueueStatistics;
-  /** The minutes with traffic, including at least those of the last `RATE_WINDOW_MS`. */
   readonly recentSteps: readonly TrafficStep[];
   /** The earliest due time of a message whose account is not locked; null if there is no such message. */
   readonly nextDueAt: number | null;
@@ -153,7 +150,6 @@ function roundRate(perMinute: number): number {
   return perMinute >= 10 ? Math.round(perMinute) : Math.round(perMinute * 10) / 10;
 }
 
-/** The time ranges and the steps of each range. A step is as long as the period that one stored row covers. */
 export const DELIVERABILITY_RANGES = {
   '1h': { stepMs: 300_000, steps: 12 },
   '24h': { stepMs: 3_600_000, steps: 24 },
@@ -293,7 +289,6 @@ interface ComparedRow {
   readonly counts: ComparedCounts;
 }
 
-/** The lengths differ, because the last step of the range has not ended. */
 interface PeriodLengths {
   readonly currentMs: number;
   readonly previousMs: number;
@@ -432,7 +427,6 @@ function formatPerHour(rate: number): string {
   return rate >= 10 ? formatCount(Math.round(rate)) : String(Math.round(rate * 10) / 10);
 }
 
-/** Formats a fraction as a percentage with at most three decimal places: `0.125 %`, `3.1 %`, `42 %`. */
 export function formatPercent(fraction: number): string {
   const percent = fraction * 100;
   const decimalPlaces = percent >= 10 ? 0 : percent >= 1 ? 1 : percent >= 0.1 ? 2 : 3;
