@@ -1,19 +1,13 @@
 /**
- * The embeddable API of the package: starts the service inside a Node program. The command `postrider serve` does the
- * same in a separate process.
- *
- * Guarantees: nothing is read from the environment or from `.env`, no signal handler is installed, and the service
- * never ends the process. Log lines are written to standard output; `POSTRIDER_LOG: 'silent'` disables them.
+ * The embeddable API of the package, as `postrider serve` in a Node program: it reads neither the environment nor
+ * `.env`, installs no signal handler and never ends the process. `POSTRIDER_LOG: 'silent'` disables the log on standard
+ * output.
  */
 import { readSettings } from './config/load.ts';
 import { startService as startParts } from './main.ts';
 import { readVersion } from './version.ts';
 
-/**
- * The settings: a string for each name, such as `POSTRIDER_DATABASE`, with the syntax of the environment variable. An
- * absent setting has its default value. A name that is not a setting is an error. docs/configuration.md describes each
- * setting.
- */
+/** With the syntax of the environment variables (docs/configuration.md). A name that is not a setting is an error. */
 export type SettingValues = { readonly [name: `POSTRIDER_${string}`]: string | undefined };
 
 export interface RunningService {
@@ -34,10 +28,7 @@ export interface RunningService {
   stop(): Promise<void>;
 }
 
-/**
- * Starts the service with the given settings. Rejects with a one-line Error that names the setting or the resource, the
- * problem and the remedy. After a rejection, no component of the service runs.
- */
+/** Rejects with one line that names the setting or resource, the problem and the remedy; nothing runs then. */
 export async function startService(settings: SettingValues = {}): Promise<RunningService> {
   const { settings: loaded, describedSettings } = readSettings(settings, null);
   const operatorApi = { version: readVersion(), describeSettings: () => describedSettings };

@@ -24,16 +24,13 @@ const MAX_STORE_BATCH = 200;
 export interface MailboxProviders {
   /** Null during the first lookup, `unknown` if every lookup has failed. `domain` is in lower case. */
   find(domain: string, eventCount: number): MailboxProvider | null;
-  /** Resolves when the answers are stored. */
   stop(): Promise<void>;
 }
 
 export interface MailboxProvidersParts {
   readonly clock: Clock;
-  /** Null if no DNS query may be made. */
   readonly resolver: Pick<Resolver, 'lookUpMx' | 'lookUpAddresses'> | null;
   readonly store: Pick<DeliverabilityStore, 'findMailboxProviders' | 'writeMailboxProviders'>;
-  /** Receives the first error of a series. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -158,7 +155,6 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   function recordAnswer(domain: string, provider: MailboxProvider | null): void {
     const now = clock.now();
     if (provider === null) {
-      // The previous answer remains in use.
       cacheAnswer(domain, answers.get(domain)?.provider ?? 'unknown', now + RETRY_MS);
       return;
     }

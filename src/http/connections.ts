@@ -58,12 +58,10 @@ interface Connection extends CapacityConnection {
   body: Body | null;
   newestResponse: ServerResponse | null;
   pausedAt: number | null;
-  /** The written bytes that the operating system had accepted at the last check. */
   sentBytes: number;
   /** Consecutive checks in which a response was pending and `sentBytes` did not change. */
   checksWithoutProgress: number;
   checksWithoutRequest: number;
-  /** Ends the connection as soon as at most `maxPending` responses are pending. */
   finalAction: { readonly maxPending: 0 | 1; readonly run: () => void } | null;
 }
 

@@ -12,7 +12,6 @@ export type AttentionChannel = 'all' | 'https' | 'none';
 interface AttentionKind {
   /** Stages of the same problem: if one replaces another, only the start of the new stage is announced. */
   readonly family?: string;
-  /** By default `all`. */
   readonly channel?: AttentionChannel;
   /** By default `postrider doctor`. `SUBJECT` stands for the subject. */
   readonly command?: string;
@@ -214,7 +213,6 @@ export interface OverviewData {
 export interface ChangeFeedPosition {
   readonly newestId: string | null;
   readonly newestAuditId: number;
-  /** Sums over all nodes. Bounces and complaints can suppress addresses. */
   readonly recentCounts: number;
   readonly suppressingCounts: number;
 }

@@ -19,7 +19,6 @@ import {
 import { maySend, type SendingDomain } from './domain.ts';
 import { createEnum, createNullable, Type } from './schema.ts';
 
-/** Between two announced starts of the same item. */
 export const ITEM_INTERVAL_MS = 3_600_000;
 /** Between two notifications. Changes in between are combined in the next one. */
 export const NOTIFICATION_INTERVAL_MS = 60_000;
@@ -37,7 +36,6 @@ export interface AttentionState {
   readonly announcedAt: number | null;
 }
 
-/** All nodes share it. */
 export interface AttentionCheck {
   /** A check is recorded only if this number has not changed since the check read it. */
   readonly round: number;
@@ -160,7 +158,6 @@ function sortByLevel(items: readonly NotifiedItem[]): readonly NotifiedItem[] {
   return [...items.filter(({ level }) => level === 'failure'), ...items.filter(({ level }) => level === 'warning')];
 }
 
-/** Null if nothing remains. */
 export function selectForTarget(change: AttentionChange, kind: 'mail' | 'https'): AttentionChange | null {
   if (kind === 'https') return change;
   const isMailed = ({ code }: NotifiedItem) => getAttentionChannel(code) === 'all';
@@ -236,7 +233,6 @@ export function findSenderDomain(name: string, find: (name: string) => SendingDo
   return null;
 }
 
-/** Nearest first. */
 export function listDomainCandidates(name: string): readonly string[] {
   const labels = name.split('.');
   return labels.map((_, index) => labels.slice(index).join('.'));

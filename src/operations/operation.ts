@@ -18,7 +18,6 @@ import { readInput } from './input.ts';
 export interface OperationContext {
   /** The actor in the audit log: `cli:NAME`, `page` or `token:NAME`. */
   readonly actor: string;
-  /** The scope of the actor. It determines which members of a result are left out. */
   readonly scope: Scope;
   readonly clock: Clock;
   readonly store: OperatorStore;
@@ -33,10 +32,8 @@ export interface OperationContext {
 
 /** The imports of this process. Their batches run one at a time. */
 export interface ImportScheduler {
-  /** Returns the maximum number of rows of the next batch. */
   getMaxBatchRows(): number;
   runBatch<T>(add: () => Promise<T>): Promise<T>;
-  /** Returns true after `stop` was called. No import and no batch may begin after that call. */
   isStopping(): boolean;
   runImport<T>(work: () => Promise<T>): Promise<T>;
   /** Ends each import after its current batch. Resolves when all imports have ended. */
@@ -47,14 +44,12 @@ export interface ImportContext extends OperationContext {
   readonly imports: ImportScheduler;
 }
 
-/** The context of `doctor`. The installation may be faulty, so no resource is opened in advance. */
 export interface DoctorContext {
   /** The clock of this machine. Nodes of a shared database use the time of the database. */
   readonly machineClock: MonotonicClock;
   readonly settings: Settings;
   readonly installation: Installation;
   readonly status: (() => RuntimeStatus) | null;
-  /** Shows the progress of a long operation in one line, which replaces the previous line. */
   showProgress(line: string): void;
 }
 
@@ -122,7 +117,6 @@ export interface UploadOperation<I extends TObject = TObject, P extends TSchema 
   ): Promise<Result<Static<R>>>;
 }
 
-/** An operation whose result is an array of any length, returned page by page. */
 export interface DownloadOperation<I extends TObject = TObject, R extends TArray = TArray> extends OperationBase<I> {
   readonly downloadType: string;
   readonly result: R;
@@ -133,14 +127,12 @@ export interface DownloadOperation<I extends TObject = TObject, R extends TArray
 }
 
 export interface FileContent {
-  /** The name in error messages: `the upload`, `"list.csv"`. */
   readonly name: string;
   /** Opens the content. Called once, after all other input was validated; its exceptions are not caught. */
   open(): Promise<OpenedFile>;
 }
 
 export interface OpenedFile {
-  /** The content of the whole file. This stream can be read only once. */
   readonly bytes: AsyncIterable<Buffer>;
   /** Reads the first `size` bytes of the file again. Null if the file can be read only once. */
   readonly reread: ((size: number) => AsyncIterable<Buffer>) | null;
@@ -149,7 +141,6 @@ export interface OpenedFile {
 
 export interface UploadObserver<P> {
   readonly onRowsRead: (rowCount: number) => void;
-  /** Receives the progress of the changes. At the first call, the file has been read to its end and is valid. */
   readonly onProgress: (progress: P) => void;
 }
 
@@ -176,7 +167,6 @@ export function defineDownload<I extends TObject, R extends TArray>(
   return definition;
 }
 
-/** A result with the warnings of the operation. */
 export type OperationResult<T> = Result<T> & {
   readonly warnings: readonly { readonly code: string; readonly message: string }[];
 };

@@ -8,7 +8,6 @@ export type Exclusion = (typeof EXCLUSIONS)[number];
 /** `by-reply`: determined by the status code and the reply in `status` and `reason`, or `code` and `error`. */
 type RowMeaning = SuppressionReason | Exclusion | 'by-reply';
 
-/** Applies if each column in `columnValues` has one of the values, and each in `startsWith` has the prefix. */
 interface RowRule {
   readonly columnValues?: Readonly<Record<string, readonly string[]>>;
   readonly startsWith?: Readonly<Record<string, string>>;
@@ -340,7 +339,6 @@ const PLAIN_MEANINGS: ReadonlyMap<string, SuppressionReason | Exclusion> = new M
   ),
 );
 
-/** Returns the meaning of a word such as `HardBounce`, or null. */
 export function findPlainMeaning(text: string): SuppressionReason | Exclusion | null {
   return PLAIN_MEANINGS.get(normalizeName(text)) ?? null;
 }

@@ -10,7 +10,6 @@ import { type Columns, findColumns, interpretRow, type ListRow, type RowOptions 
 
 export interface ListHooks {
   readonly onBytes?: (count: number) => void;
-  /** Receives the columns of a header row, or of the first JSON record with an address member. */
   readonly onColumns?: (columns: Columns) => void;
 }
 
@@ -134,7 +133,6 @@ interface ParsedRow {
   readonly info: { readonly lines: number; readonly empty_lines: number };
 }
 
-/** The first fault that ends the file. `line` and `emptyLines` are the line counters of the parser at the fault. */
 interface ParseFault {
   readonly reason: string;
   readonly line: number;
@@ -314,7 +312,6 @@ async function* readJson(
 }
 
 interface RawRecord {
-  /** `document`: a whole document without a list of records. */
   readonly kind: 'element' | 'document';
   readonly text: string;
   readonly record: number;
@@ -405,7 +402,6 @@ async function* scanRecords(text: AsyncIterable<Buffer>): AsyncGenerator<RawReco
     throw new ListFault(`ends in ${describePosition()}, before its last bracket is closed; export it again`);
 }
 
-/** Returns the row of a record, or null for a document without records. */
 function toRow(
   { kind, text, ...position }: RawRecord,
   options: RowOptions,
@@ -434,7 +430,6 @@ function toRow(
   return { row: content.kind === 'invalid' ? { ...content, ...position } : content, columns };
 }
 
-/** Returns the members as texts, by normalized name. `reason.code` of a nested object is `reasoncode`. */
 function toCells(value: unknown): ReadonlyMap<string, string> {
   if (typeof value === 'string') return new Map([['address', value.trim()]]);
   return new Map(

@@ -36,7 +36,6 @@ async function findAccount(tx: Transaction, name: string): Promise<Account | nul
   return account ?? null;
 }
 
-/** Returns null if the name is taken. */
 async function insertAccount(tx: Transaction, name: string, limits: AccountLimits, now: number, revision: number) {
   const inserted = await tx.query(
     `INSERT INTO account (name, created_at, volume, volume_expires_at, rate_limit, rate_period_ms, throttle_per_s, throttle_burst, revision)
@@ -237,7 +236,6 @@ export function createKey(...args: KeyArguments): Promise<ChangeResult<ApiKey>> 
   return storeKey('key.create', ...args);
 }
 
-/** Stores a key that the operator has supplied. */
 export function importKey(...args: KeyArguments): Promise<ChangeResult<ApiKey>> {
   return storeKey('key.import', ...args);
 }

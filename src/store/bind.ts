@@ -1,4 +1,4 @@
-import { METHODS, type MethodKind } from './contract.ts';
+import { getMethodKind, type MethodKind } from './contract.ts';
 import type { MessageTransaction } from './messages.ts';
 import { NOUNS, type NounMethod, type Nouns } from './nouns.ts';
 
@@ -8,7 +8,7 @@ export type Work = (tx: MessageTransaction) => Promise<unknown>;
 export function bindNouns(run: (kind: MethodKind, work: Work) => Promise<unknown>): Nouns {
   const methods = (Object.keys(NOUNS) as NounMethod[]).map((name) => {
     const method = NOUNS[name] as (tx: MessageTransaction, ...args: readonly unknown[]) => Promise<unknown>;
-    return [name, (...args: readonly unknown[]) => run(METHODS[name], (tx) => method(tx, ...args))] as const;
+    return [name, (...args: readonly unknown[]) => run(getMethodKind(name), (tx) => method(tx, ...args))] as const;
   });
   return Object.fromEntries(methods) as unknown as Nouns;
 }

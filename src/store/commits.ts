@@ -1,13 +1,8 @@
 /**
- * Group commit (`createGroupCommit`) and the health of the store's commits (`watchHealth`).
- *
- * Group commit: items that arrive during a commit are stored by the next commit. There is no timer: a single item is
- * committed at the end of the current turn of the event loop. At most two batches run at a time, so that the store's
- * thread commits one batch while the process handles the results of the other batch. A batch that fails is committed
- * again in parts, so that an item that cannot be stored does not cause the other items to fail.
- *
- * Health: a failed commit makes the store unhealthy at once. A small synced write probes the store one second after
- * each failure, and also when the health is requested and no commit has run for more than one second.
+ * Group commit: items that arrive during a commit are stored by the next one, without a timer; two batches run at a
+ * time, so that the store commits one while the process handles the results of the other. A batch that fails is
+ * committed again in parts. Health: a failed commit makes the store unhealthy at once, and a small synced write probes
+ * it, also when nothing was committed for a second.
  */
 import type { Clock } from '../clock.ts';
 import type { EventOf, Publish } from '../model/events.ts';
@@ -15,9 +10,8 @@ import type { Store } from './contract.ts';
 
 const MAX_CONCURRENT_BATCHES = 2;
 /**
- * Limits for the commit of a failed batch in parts. The maximum number of consecutive failures is
- * `MAX_CONSECUTIVE_FAILURES` plus the number of halvings that isolate one item. If a limit is exceeded, the remaining
- * items are rejected.
+ * Of the commit of a failed batch in parts. The failures that isolate one item are in addition. Beyond a limit the rest
+ * is rejected.
  */
 const MAX_SPLIT_COMMIT_MS = 2_000;
 const MAX_CONSECUTIVE_FAILURES = 8;

@@ -1,6 +1,6 @@
 /**
  * The interfaces of the store, one for each role; a module of the service receives only the roles that it uses. `Nouns`
- * are the methods that are written once for both databases and documented there. A method needs a line in `METHODS`.
+ * are the methods that are written once for both databases and documented there.
  *
  * A message that `accept` reports as accepted is written to disk and synced. A batch is one transaction: if the promise
  * rejects, nothing of the batch is stored. Times are milliseconds since the epoch and are passed by the caller. With
@@ -34,7 +34,7 @@ import type { StoreError } from './error.ts';
 import type * as inboxRules from './inbox-rules.ts';
 import type * as messages from './messages.ts';
 import type * as notifications from './notifications.ts';
-import type { Bound, Nouns } from './nouns.ts';
+import type { Bound, NounMethod, Nouns } from './nouns.ts';
 import type * as overview from './overview.ts';
 import type { IndexStore } from './search/indexer.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
@@ -248,64 +248,47 @@ export function isRead(kind: MethodKind): boolean {
 export type ComposedMethod = 'watchDirectory' | 'indexMessages';
 export type MethodName = Exclude<keyof StoreMethods, ComposedMethod>;
 
-export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
+/** The methods that each database implements in its own way. */
+export const HOT_METHODS: Readonly<Record<Exclude<MethodName, NounMethod>, MethodKind>> = {
   accept: 'change',
-  findNewestId: 'read',
   takeTokens: 'change',
   claim: 'outcome',
   markTransmitting: 'change',
   settle: 'outcome',
   release: 'outcome',
   recover: 'outcome',
-  checkSuppression: 'read',
   expire: 'change',
   resetExcessiveDueTimes: 'change',
   purgeBodiesAndKeys: 'change',
-  purgeFeedback: 'change',
-  purgeTraffic: 'change',
-  purgeDeliverability: 'change',
-  purgeMailboxProviders: 'change',
   recordFeedback: 'change',
   recordPackedFeedback: 'change',
   applyPendingReports: 'change',
-  findLastFeedbackAt: 'operator-read',
-  listLastFeedback: 'operator-read',
-  findKeys: 'read',
-  createFirstAccount: 'change',
-  updateKeysLastUsed: 'change',
   updateRunningTime: 'change',
   recordHeartbeat: 'outcome',
   removeNode: 'outcome',
   listNodes: 'read',
-  writeTraffic: 'change',
+  searchMessages: 'operator-read',
+  probe: 'change',
+};
+
+/** Of the methods that are written once. All others are changes. */
+const NOUN_KINDS: { readonly [Name in NounMethod]?: Exclude<MethodKind, 'change'> } = {
+  findNewestId: 'read',
+  checkSuppression: 'read',
+  findLastFeedbackAt: 'operator-read',
+  listLastFeedback: 'operator-read',
+  findKeys: 'read',
   readTraffic: 'operator-read',
-  writeDeliverability: 'change',
   readDeliverability: 'operator-read',
-  writeMailboxProviders: 'change',
   findMailboxProviders: 'operator-read',
   listMailboxProviderDomains: 'operator-read',
-  createAccount: 'change',
-  setAccount: 'change',
-  lockAccount: 'change',
-  unlockAccount: 'change',
   listAccounts: 'read',
   readReputation: 'operator-read',
   readAllReputations: 'operator-read',
-  createKey: 'change',
-  importKey: 'change',
   listKeys: 'read',
-  revokeKey: 'change',
-  rotateKey: 'change',
-  addDomain: 'change',
   findDomain: 'read',
   findDomainChecks: 'read',
   listDomains: 'read',
-  updateDomain: 'change',
-  setDomain: 'change',
-  removeDomain: 'change',
-  addSuppressions: 'change',
-  importSuppressions: 'change',
-  removeSuppression: 'change',
   listSuppressions: 'operator-read',
   searchSuppressions: 'operator-read',
   findSuppression: 'operator-read',
@@ -313,57 +296,35 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   listMessages: 'operator-read',
   findMessage: 'operator-read',
   readMessageHistories: 'operator-read',
-  searchMessages: 'operator-read',
-  retryMessage: 'change',
-  cancelMessage: 'change',
-  resendMessage: 'change',
-  changeMessages: 'change',
   listFeedback: 'operator-read',
   findFeedback: 'operator-read',
   listAudit: 'operator-read',
-  createToken: 'change',
   listTokens: 'read',
   findTokens: 'read',
-  revokeToken: 'change',
-  updateTokenLastUsed: 'change',
-  endSession: 'change',
   isSessionEnded: 'operator-read',
   readQueueStatistics: 'operator-read',
   readOverviewData: 'operator-read',
   readChangeFeedPosition: 'operator-read',
-  createWebhook: 'change',
   listWebhooks: 'read',
   findWebhook: 'read',
-  updateWebhook: 'change',
-  enableWebhook: 'change',
-  disableWebhook: 'change',
-  rotateWebhookSecret: 'change',
-  deleteWebhook: 'change',
-  addTestDelivery: 'change',
   listDeliveries: 'operator-read',
   findDelivery: 'operator-read',
   listDeliveryLeases: 'operator-read',
-  replayDelivery: 'change',
-  replayDeliveries: 'change',
   countReplayable: 'operator-read',
-  releaseDeliveries: 'change',
   readWebhookStatistics: 'operator-read',
-  fanOutEvents: 'change',
   claimDeliveries: 'outcome',
   settleDeliveries: 'outcome',
   releaseDeliveryLeases: 'outcome',
   recoverDeliveries: 'outcome',
-  disableFailingWebhooks: 'change',
-  purgeDeliveries: 'change',
   readAttentionCheck: 'read',
-  recordAttention: 'change',
-  claimNotifications: 'change',
   settleNotification: 'outcome',
   listNotifications: 'operator-read',
-  purgeNotifications: 'change',
-  addInboxRule: 'change',
   listInboxRules: 'read',
-  removeInboxRule: 'change',
   consumeInboxRules: 'outcome',
-  probe: 'change',
 };
+
+const KINDS: { readonly [Name in MethodName]?: MethodKind } = { ...NOUN_KINDS, ...HOT_METHODS };
+
+export function getMethodKind(name: MethodName): MethodKind {
+  return KINDS[name] ?? 'change';
+}

@@ -1,21 +1,13 @@
-/** Defines the clock and the random source that a store receives. */
 import { type MonotonicClock, systemClock } from '../clock.ts';
 
 export interface StoreEnvironment {
   readonly clock: MonotonicClock;
-  /** Returns a random number in [0, 1). */
   readonly random: () => number;
-  /**
-   * True in a simulation: the store starts no thread, and `clock` replaces the database server's time. The time limits
-   * of server connections use the system's clock.
-   */
+  /** The store starts no thread, and `clock` replaces the database server's time. */
   readonly isSimulated: boolean;
 }
 
-/**
- * Returns null if the database server's time applies. In a simulation, returns the time that replaces it, in ms since
- * the epoch.
- */
+/** Null if the database server's time applies. */
 export type ServerTimeOverride = () => number | null;
 
 export function getServerTimeOverride({ clock, isSimulated }: StoreEnvironment): ServerTimeOverride {

@@ -1,4 +1,3 @@
-/** Opens the store that the setting `POSTRIDER_DATABASE` selects. */
 import type { DatabaseSetting } from '../config/settings.ts';
 import type { Standby } from '../model/node.ts';
 import type { Store } from './contract.ts';
@@ -6,29 +5,19 @@ import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from './environment.ts';
 import type { FilesFault } from './sqlite/thread.ts';
 
 export interface OpenOptions {
-  /** True for a service. Only one service at a time may use an embedded database. */
   readonly exclusive: boolean;
   /** True for a short command: an embedded store starts no thread and completes each call synchronously. */
   readonly runsInCallerThread?: boolean;
   /** If true, no message is accepted while the server does not require a synchronous standby. Default: false. */
   readonly requireSyncStandby?: boolean;
-  /** Called with the status of the standby of a database server. */
   readonly onStandby?: (standby: Standby) => void;
-  /** The name of the node. The database server shows it in its list of connections. */
   readonly node?: string;
   /** Called with one line for each setting of the database server because of which accepted messages may be lost. */
   readonly warn?: (line: string) => void;
-  /**
-   * Called with one line if opening the store takes more than a few seconds because the store waits for a lock or a
-   * standby.
-   */
+  /** Called once if the store waits for a lock or a standby for more than a few seconds. */
   readonly onWait?: (line: string) => void;
-  /** The clock and the random source, which a simulation replaces. Default: those of the operating system. */
   readonly environment?: StoreEnvironment;
-  /**
-   * Called with a fault within one second after files of an embedded database are removed or replaced, and with null
-   * when the files are present again.
-   */
+  /** Called within one second after files are removed or replaced, and with null when they are back. */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
 }
 

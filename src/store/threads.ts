@@ -76,15 +76,10 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
 }
 
 /**
- * Sets the V8 flags of this process. Disables the garbage collection of WebAssembly code. Each thread strips types with
- * Node's own WebAssembly module, and V8 shares compiled wrappers among threads. V8 13.6 (Node 24) frees a wrapper twice
- * if one thread uses it while another thread finishes a garbage collection of WebAssembly code. The process then aborts
- * with `Check failed: jit_page.has_value()`. Without the garbage collection, the code stays in memory until the process
- * ends. docs/decisions/embedded-store.md contains measurements.
- *
- * Resets `--max-semi-space-size`, with which `npm start` limits the young generation of the main thread. Without the
- * reset, V8 would apply the flag instead of a thread's own limits. The limit of the main thread stays in effect after
- * the reset.
+ * Threads strip types with Node's WebAssembly module. V8 13.6 (Node 24) frees a shared wrapper twice if one thread uses
+ * it while another collects WebAssembly code, and the process aborts with `Check failed: jit_page.has_value()`
+ * (docs/decisions/embedded-store.md). Without the reset of `--max-semi-space-size` V8 would apply it instead of a
+ * thread's own limits.
  */
 export function setThreadFlags(): void {
   setFlagsFromString('--no-wasm-code-gc');

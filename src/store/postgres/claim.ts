@@ -1,11 +1,6 @@
 /**
- * Implements the claim of due messages. A claim skips rows that another node is leasing (`FOR UPDATE SKIP LOCKED`), so
- * that nodes neither wait for each other nor lease the same message.
- *
- * Fairness: the queue has two lanes, one for first attempts and one for retries. The lane with which a claim starts
- * alternates from claim to claim. This lane receives half of the claim's limits, and the other lane receives the limits
- * that remain. Within a lane, accounts are served round-robin, a few rows at a time (`getRowsPerTurn`). If few accounts
- * have due messages, each account receives an equal share.
+ * The claim of due messages. Rows that another node is leasing are skipped (`FOR UPDATE SKIP LOCKED`), so that nodes
+ * neither wait for each other nor lease the same message. Lanes and accounts take turns as in sqlite/claim.ts.
  */
 
 import { createSuppressedEntry, type Lease } from '../../model/message.ts';

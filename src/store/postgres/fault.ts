@@ -26,7 +26,6 @@ export const UNDECLARED_POOLER =
   'a connection pooler in transaction mode is in front of the server. Add pooler=transaction to POSTRIDER_DATABASE.';
 export const UNTRACKED_STATEMENTS =
   'the pooler does not track prepared statements. Set max_prepared_statements in PgBouncer 1.21 or later, or remove prepared=yes from POSTRIDER_DATABASE.';
-/** The remedy for settings that do not stay in force. */
 export const SESSION_POOLING =
   'If a connection pooler is used, add pooler=transaction to POSTRIDER_DATABASE, or set the pooler to session pooling (PgBouncer: pool_mode = session).';
 
@@ -66,7 +65,6 @@ const TEXTS: ReadonlyMap<string, string> = new Map(
       'a statement exceeded its time limit and was cancelled (%). Check the server for slow or blocked statements.',
   }),
 );
-/** Codes with the text of another code. */
 const SAME_TEXTS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     ...{ EAI_AGAIN: 'ENOTFOUND', EHOSTUNREACH: 'ETIMEDOUT', ENETUNREACH: 'ETIMEDOUT', EPIPE: 'ECONNRESET' },
@@ -128,7 +126,6 @@ function isConfigurationError(error: unknown): boolean {
   return code.startsWith('28') || ['3D000', '3F000', '42501', 'ENOTFOUND'].includes(code) || isTlsFault(error);
 }
 
-/** Maps an error, unless it is a StoreError, to a StoreError or ConfigurationFault. */
 export function toStoreError(error: unknown, server: string): StoreError {
   if (error instanceof StoreError) return error;
   const detail = getDetail(error);

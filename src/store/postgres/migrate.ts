@@ -1,10 +1,7 @@
 /**
- * Migrates the schema. Each numbered file is executed once. All files that have not been executed run in one
- * transaction under an advisory lock. If many nodes start together, one node migrates and the other nodes wait.
- *
- * Rolling upgrades: the database stores its schema version and the lowest schema version that a node must support. A
- * node refuses the schema if the newest schema version that the node supports is less than this lowest version. A
- * migration that only adds tables or columns does not change the lowest version.
+ * Migrates the schema: each numbered file is executed once, all new ones in one transaction under an advisory lock, so
+ * that nodes that start together migrate once. A migration that only adds tables or columns does not change the oldest
+ * version that can use the schema (`least`), so nodes of two versions run side by side.
  */
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
@@ -27,10 +24,7 @@ const READ_VERSION = 'SELECT version, least FROM installation';
 const ACQUIRE_LOCK = 'SELECT pg_advisory_xact_lock($1)';
 const WRITE_VERSION = 'UPDATE installation SET version = $1';
 
-/**
- * Migrates the schema to the current version. Creates the configured schema if it does not exist. On a failure, rejects
- * with a StoreError of one line and leaves the schema unchanged.
- */
+/** Also creates the configured schema. */
 export async function migrate(pool: Pool, folder: URL = SCHEMA_FOLDER): Promise<void> {
   const files = listSchemaFiles(folder, 'postgres');
   const latestVersion = files.length;
@@ -57,10 +51,7 @@ export async function migrate(pool: Pool, folder: URL = SCHEMA_FOLDER): Promise<
 const READ_IDENTITY = `SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), d.oid, current_schema(), to_regclass('installation')::oid) AS identity
     FROM pg_database d WHERE d.datname = current_database()`;
 
-/**
- * Rejects with a StoreError if `connection`, which uses POSTRIDER_DATABASE_DIRECT, is not connected to the database of
- * `pool`.
- */
+/** Rejects if POSTRIDER_DATABASE_DIRECT leads to another database than POSTRIDER_DATABASE. */
 export async function requireSameDatabase(pool: Pool, connection: Session): Promise<void> {
   if (pool.setting.direct === null) return;
   const [[one], [other]] = await Promise.all([pool.query(READ_IDENTITY), connection.query(READ_IDENTITY)]);
@@ -71,15 +62,11 @@ export async function requireSameDatabase(pool: Pool, connection: Session): Prom
 }
 
 interface FoundSchema {
-  /** The version of the schema; 0 for an empty database. */
   readonly version: number;
-  /** True if the configured schema does not exist. */
   readonly isMissing: boolean;
 }
 
-/**
- * Reads the version of the schema. Rejects if the database is not a Postrider database or its schema is too new.
- */
+/** Rejects if the database is not a Postrider database or its schema is too new. */
 async function readSchema(
   session: Session,
   { server, setting: { schema } }: Pick<Pool, 'server' | 'setting'>,

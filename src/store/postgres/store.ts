@@ -28,28 +28,18 @@ import type { Session } from './session.ts';
 
 export interface PostgresOptions {
   readonly setting: PostgresSetting;
-  /** True for a service, which creates partitions in advance and checks the settings of the server. */
+  /** A service creates partitions in advance and checks the settings of the server. */
   readonly isService: boolean;
-  /** If true, messages are accepted only while the server requires a synchronous standby. */
   readonly requireSyncStandby: boolean;
-  /** Called with the status of the standby, if the process is a service (`isService`). */
   readonly onStandby: (standby: Standby) => void;
-  /** The application name that the server shows for this process. */
   readonly application: string;
-  /**
-   * The clock and the random source, which a simulation replaces. `random` also determines the jitter of connection
-   * attempts.
-   */
+  /** `random` also determines the jitter of connection attempts. */
   readonly environment?: StoreEnvironment;
-  /** Called with one line for each setting of the server that endangers accepted messages. */
   readonly warn: (line: string) => void;
-  /**
-   * Called with one line if opening the store takes more than a few seconds because it waits for a lock or a standby.
-   */
+  /** Called once if the opening waits for a lock or a standby for more than a few seconds. */
   readonly onWait: (line: string) => void;
 }
 
-/** Opens the store and migrates its schema. Rejects with a StoreError of one line. */
 export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
   const { setting, application, environment = SYSTEM_ENVIRONMENT } = options;
   const { clock } = environment;
@@ -103,9 +93,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   };
 }
 
-/**
- * Rejects with a StoreError if POSTRIDER_DATABASE_DIRECT is set and the connection fails or leads to another database.
- */
+/** Rejects if POSTRIDER_DATABASE_DIRECT is set and leads to another database or nowhere. */
 async function checkDirectConnection(pool: Pool): Promise<void> {
   if (pool.setting.direct === null) return;
   const connection = await pool.connect();

@@ -20,13 +20,11 @@ export interface Term {
   readonly text: string;
   readonly prefix: boolean;
 }
-/** Of each group, a candidate has at least one term. */
 export type TermGroups = readonly (readonly Term[])[];
 
 const MAX_DOMAIN_LENGTH = 120;
 const FIELD_LETTERS: Readonly<Record<Field, string>> = { to: 't', from: 'f', subject: 's' };
 
-/** Returns the terms of a message in a block, separated by spaces. */
 export function toDocument(block: number, message: SearchableMessage): string {
   const terms = new Set([`a${message.accountId}`]);
   for (const field of ALL_FIELDS) {
@@ -76,7 +74,6 @@ function toDomainText(domain: string): string {
   return domain.slice(0, MAX_DOMAIN_LENGTH).replaceAll(/[^a-z0-9@.-]/g, '_');
 }
 
-/** Writes an expression for the terms of a block in the language of a database. */
 export function formatTerms(
   block: number,
   groups: TermGroups,

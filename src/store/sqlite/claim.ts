@@ -1,11 +1,7 @@
 /**
- * Implements the claim of due messages. The embedded store has one writer, so it uses a few indexed statements in one
- * transaction where PostgreSQL uses one statement with SKIP LOCKED.
- *
- * Fairness: each claim begins with one of the two lanes (first attempts, retries), and the next claim begins with the
- * other lane. The lane with which a claim begins receives half of the limits of the claim, and the other lane receives
- * the remaining limits. Within a lane, accounts are served round-robin (`createAccountRotation`), a few rows at a time
- * (`getRowsPerTurn`), so that the backlog of one account does not delay another account.
+ * The claim of due messages, where one writer needs no SKIP LOCKED. Claims begin with first attempts and retries in
+ * turn; the first lane gets half of the limits, the other the rest. Within a lane accounts take turns, a few rows at a
+ * time, so that no backlog delays another account.
  */
 
 import type { DatabaseSync } from 'node:sqlite';

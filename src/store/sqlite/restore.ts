@@ -1,16 +1,9 @@
 /**
- * Replaces the embedded database with a backup while no process has the database open.
- *
- * Guarantees: at every moment, the database is either the complete old database or the complete new database, or
- * `serve` refuses to start and names the remedy. The replaced database remains beside the new database and is never
- * deleted. Each error is a one-line StoreError. If an error occurs before the replacement begins, the existing files
- * remain unchanged.
- *
- * The usual method checkpoints the log of the old database, preserves the database file under another name with a hard
- * link, and replaces the database with one rename. The second method is for a damaged or missing database, whose log
- * cannot be checkpointed, and for file systems without hard links. It writes a marker file and then moves the old files
- * one by one. `serve` and every command refuse to run while the marker exists, and the next restore completes the
- * interrupted restore.
+ * Replaces the embedded database with a backup. At every moment the database is the complete old or the complete new
+ * one, or `serve` refuses to start and names the remedy; the replaced database stays beside it. Usually the log is
+ * checkpointed, a hard link keeps the old file, and one rename replaces it. For a damaged or missing database, or
+ * without hard links, a marker file is written and the files are moved one by one; while it exists nothing opens the
+ * database, and the next restore completes the interrupted one.
  */
 import { randomBytes } from 'node:crypto';
 import {

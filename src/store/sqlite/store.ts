@@ -7,14 +7,14 @@
  * that the listener responds with 500 and acknowledges no message that is not stored.
  */
 
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type ResourceLimits, Worker } from 'node:worker_threads';
 import { runEvery } from '../../clock.ts';
 import type { DirectoryChanges } from '../../model/account.ts';
 import { type FeedbackResult, packReports } from '../../model/feedback.ts';
-import { METHODS, type MethodName, type Store, type StoreMethods } from '../contract.ts';
+import { getMethodKind, HOT_METHODS, type MethodName, type Store, type StoreMethods } from '../contract.ts';
 import { type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
+import { NOUNS } from '../nouns.ts';
 import { packSettlements } from '../rules/messages.ts';
 import { createOnDemandThread, setThreadFlags } from '../threads.ts';
 import { openDatabase, prepareFile, requireOwnDatabase } from './database.ts';
@@ -52,7 +52,6 @@ export interface SqliteOptions {
   /** Called within one second after files are removed or replaced, and with null when that has ended. */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
   readonly environment?: StoreEnvironment;
-  /** If true, all calls run in the thread of the caller, as in a simulation. */
   readonly runsInCallerThread?: boolean;
 }
 
@@ -151,9 +150,9 @@ export async function openSqliteStore({
 
 /** The reader thread executes the reads of operators, the writer all other calls. */
 function mapMethods(write: StoreThread['call'], read: StoreThread['call']): Pick<StoreMethods, MethodName> {
-  const names = Object.keys(METHODS) as MethodName[];
+  const names = [...Object.keys(HOT_METHODS), ...Object.keys(NOUNS)] as MethodName[];
   const methods = names.map((name) => {
-    const call = (METHODS[name] === 'operator-read' ? read : write) as (
+    const call = (getMethodKind(name) === 'operator-read' ? read : write) as (
       ...args: readonly unknown[]
     ) => Promise<unknown>;
     return [name, (...args: readonly unknown[]) => call(name, ...args)] as const;
@@ -255,22 +254,6 @@ export async function startThread(
   };
 }
 
-/** A short command uses few of the statements, so each is prepared at its first use. */
-function prepareOnFirstUse(database: DatabaseSync): DatabaseSync {
-  const prepare = database.prepare.bind(database);
-  database.prepare = (sql) => {
-    let statement: StatementSync | null = null;
-    return new Proxy({} as StatementSync, {
-      get(_target, name) {
-        statement ??= prepare(sql);
-        const member: unknown = Reflect.get(statement, name);
-        return typeof member === 'function' ? member.bind(statement) : member;
-      },
-    });
-  };
-  return database;
-}
-
 export async function startInCallerThread(
   { path, holdsServeLock, cacheKib }: StoreThreadOptions,
   { clock }: Pick<StoreEnvironment, 'clock'>,
@@ -281,7 +264,7 @@ export async function startInCallerThread(
     path,
     holdsServeLock,
     cacheKib,
-    open: (file, hasLock) => prepareOnFirstUse(openDatabase(file, hasLock)),
+    open: openDatabase,
     monotonic: clock.monotonic,
     onFilesFault(newFault) {
       fault = newFault;

@@ -11,7 +11,7 @@ import type { DirectoryChanges } from '../../model/account.ts';
 import type { PackedReports } from '../../model/feedback.ts';
 import type { SettleResult } from '../../model/message.ts';
 import { bindNouns } from '../bind.ts';
-import { isRead, METHODS, type MethodKind, type MethodName, type StoreMethods } from '../contract.ts';
+import { getMethodKind, isRead, type MethodKind, type MethodName, type StoreMethods } from '../contract.ts';
 import { readDirectorySince } from '../directory.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { StoreError } from '../error.ts';
@@ -257,7 +257,6 @@ type SynchronousMethod<Method> = Method extends (...args: infer Args) => Promise
   ? (...args: Args) => Answer
   : never;
 
-/** The methods of the contract, and the steps of those that consist of several operations. */
 export type Operations = Pick<StoreMethods, NounMethod> & {
   readonly [Name in Exclude<
     MethodName,
@@ -285,11 +284,12 @@ export type Reply =
 
 const INTERNAL_KINDS = { readDirectorySince: 'read', buildIndex: 'operator-read', changeIndex: 'change' } as const;
 
-const OPERATION_KINDS: Readonly<Record<OperationName, MethodKind>> = { ...METHODS, ...INTERNAL_KINDS };
+const getKind = (name: OperationName): MethodKind =>
+  name in INTERNAL_KINDS ? INTERNAL_KINDS[name as keyof typeof INTERNAL_KINDS] : getMethodKind(name as MethodName);
 
 /** The success of such an operation guarantees that data is stored, so it fails while files are missing. */
 export function requiresFiles(name: OperationName): boolean {
-  return OPERATION_KINDS[name] === 'change';
+  return getKind(name) === 'change';
 }
 
 function prepareOperations(database: DatabaseSync, monotonic: () => number, outbox: Outbox): Operations {
@@ -332,7 +332,6 @@ async function requireMicrotasks(result: Promise<unknown>): Promise<unknown> {
   }
 }
 
-/** Searches limit their duration by `monotonic`. */
 export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Engine {
   const outbox = prepareOutbox(database);
   const operations = prepareOperations(database, monotonic, outbox);
@@ -379,8 +378,8 @@ export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONM
   }
 
   async function runGroup(calls: readonly Call[]): Promise<Reply[]> {
-    const writes = calls.filter(({ name }) => !isRead(OPERATION_KINDS[name]));
-    const reads = calls.filter(({ name }) => isRead(OPERATION_KINDS[name]));
+    const writes = calls.filter(({ name }) => !isRead(getKind(name)));
+    const reads = calls.filter(({ name }) => isRead(getKind(name)));
     const replies = writes.length === 0 ? [] : await commit(writes);
     for (const read of reads) replies.push(await runOperation(read));
     return replies;

@@ -5,7 +5,6 @@ import type { Outcome, Reason, Reply } from '../../model/outcome.ts';
 export type SesErrorMeaning =
   | { readonly kind: 'bounced'; readonly reason: Reason }
   | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: 'message' | 'transport' }
-  /** The same request is sent again at a lower rate. */
   | { readonly kind: 'throttled' }
   | { readonly kind: 'configuration-set' }
   | { readonly kind: 'unanswered' };
