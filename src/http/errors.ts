@@ -49,7 +49,7 @@ export const ERRORS = {
   'invalid-json': {
     status: 400,
     message: 'Invalid JSON payload',
-    condition: 'the body is empty, is not UTF-8, is not JSON, is not a JSON object, or is nested deeper than 64 levels',
+    condition: 'the body is empty, is not UTF-8, is not JSON, or is not a JSON object',
     remedy: 'send a JSON object in UTF-8',
   },
   'missing-fields': {

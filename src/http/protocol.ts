@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { RemainingLimits } from '../model/message.ts';
 import { REQUEST_FIELDS } from '../model/submission.ts';
-import { findTextEnd, isNestedTooDeep } from '../providers/json.ts';
+import { findTextEnd } from '../providers/json.ts';
 import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
 export function countHeader(rawHeaders: readonly string[], name: string): number {
@@ -96,9 +96,9 @@ export function computeFingerprint(fields: Readonly<Record<(typeof REQUEST_FIELD
   return hash('sha256', hashInput, 'hex');
 }
 
-/** Undefined if not UTF-8, not JSON, or nested too deep. A byte order mark is an error (RFC 8259 section 8.1). */
+/** Undefined if not UTF-8 or not JSON. A byte order mark is an error (RFC 8259 section 8.1). */
 export function parseJson(bytes: Buffer): unknown {
-  if (bytes.length === 0 || !isUtf8(bytes) || isNestedTooDeep(bytes)) return undefined;
+  if (bytes.length === 0 || !isUtf8(bytes)) return undefined;
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch {
