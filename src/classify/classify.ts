@@ -120,8 +120,6 @@ export function classifyEntry({ attempt, failure }: Pick<HistoryEntry, 'attempt'
   return failure ?? (attempt === null ? null : classifyAttempt(attempt));
 }
 
-/** A temporary code never gives the class `hard`, and neither does X.7.Y: security or policy (RFC 3463 section 3.8). */
-
 export interface ServerFailure {
   readonly stage: Stage | null;
   readonly code: number | null;
@@ -145,6 +143,7 @@ export function isGenericCode(enhanced: string): boolean {
   return GENERIC_DETAILS.includes(enhanced.slice(2));
 }
 
+/** A temporary code never gives the class `hard`, and neither does X.7.Y: security or policy (RFC 3463 section 3.8). */
 export function judge(failure: ServerFailure, relayRules: readonly FailureRule[] = []): Judgement {
   const { stage, enhanced } = failure;
   const isProse = failure.code === null && (enhanced === null || isGenericCode(enhanced));

@@ -311,7 +311,6 @@ export const NO_MAILBOX_PHRASES: readonly string[] = parsePhrases(`
 `);
 
 /** Entries are separated by commas and line ends. */
-
 export function parsePhrases(text: string): readonly string[] {
   return text
     .split(/[,\n]/)

@@ -226,7 +226,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   // Disconnected peers and failed handshakes are not logged.
   server.on('error', () => undefined);
 
-  /** Null: recorded, disconnected, or refused by the library because of its size. */
+  /** Null: recorded, nothing to record, disconnected, or refused by the library because of its size. */
   async function receiveReport(
     stream: Readable & { sizeExceeded: boolean },
     session: SMTPServerSession,
@@ -524,7 +524,6 @@ async function readBeginning(
 }
 
 /** RFC 5321 section 2.3.8 forbids bare CR and LF: SMTP smuggling (CVE-2023-51764). */
-
 const CR = 13;
 const LF = 10;
 

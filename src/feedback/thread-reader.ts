@@ -223,7 +223,6 @@ export function createThreadReader<Job, Value>({
 }
 
 /** Reading a report of 1 MiB takes less than 100 ms on one core. */
-
 export const MAX_PENDING = { jobCount: 64, bytes: 16 * 1_048_576 } as const;
 export const READ_TIMEOUT_MS = 5_000;
 const MAX_OLD_GENERATION_SIZE_MB = 128;

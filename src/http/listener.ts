@@ -63,7 +63,7 @@ export function createListener(options: ListenerOptions): Listener {
       else refuse(req, res, 'not-ready', createErrorAnswer('not-ready', reason, { 'Cache-Control': 'no-store' }));
     };
     const routes: ReadonlyMap<string, { readonly methods: readonly string[]; readonly handle: Handler }> = new Map([
-      ['/api/v1/send-mail', { methods: ['POST'], handle: (req, res) => void sendMail(req, res) }],
+      [SEND_MAIL_PATH, { methods: ['POST'], handle: (req, res) => void sendMail(req, res) }],
       ['/healthz', { methods: ['GET', 'HEAD'], handle: (req, res) => http.send(req, res, createOkAnswer('alive')) }],
       ['/readyz', { methods: ['GET', 'HEAD'], handle: sendReadiness }],
     ]);
@@ -116,8 +116,6 @@ function toErrorCode(fault: Fault): ErrorCode {
       return fault;
   }
 }
-
-/** Accepts exactly the certificate of the listener, whose name is not the bound address. */
 
 export const SEND_MAIL_PATH = '/api/v1/send-mail';
 
@@ -201,6 +199,7 @@ function sendOverTcp(
       ...target,
       ca: readFileSync(tls.certPath),
       allowPartialTrustChain: true,
+      // Exactly the certificate of the listener is accepted, whose name is not the bound address.
       checkServerIdentity: () => undefined,
     },
     onResponse,

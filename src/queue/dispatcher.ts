@@ -1,6 +1,6 @@
 /**
  * A new message passes through `submit`, `offerMessage` and `dispatch`, others through `claimMessages` and `dispatch`;
- * then all through `deliverMessage`, `attemptOnce` (attempt.ts), `createSettlement` and `settleLease` (leases.ts).
+ * then all through `deliverMessage`, `attemptOnce`, `createSettlement` and `settleLease`.
  * After any failure, a message is recovered when its lease expires.
  */
 import { classifyAttempt, raisesAlarm } from '../classify/classify.ts';

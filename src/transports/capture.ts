@@ -288,8 +288,6 @@ async function resolveNullIfMissing<T>(promise: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Their scope is `message`, so no rule opens the circuit breaker. */
-
 export type ConsumeInboxRule = (request: InboxRuleRequest) => Promise<InboxRule | null>;
 
 export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRule, clock: Clock): Transport {
@@ -322,6 +320,7 @@ export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRu
     switch (rule.answer.kind) {
       case 'reply': {
         const outcome = classify(toReply(rule.answer));
+        // No rule opens the circuit breaker.
         return createAttempt(outcome.kind === 'deferred' ? { ...outcome, scope: 'message' } : outcome);
       }
       case 'disconnect': {

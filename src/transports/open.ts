@@ -63,8 +63,7 @@ export function createReplaceableTransport(initialTransport: Transport): Replace
   };
 }
 
-/** Every terminal state for developers: `simulator.postrider.test`. No simulated bounce suppresses a recipient. */
-
+/** Addresses at `simulator.postrider.test`. No simulated bounce suppresses a recipient. */
 type SimulatorKind = 'success' | 'bounce' | 'defer' | 'complaint' | 'suppressed';
 
 const SIMULATOR_KINDS: readonly SimulatorKind[] = ['success', 'bounce', 'defer', 'complaint', 'suppressed'];

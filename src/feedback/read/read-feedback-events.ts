@@ -215,8 +215,6 @@ function createEventKey(event: FeedbackEvent): string {
   return JSON.stringify([event.kind, event.recipient, event.alias, details]);
 }
 
-/** RFC 5965: complaints of the users of mailbox providers. */
-
 const MAX_RECIPIENTS = 100;
 const MAX_TYPE_LENGTH = 40;
 const MAX_SCANNED_LENGTH = 8_192;
