@@ -36,7 +36,8 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     name: 'lost-commit-taken-for-success',
     effect: 'a commit that did not reach PostgreSQL counts as committed',
     file: 'src/store/postgres/database.ts',
-    find: "if (status !== 'committed' ||",
+    find: `if (status === 'aborted') throw new LostBeforeCommit('', { cause: error });
+      if (status !== 'committed' ||`,
     replace: 'if (status === undefined ||',
     part: ['test/unit/store/postgres-base.test'],
   },
