@@ -43,8 +43,15 @@ export function createPeerShareExemption(proxies: TrustedProxies): (address: str
     address === '::1' || toPeerNetwork(address).startsWith('127.') || proxies.includesAddress(address);
 }
 
-const UNAUTHENTICATED_CHUNK_BYTES = 1_024;
+/** Of connections without a key and of chunked bodies. */
+const MAX_PIECE_BYTES = 1_024;
 const PIPELINED_CHUNK_BYTES = 256;
+/** Of one request, with the trailers. Node limits only those of each chunk, to 16 KiB, and a chunk may have one byte. */
+const MAX_CHUNK_EXTENSION_BYTES = 1_024;
+/** The size of a chunk, in up to 8 digits, and two line ends. */
+const CHUNK_FRAMING_BYTES = 12;
+/** As Node reports the extensions of one chunk above its own limit. */
+const EXTENSIONS_FAULT_CODE = 'HPE_CHUNK_EXTENSIONS_OVERFLOW';
 /** Node adds this time to the timeout in the Keep-Alive header before it closes an idle connection. */
 const KEEP_ALIVE_SLACK_MS = 1_000;
 const MAX_FLUSH_MS = 2_000;
@@ -54,6 +61,10 @@ interface Connection extends CapacityConnection {
   httpSocket: Socket;
   isAuthenticated: boolean;
   isPipelining: boolean;
+  sendsChunkedBodies: boolean;
+  /** With all bytes of `piece`, which the parser is reading. */
+  receivedBytes: number;
+  piece: Uint8Array;
   unansweredCount: number;
   body: Body | null;
   newestResponse: ServerResponse | null;
@@ -66,6 +77,7 @@ interface Connection extends CapacityConnection {
 }
 
 const ignoreEvent = (): void => undefined;
+const NO_BYTES = new Uint8Array();
 
 export class Connections {
   readonly #parts: ConnectionParts;
@@ -106,7 +118,11 @@ export class Connections {
       });
     }
     server.on('timeout', (socket: Socket) => this.#onTimeout(socket));
-    const onRequest = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
+    const onRequest = (request: IncomingMessage, response: ServerResponse) => {
+      this.#onRequest(request, response);
+      if (request.headers['transfer-encoding'] !== undefined)
+        this.#limitChunkExtensions(request, response, (error) => server.emit('clientError', error, request.socket));
+    };
     server.prependListener('request', onRequest);
     for (const event of ['checkContinue', 'checkExpectation'] as const)
       if (server.listenerCount(event) > 0) server.prependListener(event, onRequest);
@@ -164,7 +180,7 @@ export class Connections {
       return;
     }
     if (connection.finalAction !== null) return;
-    if (!newestResponse.req.complete) {
+    if (!newestResponse.req.complete || error.code === EXTENSIONS_FAULT_CODE) {
       if (connection.unansweredCount > 1)
         connection.finalAction = {
           maxPending: 1,
@@ -198,6 +214,9 @@ export class Connections {
       httpSocket: socket,
       isAuthenticated: false,
       isPipelining: false,
+      sendsChunkedBodies: false,
+      receivedBytes: 0,
+      piece: NO_BYTES,
       unansweredCount: 0,
       body: null,
       newestResponse: null,
@@ -239,16 +258,53 @@ export class Connections {
     socket.on('data', ignoreEvent);
     socket.off('data', ignoreEvent);
     const pushChunk = socket.push.bind(socket);
+    const pushPiece = (piece: Uint8Array): boolean => {
+      connection.receivedBytes += piece.length;
+      connection.piece = piece;
+      return pushChunk(piece);
+    };
     socket.push = (chunk: unknown, encoding?: BufferEncoding): boolean => {
-      if (!(chunk instanceof Uint8Array) || (connection.isAuthenticated && !connection.isPipelining))
-        return pushChunk(chunk, encoding);
+      if (!(chunk instanceof Uint8Array)) return pushChunk(chunk, encoding);
+      const { isAuthenticated, isPipelining, sendsChunkedBodies } = connection;
+      if (isAuthenticated && !isPipelining && !sendsChunkedBodies) return pushPiece(chunk);
       let [offset, canPushMore] = [0, true];
       while (offset < chunk.length && !socket.destroyed) {
-        const chunkEnd = offset + (connection.isPipelining ? PIPELINED_CHUNK_BYTES : UNAUTHENTICATED_CHUNK_BYTES);
-        canPushMore = pushChunk(offset === 0 && chunkEnd >= chunk.length ? chunk : chunk.subarray(offset, chunkEnd));
+        const chunkEnd = offset + (connection.isPipelining ? PIPELINED_CHUNK_BYTES : MAX_PIECE_BYTES);
+        canPushMore = pushPiece(offset === 0 && chunkEnd >= chunk.length ? chunk : chunk.subarray(offset, chunkEnd));
         offset = chunkEnd;
       }
       return canPushMore;
+    };
+  }
+
+  /**
+   * Counts the bytes of the request that are no content. A next request may follow in the piece in which the body ends:
+   * less than the limit, except in the first chunked request of an authenticated connection, whose pieces are larger.
+   */
+  #limitChunkExtensions(
+    request: IncomingMessage,
+    response: ServerResponse,
+    refuse: (error: NodeJS.ErrnoException) => void,
+  ): void {
+    const connection = this.#bySocket.get(request.socket);
+    if (connection === undefined) return;
+    connection.sendsChunkedBodies = true;
+    const { piece, isPipelining } = connection;
+    const bodyStart = isPipelining ? -1 : Buffer.from(piece.buffer, piece.byteOffset, piece.length).indexOf('\r\n\r\n');
+    let overheadBytes = (bodyStart < 0 ? 0 : piece.length - bodyStart - 4) - connection.receivedBytes;
+    const pushPart = request.push.bind(request);
+    request.push = (part: Uint8Array | null, encoding?: BufferEncoding): boolean => {
+      const { receivedBytes, piece: lastPiece } = connection;
+      const isEnd = part === null;
+      const bytes = isEnd && lastPiece.length <= MAX_PIECE_BYTES ? receivedBytes : receivedBytes - lastPiece.length;
+      // After its answer, a body is not passed on and is not counted.
+      if (overheadBytes + bytes <= MAX_CHUNK_EXTENSION_BYTES || response.writableFinished) {
+        if (!isEnd) overheadBytes -= part.length + CHUNK_FRAMING_BYTES;
+        return pushPart(part, encoding);
+      }
+      request.push = () => false;
+      refuse(Object.assign(new Error('the chunk extensions are too long'), { code: EXTENSIONS_FAULT_CODE }));
+      return false;
     };
   }
 

@@ -43,7 +43,7 @@ export const ERRORS = {
     status: 400,
     message: 'Request body too large',
     condition:
-      'the body is larger than POSTRIDER_MAX_REQUEST (1 MiB unless set), or its chunk extensions are too large',
+      'the body is larger than POSTRIDER_MAX_REQUEST (1 MiB unless set), or its chunk extensions have more than 1 KiB',
     remedy: 'shorten the message, or ask the operator to raise POSTRIDER_MAX_REQUEST',
   },
   'invalid-json': {

@@ -223,6 +223,35 @@ describe('400', () => {
       body: createErrorBody('Request body too large'),
     });
   });
+
+  const HEADERS = `POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nAuthorization: ${KEY}\r\nContent-Type: application/json\r\n`;
+  const BODY = JSON.stringify(MESSAGE);
+  const formatChunked = (extension: string, size: number, trailers = '') =>
+    `${HEADERS}Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n${[...BODY.matchAll(new RegExp(`[^]{1,${size}}`, 'g'))].map(([part]) => `${part.length.toString(16)}${extension}\r\n${part}\r\n`).join('')}0\r\n${trailers}\r\n`;
+  const plainRequest = `${HEADERS}Content-Length: ${BODY.length}\r\n\r\n${BODY}`;
+
+  test.each([
+    ['one extension of 1,500 bytes', formatChunked(`;a=${'x'.repeat(1_500)}`, BODY.length)],
+    ['small extensions of many chunks', formatChunked(`;${'x'.repeat(20)}`, 1)],
+    ['trailers', formatChunked('', BODY.length, `X-Trailer: ${'x'.repeat(1_500)}\r\n`)],
+  ])('chunks with more than 1 KiB of extensions are refused: %s', async (_, request) => {
+    const rig = await startListener();
+    expect(parseRawResponse(await sendRaw(rig, request))).toMatchObject({ status: 400 });
+    // On a connection with a key, a chunked request with its extensions is refused from the second on.
+    const later = await sendRaw(rig, formatChunked('', 1).replace('Connection: close\r\n', '') + request);
+    expect(later.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 201', 'HTTP/1.1 400']);
+    expect(rig.recordedEvents.submittedMessages).toHaveLength(1);
+  });
+
+  test('chunks of one byte, an extension of 900 bytes and pipelined requests are accepted', async () => {
+    const rig = await startListener();
+    for (const request of [formatChunked('', 1), formatChunked(`;${'x'.repeat(900)}`, BODY.length)]) {
+      expect(parseRawResponse(await sendRaw(rig, request))).toMatchObject({ status: 201 });
+      const kept = request.replace('Connection: close\r\n', '');
+      const answers = await sendRaw(rig, plainRequest + kept.repeat(4) + plainRequest + request);
+      expect(answers.match(/HTTP\/1\.1 201/g)).toHaveLength(7);
+    }
+  });
 });
 
 describe('404 and 405', () => {
