@@ -106,6 +106,8 @@ interface Session extends CapacityConnection {
   commandBytes: number;
   isReceivingMessage: boolean;
   messageBytes: number;
+  /** After the last reply no byte of the peer is read. */
+  isEnded: boolean;
   cancelPhaseTimeout: () => void;
   dispose: () => void;
 }
@@ -226,6 +228,118 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   // Disconnected peers and failed handshakes are not logged.
   server.on('error', () => undefined);
 
+  server.server.prependListener('connection', (socket: Socket) => {
+    // The SMTP library adds its error listener later, but a refusal can be written before.
+    socket.on('error', ignoreCall);
+    const { remoteAddress: address } = socket;
+    if (address === undefined) {
+      socket.destroy();
+      return;
+    }
+    const peerSession: Session = {
+      socket,
+      address,
+      admission: Promise.resolve(false),
+      entry: null,
+      isInUse: () => false,
+      close: () => endBusySession(peerSession, 'evicted'),
+      hasRecipient: false,
+      recipient: { kind: 'role' },
+      refusedRecipientCount: 0,
+      envelopeCommandCount: 0,
+      commandBytes: 0,
+      isReceivingMessage: false,
+      messageBytes: 0,
+      isEnded: false,
+      cancelPhaseTimeout: ignoreCall,
+      dispose: ignoreCall,
+    };
+    sessionBySocket.set(socket, peerSession);
+    guardSocket(socket, peerSession);
+    if (!isTrustedProxy(address)) {
+      peerSession.admission = Promise.resolve(admitSession(socket, peerSession));
+      return;
+    }
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    peerSession.admission = promise;
+    readProxyHeader(socket, (clientAddress) => {
+      peerSession.address = clientAddress ?? address;
+      resolve(admitSession(socket, peerSession));
+    });
+    socket.once('close', () => resolve(false));
+  });
+
+  /** Null: no address in the header. Only the bytes after it are passed on. */
+  function readProxyHeader(socket: Socket, onClient: (address: string | null) => void): void {
+    let headerBytes = Buffer.alloc(0);
+    let isComplete = false;
+    const close = (): null => {
+      publishRefusal('proxy-header');
+      socket.destroy();
+      return null;
+    };
+    const cancel = clock.after(PROXY_HEADER_TIMEOUT_MS, close);
+    socket.once('close', cancel);
+    filterBytes(socket, (bytes) => {
+      if (isComplete) return bytes;
+      headerBytes = Buffer.concat([headerBytes, bytes]);
+      const parsedHeader = parseProxyHeader(headerBytes.subarray(0, MAX_PROXY_HEADER_BYTES));
+      if (parsedHeader.kind === 'malformed') return close();
+      if (parsedHeader.kind === 'incomplete') return NO_BYTES;
+      isComplete = true;
+      cancel();
+      onClient(parsedHeader.address);
+      return headerBytes.subarray(parsedHeader.length);
+    });
+  }
+
+  function admitSession(socket: Socket, peerSession: Session): boolean {
+    if (capacity.connect(peerSession, toPeerNetwork(peerSession.address)) !== null) {
+      publishRefusal('too-many-connections');
+      closeWithReply(peerSession, '421 4.3.2 too many connections, try again later');
+      return false;
+    }
+    startCommandPhase(peerSession);
+    const cancelSessionTimeout = clock.after(MAX_SESSION_MS, () => peerSession.socket.destroy());
+    peerSession.dispose = () => {
+      cancelSessionTimeout();
+      peerSession.cancelPhaseTimeout();
+      capacity.disconnect(peerSession);
+    };
+    socket.once('close', () => peerSession.dispose());
+    return true;
+  }
+
+  /** Checks all bytes of a socket before the parser reads them. */
+  function guardSocket(socket: Socket, peerSession: Session): void {
+    const lineEndCheck = createLineEndCheck();
+    const endSession = (reason: FeedbackRefusal, line: string): null => {
+      publishRefusal(reason);
+      closeWithReply(peerSession, line);
+      return null;
+    };
+    filterBytes(socket, (bytes) => {
+      if (peerSession.isEnded) return null;
+      capacity.touch(peerSession);
+      if (!lineEndCheck.accepts(bytes))
+        return endSession('bare-line-end', '554 5.6.0 bare CR or LF: lines end with CR LF');
+      if (peerSession.isReceivingMessage) peerSession.messageBytes += bytes.length;
+      else peerSession.commandBytes += bytes.length;
+      if (peerSession.messageBytes > MAX_RECEIVED_BYTES)
+        return endSession('too-large', '552 5.3.4 the message is too large');
+      if (peerSession.commandBytes > MAX_COMMAND_BYTES)
+        return endSession('too-many-commands', '421 4.7.0 too many commands without a message');
+      return bytes;
+    });
+  }
+
+  function findSession(id: string): Session | null {
+    for (const connection of server.connections) {
+      if (connection.id === id) return sessionBySocket.get(connection._socket) ?? null;
+    }
+    return null;
+  }
+
   /** Null: recorded, nothing to record, disconnected, or refused by the library because of its size. */
   async function receiveReport(
     stream: Readable & { sizeExceeded: boolean },
@@ -334,135 +448,15 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     });
   }
 
-  function closeWithReply({ socket }: Session, line: string): void {
+  function closeWithReply(peerSession: Session, line: string): void {
+    const { socket } = peerSession;
+    peerSession.isEnded = true;
     if (socket.destroyed) return;
     if (socket.writable) socket.write(`${line}\r\n`);
     socket.destroySoon();
     // A peer that does not read must not keep the file descriptor open.
     const cancelCloseTimeout = clock.after(CLOSE_TIMEOUT_MS, () => socket.destroy());
     socket.once('close', cancelCloseTimeout);
-  }
-
-  function findSession(id: string): Session | null {
-    for (const connection of server.connections) {
-      if (connection.id === id) return sessionBySocket.get(connection._socket) ?? null;
-    }
-    return null;
-  }
-
-  /** Checks all bytes of a socket before the parser reads them. */
-  function guardSocket(socket: Socket, peerSession: Session): void {
-    const lineEndCheck = createLineEndCheck();
-    const push = socket.push.bind(socket);
-    let isEnded = false;
-    const endSession = (reason: FeedbackRefusal, line: string): false => {
-      isEnded = true;
-      publishRefusal(reason);
-      closeWithReply(peerSession, line);
-      return false;
-    };
-    socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
-      if (isEnded) return false;
-      if (!(chunk instanceof Uint8Array)) return push(chunk, encoding);
-      capacity.touch(peerSession);
-      if (!lineEndCheck.accepts(chunk))
-        return endSession('bare-line-end', '554 5.6.0 bare CR or LF: lines end with CR LF');
-      if (peerSession.isReceivingMessage) peerSession.messageBytes += chunk.length;
-      else peerSession.commandBytes += chunk.length;
-      if (peerSession.messageBytes > MAX_RECEIVED_BYTES)
-        return endSession('too-large', '552 5.3.4 the message is too large');
-      if (peerSession.commandBytes > MAX_COMMAND_BYTES) {
-        return endSession('too-many-commands', '421 4.7.0 too many commands without a message');
-      }
-      return push(chunk, encoding);
-    };
-  }
-
-  server.server.prependListener('connection', (socket: Socket) => {
-    // The SMTP library adds its error listener later, but a refusal can be written before.
-    socket.on('error', ignoreCall);
-    const { remoteAddress: address } = socket;
-    if (address === undefined) {
-      socket.destroy();
-      return;
-    }
-    const peerSession: Session = {
-      socket,
-      address,
-      admission: Promise.resolve(false),
-      entry: null,
-      isInUse: () => false,
-      close: () => endBusySession(peerSession, 'evicted'),
-      hasRecipient: false,
-      recipient: { kind: 'role' },
-      refusedRecipientCount: 0,
-      envelopeCommandCount: 0,
-      commandBytes: 0,
-      isReceivingMessage: false,
-      messageBytes: 0,
-      cancelPhaseTimeout: ignoreCall,
-      dispose: ignoreCall,
-    };
-    sessionBySocket.set(socket, peerSession);
-    if (!isTrustedProxy(address)) {
-      peerSession.admission = Promise.resolve(admitSession(socket, peerSession));
-      return;
-    }
-    const { promise, resolve } = Promise.withResolvers<boolean>();
-    peerSession.admission = promise;
-    readProxyHeader(socket, (clientAddress) => {
-      peerSession.address = clientAddress ?? address;
-      resolve(admitSession(socket, peerSession));
-    });
-    socket.once('close', () => resolve(false));
-  });
-
-  function admitSession(socket: Socket, peerSession: Session): boolean {
-    if (capacity.connect(peerSession, toPeerNetwork(peerSession.address)) !== null) {
-      publishRefusal('too-many-connections');
-      closeWithReply(peerSession, '421 4.3.2 too many connections, try again later');
-      return false;
-    }
-    guardSocket(socket, peerSession);
-    startCommandPhase(peerSession);
-    const cancelSessionTimeout = clock.after(MAX_SESSION_MS, () => peerSession.socket.destroy());
-    peerSession.dispose = () => {
-      cancelSessionTimeout();
-      peerSession.cancelPhaseTimeout();
-      capacity.disconnect(peerSession);
-    };
-    socket.once('close', () => peerSession.dispose());
-    return true;
-  }
-
-  /** Null: no address in the header. The parser receives only the bytes after it. */
-  function readProxyHeader(socket: Socket, onClient: (address: string | null) => void): void {
-    const push = socket.push.bind(socket);
-    let headerBytes = Buffer.alloc(0);
-    const close = (): false => {
-      publishRefusal('proxy-header');
-      socket.destroy();
-      return false;
-    };
-    const cancel = clock.after(PROXY_HEADER_TIMEOUT_MS, close);
-    socket.once('close', cancel);
-    socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
-      if (socket.destroyed) return false;
-      if (!(chunk instanceof Uint8Array)) return push(chunk, encoding);
-      headerBytes = Buffer.concat([headerBytes, chunk]);
-      const parsedHeader = parseProxyHeader(headerBytes.subarray(0, MAX_PROXY_HEADER_BYTES));
-      if (parsedHeader.kind === 'malformed') return close();
-      if (parsedHeader.kind === 'incomplete') return true;
-      cancel();
-      socket.push = push;
-      onClient(parsedHeader.address);
-      // `onClient` has replaced `socket.push` with a function that checks the bytes.
-      return (
-        parsedHeader.length === headerBytes.length ||
-        socket.destroyed ||
-        socket.push(headerBytes.subarray(parsedHeader.length))
-      );
-    };
   }
 
   return {
@@ -479,6 +473,17 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   };
 }
 
+/** Passes what `filter` returns to the readers of the socket. Null stops the reading. A later filter is called first. */
+function filterBytes(socket: Socket, filter: (bytes: Uint8Array) => Uint8Array | null): void {
+  const push = socket.push.bind(socket);
+  socket.push = (chunk: unknown, encoding?: BufferEncoding) => {
+    if (!(chunk instanceof Uint8Array)) return push(chunk, encoding);
+    const bytes = filter(chunk);
+    return bytes !== null && push(bytes);
+  };
+}
+
+const NO_BYTES = new Uint8Array();
 const ignoreCall = (): void => undefined;
 const SESSION_ENDED = createReplyError(421, 'the session has ended');
 const NO_SIGNER: SignerResult = { kind: 'unsigned' };
