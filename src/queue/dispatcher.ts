@@ -148,6 +148,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const limits = computeClaimLimits(now);
     if (limits === null) return;
     backlog = 'claiming';
+    let hasMore = false;
     try {
       const claimed = await parts.claim(limits, { owner: node, until: now + LEASE_MS }, now);
       for (const message of claimed.messages) {
@@ -157,11 +158,11 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       }
       for (const { id, accountId, to } of claimed.suppressed)
         publish({ type: 'message.suppressed', at: now, id, accountId, to });
-      backlog = claimed.hasMore || wasWokenDuringClaim() ? 'due' : 'empty';
+      hasMore = claimed.hasMore;
     } catch (error) {
       onError('claim', error);
-      backlog = 'empty';
     }
+    backlog = hasMore || wasWokenDuringClaim() ? 'due' : 'empty';
     dispatch();
   }
 

@@ -96,6 +96,26 @@ test('a failed claim is reported and repeated', async () => {
   expect(rig.attempts).toHaveLength(1);
 });
 
+test('after a failed claim, a wake-up that came during the claim causes the next claim without the poll', async () => {
+  const firstClaim = Promise.withResolvers<never>();
+  let claimCount = 0;
+  const rig = createQueueRig({
+    parts: {
+      claim: async (limits, lease, now) => {
+        claimCount += 1;
+        return claimCount === 1 ? firstClaim.promise : rig.store.claim(limits, lease, now);
+      },
+    },
+  });
+  rig.dispatcher.start();
+  const message = createMessage({ acceptedAt: START });
+  rig.store.accept([message]);
+  rig.dispatcher.wake();
+  firstClaim.reject(rig.storeError);
+  await rig.clock.advance(10);
+  expect([rig.readState(message), rig.failures]).toEqual(['delivered', ['claim: the disk is full']]);
+});
+
 test('an unanswered message is sent again with POSTRIDER_ON_UNCERTAIN=resend, and waits for the operator with hold', async () => {
   for (const [onUncertain, state, attemptCount] of [
     ['resend', 'delivered', 2],
