@@ -10,14 +10,13 @@ import type { Settings } from '../config/settings.ts';
 import { quote } from '../config/units.ts';
 import { generateApiKey } from '../model/credentials.ts';
 import { formatHostPort, formatListen, isUnixSocket, type UnixSocket } from '../model/listen-address.ts';
+import { SEND_MAIL_PATH } from '../model/outcome.ts';
 import { getHttps, request } from '../node-http.ts';
+import { readResponseText, toReachableHost } from '../operations/listener-client.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { CommandFailure, type Context } from './context.ts';
 
-const SEND_MAIL_PATH = '/api/v1/send-mail';
 const TIMEOUT_MS = 60_000;
-/** A response of the public interface has a few hundred bytes. */
-const MAX_RESPONSE_BYTES = 65_536;
 const KEY_LIFETIME_MS = 5 * 60_000;
 /** A running service accepts a new key within one second. */
 const UNKNOWN_KEY_RETRY_MS = 100;
@@ -133,8 +132,8 @@ function formatUnknownKeyError(target: Target, path: string): string {
 function getLocalTarget({ listen, tls }: Settings): Target {
   if (isUnixSocket(listen)) return listen;
   if (listen.port === 0) throw new CommandFailure('POSTRIDER_LISTEN has port 0, so the port is unknown; give --url');
-  const host = listen.host === '0.0.0.0' ? '127.0.0.1' : listen.host === '::' ? '::1' : listen.host;
-  return new URL(SEND_MAIL_PATH, `${tls === null ? 'http' : 'https'}://${formatHostPort({ host, port: listen.port })}`);
+  const address = formatHostPort({ host: toReachableHost(listen.host), port: listen.port });
+  return new URL(SEND_MAIL_PATH, `${tls === null ? 'http' : 'https'}://${address}`);
 }
 
 function parseUrlFlag(text: string): Target {
@@ -175,7 +174,7 @@ async function submitMessage(
     const notes = [reason, retryAfter === undefined ? undefined : `retry in ${retryAfter} s`];
     return {
       status: response.statusCode ?? 0,
-      ...parseResponse(await readBoundedText(response)),
+      ...parseResponse(await readResponseText(response)),
       notes: notes.filter((note) => typeof note === 'string'),
     };
   } catch (error) {
@@ -210,17 +209,6 @@ function requireAccepted({ status, id, message, notes }: SendResponse): string {
   if (status === 201 && id !== null) return id;
   const error = message ?? 'the response is not from Postrider; check the address';
   throw new CommandFailure(toPrintable(`${status} ${error}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`));
-}
-
-async function readBoundedText(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk);
-    sizeBytes += chunk.length;
-    if (sizeBytes > MAX_RESPONSE_BYTES) break;
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function parseResponse(text: string): Pick<SendResponse, 'id' | 'message'> {

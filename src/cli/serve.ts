@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { readSettings } from '../config/load.ts';
 import { type Settings, SettingsError } from '../config/settings.ts';
 import { createFirstCurlCommand } from '../http/curl.ts';
-import { FIRST_SENDER, getFirstRecipient } from '../model/outcome.ts';
+import { FIRST_SENDER, getFirstRecipient, SEND_MAIL_PATH } from '../model/outcome.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { describeError } from '../printing/escape.ts';
 import { readVersion } from '../version.ts';
@@ -107,7 +107,7 @@ export function formatBanner(service: StartedService, settings: Settings, onTerm
   const { publicUrl, operatorUrl, signInUrl, feedback, firstAccount, firstKey, inboxPath } = service;
   const addresses: (readonly [string, string])[] = [];
   if (publicUrl !== null)
-    addresses.push(['Public interface', publicUrl.startsWith('unix:') ? publicUrl : `${publicUrl}/api/v1/send-mail`]);
+    addresses.push(['Public interface', publicUrl.startsWith('unix:') ? publicUrl : publicUrl + SEND_MAIL_PATH]);
   if (operatorUrl !== null) addresses.push(['Operator', operatorUrl]);
   if (signInUrl !== null) addresses.push(['One-time sign-in', signInUrl]);
   if (feedback.smtp !== null) addresses.push(['Bounces (SMTP)', feedback.smtp]);

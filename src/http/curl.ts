@@ -1,4 +1,6 @@
 /** The `curl` command that submits a first message, for any POSIX shell. The dashboard shows it too. */
+import { SEND_MAIL_PATH } from '../model/outcome.ts';
+import { quoteForShell } from '../printing/text.ts';
 
 export interface FirstMessage {
   readonly publicUrl: string;
@@ -14,14 +16,9 @@ export function createFirstCurlCommand({ publicUrl, key, from, to }: FirstMessag
     : // curl accepts a self-signed certificate only with -k.
       `curl -i${publicUrl.startsWith('https:') ? 'k' : ''} ${publicUrl}`;
   return [
-    `${baseArguments}/api/v1/send-mail`,
+    `${baseArguments}${SEND_MAIL_PATH}`,
     `  -H ${quoteForShell(`Authorization: ${key}`)}`,
     `  -H ${quoteForShell('Content-Type: application/json')}`,
     `  -d ${quoteForShell(body)}`,
   ].join(' \\\n');
-}
-
-/** Within single quotes, only a single quote is special (POSIX.1-2024, shell command language, section 2.2.2). */
-function quoteForShell(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -1,4 +1,5 @@
 /** Tests check that docs/errors.md and openapi.json agree with it. */
+import { SEND_MAIL_PATH } from '../model/outcome.ts';
 import type { ForbiddenReason, ValidationFault } from '../model/submission.ts';
 
 export interface ErrorEntry {
@@ -140,7 +141,7 @@ export const ERRORS = {
     status: 404,
     message: 'Not found',
     condition: 'the path does not exist',
-    remedy: 'send the request to `/api/v1/send-mail`',
+    remedy: `send the request to \`${SEND_MAIL_PATH}\``,
   },
   'method-not-allowed': {
     status: 405,

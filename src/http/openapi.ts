@@ -1,5 +1,6 @@
 /** A test compares it with openapi.json. */
 import type { Static } from 'typebox';
+import { SEND_MAIL_PATH } from '../model/outcome.ts';
 import { Type } from '../model/schema.ts';
 import { ERROR_CODES, type ErrorCode, formatErrorMessage, getErrorEntry } from './errors.ts';
 
@@ -144,7 +145,7 @@ export function createOpenApiDocument(): JsonObject {
     ],
     security: [{ apiKey: [] }],
     paths: {
-      '/api/v1/send-mail': { post: createSendMailOperation() },
+      [SEND_MAIL_PATH]: { post: createSendMailOperation() },
       '/healthz': { get: createHealthOperation('getHealth', 'Check that the process responds', []) },
       '/readyz': {
         get: createHealthOperation('getReadiness', 'Check that the node accepts messages now', ['not-ready']),

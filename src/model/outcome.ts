@@ -76,7 +76,9 @@ export interface Attempt {
   readonly lineOffsetsMs?: readonly number[];
 }
 
-// The sender and the recipient of the first message that an operator submits. The functions are pure.
+// The path, sender and recipient of the first message that an operator submits. The functions are pure.
+
+export const SEND_MAIL_PATH = '/api/v1/send-mail';
 
 /** A simulator address, which works with every transport. Messages to this address never leave the service. */
 export const SIMULATOR_SUCCESS_ADDRESS = 'success@simulator.postrider.test';

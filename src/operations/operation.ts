@@ -5,7 +5,6 @@ import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';
 import type { Entity } from '../feedback/read/entity.ts';
-import type { ListenerClient } from '../http/listener.ts';
 import type { AccessRule, Role, Scope } from '../model/audit.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { Inbox } from '../model/inbox.ts';
@@ -14,6 +13,7 @@ import { describeError } from '../printing/escape.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { createConflict, createUnavailable, type ErrorCode, type Result } from './errors.ts';
 import { readInput } from './input.ts';
+import type { ListenerClient } from './listener-client.ts';
 
 export interface OperationContext {
   /** The actor in the audit log: `cli:NAME`, `page` or `token:NAME`. */

@@ -1,3 +1,12 @@
+export function getErrorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Such as `ENOENT`, of Node or the operating system. */
+export function getErrorCode(error: unknown): string | null {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+}
+
 export function shortenText(text: string, maxLength: number): string {
   const characters = [...text];
   return characters.length <= maxLength ? text : `${characters.slice(0, maxLength - 1).join('')}…`;
@@ -5,6 +14,15 @@ export function shortenText(text: string, maxLength: number): string {
 
 export function formatTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')}Z`;
+}
+
+/** With milliseconds, as every time in `--json` output. */
+export function formatIsoTime(timeMs: number): string {
+  return new Date(timeMs).toISOString();
+}
+
+export function formatIsoTimeOrNull(timeMs: number | null): string | null {
+  return timeMs === null ? null : formatIsoTime(timeMs);
 }
 
 export function formatTimeOr(ms: number | null, defaultText: string): string {
@@ -51,7 +69,7 @@ export function formatCommandLine(words: readonly string[]): string {
 }
 
 /** POSIX shell, section 2.2.2: no character is special in single quotes. */
-function quoteForShell(word: string): string {
+export function quoteForShell(word: string): string {
   const isPlain = word !== '' && [...word].every((character) => UNQUOTED_CHARACTERS.includes(character));
   return isPlain ? word : `'${word.replaceAll("'", () => "'\\''")}'`;
 }

@@ -6,7 +6,7 @@ import { Button, Select, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link } from 'wouter';
-import { FIRST_SENDER, getFirstRecipient } from '../../../src/model/outcome.ts';
+import { FIRST_SENDER, getFirstRecipient, SEND_MAIL_PATH } from '../../../src/model/outcome.ts';
 import type { TestOutcome } from '../../../src/operations/message-test.ts';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { useAccounts } from '../accounts/queries';
@@ -20,7 +20,7 @@ import { StatusBadge } from '../parts/status-badge';
 import { TextWithCode } from '../parts/text-with-code';
 import { formatDuration } from '../parts/time';
 import { type ApiDocument, findPublicError, listPublicErrors } from './document';
-import { SEND_MAIL_PATH, toSentence } from './public-interface';
+import { toSentence } from './public-interface';
 
 interface ConsoleProps {
   readonly session: Session;

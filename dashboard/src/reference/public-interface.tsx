@@ -1,5 +1,6 @@
 /** Documents the only operation of the public interface: fields, headers, example programs and errors. */
 import { Code, ScrollArea, Tabs } from '@mantine/core';
+import { SEND_MAIL_PATH } from '../../../src/model/outcome.ts';
 import { useUrlState } from '../api/url-state';
 import { Card } from '../parts/card';
 import { Copyable } from '../parts/copyable';
@@ -14,8 +15,6 @@ import {
   listRequestHeaders,
 } from './document';
 import { FieldTable } from './field-table';
-
-export const SEND_MAIL_PATH = '/api/v1/send-mail';
 
 interface PublicInterfaceProps {
   readonly document: ApiDocument;

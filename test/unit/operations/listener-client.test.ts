@@ -4,7 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createListenerClient } from '../../../src/http/listener.ts';
+import { createListenerClient } from '../../../src/operations/listener-client.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
 
