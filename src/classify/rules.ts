@@ -1,4 +1,4 @@
-/** The first matching rule decides. RFC 3463, 4954, 5248, 6710, 7372 and 7505 define the enhanced codes. */
+/** The first matching rule decides. Samples: rules.tsv. Enhanced codes: RFC 3463, 4954, 5248, 6710, 7372, 7505. */
 
 import {
   CONFIGURATION_FAULT,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-const ROWS = readFileSync(new URL('../corpus/replies/rules.tsv', import.meta.url), 'utf8')
+const ROWS = readFileSync(new URL('../../src/classify/rules.tsv', import.meta.url), 'utf8')
   .split('\n')
   .map((row) => row.split('\t'));
 
