@@ -1,4 +1,4 @@
-import { mkdirSync, statSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 /**
@@ -15,5 +15,15 @@ export function createFolder(folder: string): void {
   } catch (error) {
     // Another process may have created the folder.
     if (!isFolder()) throw error;
+  }
+}
+
+/** After a crash of the machine, a synced file has its content, and a synced folder its names. */
+export function syncPath(path: string): void {
+  const file = openSync(path, 'r');
+  try {
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
   }
 }

@@ -1,4 +1,4 @@
-import { formatIsoTime } from '../config/units.ts';
+import { formatIsoTime } from '../printing/text.ts';
 import { type Finding, report } from './facts.ts';
 
 /** The start of 2026. Every version of this service was built later. */

@@ -1,5 +1,5 @@
 import { STANDBY_TEXTS, type Standby } from '../model/node.ts';
-import { formatSpan } from '../printing/text.ts';
+import { formatSpan, getErrorText } from '../printing/text.ts';
 import { type Check, type Facts, type Finding, type Health, type Problem, report, reportHealth } from './facts.ts';
 
 /** Enough for a write-ahead log, a checkpoint and several minutes of messages. */
@@ -66,17 +66,17 @@ async function checkDiskSpace(
   const { ok, warning, failure } = report('disk space');
   try {
     const { freeBytes, totalBytes } = await readDiskSpace();
-    const text = `${formatSize(freeBytes)} of ${formatSize(totalBytes)} free under ${path}`;
+    const text = `${formatRoundedSize(freeBytes)} of ${formatRoundedSize(totalBytes)} free under ${path}`;
     const remedy = 'free space or move the database to a larger disk: on a full disk Postrider accepts no messages';
     if (freeBytes < MIN_SPACE_BYTES) return failure(text, remedy);
     return freeBytes < LOW_SPACE_BYTES ? warning(text, remedy) : ok(text);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = getErrorText(error);
     return warning(`the free space under ${path} cannot be read (${reason})`, 'check the free space with `df`');
   }
 }
 
-function formatSize(sizeBytes: number): string {
+function formatRoundedSize(sizeBytes: number): string {
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
   let unitIndex = 0;
   let value = sizeBytes;

@@ -158,9 +158,9 @@ export async function checkSendingDomain(parts: DomainCheckParts): Promise<Findi
   const unknown = checks.filter(({ found }) => found === 'unknown');
   const verify = `run \`postrider domain verify ${domain.name}\``;
   const compare = `${verify}, which lists the records found and the records to publish`;
-  if (fatal.length > 0 && requiresAuthentication) return failure(formatRecords(fatal), compare);
-  if (faulty.length > 0) return warning(formatRecords(faulty), compare);
-  if (unknown.length > 0) return warning(formatRecords(unknown), 'check that the name servers of the domain respond');
+  if (fatal.length > 0 && requiresAuthentication) return failure(formatChecks(fatal), compare);
+  if (faulty.length > 0) return warning(formatChecks(faulty), compare);
+  if (unknown.length > 0) return warning(formatChecks(unknown), 'check that the name servers of the domain respond');
   if (domain.status !== 'authenticated')
     return warning(`all ${checks.length} records exist, but the status is ${domain.status}`, verify);
   const summary = `authenticated; all ${checks.length} records exist; ${signatures}`;
@@ -180,7 +180,7 @@ export async function checkSendingDomain(parts: DomainCheckParts): Promise<Findi
   }
 }
 
-function formatRecords(checks: readonly RecordCheck[]): string {
+function formatChecks(checks: readonly RecordCheck[]): string {
   return checks.map(({ purpose, found, name }) => `${PURPOSE_TITLES[purpose]} ${found} (${name})`).join(', ');
 }
 

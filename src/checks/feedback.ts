@@ -13,7 +13,7 @@ import {
   type RuntimeStatus,
   UNKNOWN_PATH_REASON,
 } from '../model/node.ts';
-import { formatSpan, toSentence } from '../printing/text.ts';
+import { formatSpan, getErrorText, toSentence } from '../printing/text.ts';
 import type { Provider } from '../providers/provider.ts';
 import {
   type Check,
@@ -294,7 +294,7 @@ async function runTest(test: LoopTest, parts: LoopTestParts): Promise<Finding> {
   try {
     id = await send(test.to);
   } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
+    const text = getErrorText(error);
     return reportTest(test).failure(text, 'correct the cause, then run the test again');
   }
   const startedAt = clock.now();

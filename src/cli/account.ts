@@ -14,7 +14,7 @@ import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operati
 import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { type Cell, formatIsoTime, formatList, formatPairs } from './terminal.ts';
+import { type Cell, formatList, formatPairs, formatTimeText } from './terminal.ts';
 
 const NO_VOLUME = { '--no-volume': { member: 'volume', value: 'unlimited' } } as const;
 
@@ -47,7 +47,7 @@ export function addAccountCommands(program: Command, context: Context): void {
           NAME: ({ name }) => name,
           STATE: createAccountStateCell,
           VOLUME: (account) => formatVolume(account, now),
-          RATE: formatRate,
+          RATE: formatRateLeft,
           THROTTLE: ({ throttle }) => throttle ?? 'none',
         },
         ['VOLUME'],
@@ -92,7 +92,7 @@ export function formatAccount(account: AccountEntry | AccountDetails, now: numbe
     ...lockPairs,
     ['created', formatTime(Date.parse(account.created))],
     ['volume', formatVolume(account, now)],
-    ['rate', formatRate(account)],
+    ['rate', formatRateLeft(account)],
     ['throttle', account.throttle ?? 'none'],
     [
       onReputation === 'lock' ? 'locks at' : 'warns at',
@@ -117,7 +117,7 @@ function formatVolume({ volume, volumeUsed, volumeLeft, volumeExpires }: Account
     : `${remainingText}, until ${formatTime(expiresAt)}`;
 }
 
-function formatRate({ rate, rateLeft }: AccountEntry): string {
+function formatRateLeft({ rate, rateLeft }: AccountEntry): string {
   return rate === null ? 'none' : `${rate} (${rateLeft} left)`;
 }
 
@@ -137,14 +137,14 @@ export function addKeyCommands(program: Command, context: Context): void {
     jsonHelp: 'print JSON: {"id","key"}',
     toJsonValue: ({ id, key }) => ({ id, key }),
     formatResult: ({ id, key, expires }, { account }) =>
-      `${key}\n\nThis is ${id} of account ${account}. It is shown only once. Expires: ${formatIsoTime(expires, 'never')}.\n`,
+      `${key}\n\nThis is ${id} of account ${account}. It is shown only once. Expires: ${formatTimeText(expires, 'never')}.\n`,
   });
   addOperationCommand(group, context, 'import <account>', importKey, {
     help: 'import a key that was generated elsewhere; standard input contains the key',
     standardInputMember: 'key',
     customFlags: { expires: '--expires <when>' },
     formatResult: ({ id, prefix, expires }, { account }) =>
-      `imported ${id} (${prefix}…) of account ${account}. Expires: ${formatIsoTime(expires, 'never')}.\n`,
+      `imported ${id} (${prefix}…) of account ${account}. Expires: ${formatTimeText(expires, 'never')}.\n`,
   });
   addOperationCommand(group, context, 'list <account>', listKeys, {
     formatResult: (keys, { account }) =>
@@ -156,9 +156,9 @@ export function addKeyCommands(program: Command, context: Context): void {
           NAME: ({ name }) => name,
           KEY: ({ prefix }) => `${prefix}…`,
           STATE: ({ state }) => ({ text: state, style: state === 'active' ? 'success' : 'dimmed' }),
-          CREATED: ({ created }) => formatIsoTime(created),
-          EXPIRES: ({ expires }) => formatIsoTime(expires, 'never'),
-          'LAST USED': ({ lastUsed }) => formatIsoTime(lastUsed, 'never'),
+          CREATED: ({ created }) => formatTimeText(created),
+          EXPIRES: ({ expires }) => formatTimeText(expires, 'never'),
+          'LAST USED': ({ lastUsed }) => formatTimeText(lastUsed, 'never'),
         },
         ['NAME'],
       ),

@@ -2,8 +2,8 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { formatIsoTime } from '../config/units.ts';
 import { getSecretPath } from '../domains/setup.ts';
+import { formatIsoTime } from '../printing/text.ts';
 import { backupDatabase, countUnsentMessages } from '../store/sqlite/backup.ts';
 import { DATABASE_FILE_SUFFIXES } from '../store/sqlite/files.ts';
 import { restoreDatabase } from '../store/sqlite/restore.ts';

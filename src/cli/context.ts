@@ -9,7 +9,7 @@ import { parseAddress } from '../model/address.ts';
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
 import type { OperationContext } from '../operations/operation.ts';
 import { escapeJson, toPrintableLines } from '../printing/escape.ts';
-import { replaceCommandName } from '../printing/text.ts';
+import { getErrorText, replaceCommandName } from '../printing/text.ts';
 import type { DeliverabilityStore, OperatorStore, Store, TrafficStore } from '../store/contract.ts';
 
 /**
@@ -110,7 +110,7 @@ export function createContext(host: CommandHost): Context {
   }
 
   function warnOfMissingFigures(error: unknown): void {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = getErrorText(error);
     context.warn(`the change is stored, but the figures of the overview do not contain it: ${reason}`);
   }
 

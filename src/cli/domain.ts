@@ -16,7 +16,7 @@ import { toPrintable } from '../printing/escape.ts';
 import { formatCommandLine, formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { applyStyle, type Cell, formatIsoTime, formatList, formatTable, type Style } from './terminal.ts';
+import { applyStyle, type Cell, formatList, formatTable, formatTimeText, type Style } from './terminal.ts';
 
 const DETAILS_FLAG = {
   '--details': 'with --json: also print the account, the keys, the times and the observed value of each record',
@@ -68,8 +68,8 @@ export function addDomainCommands(program: Command, context: Context): void {
           ACCOUNT: ({ account }) => account,
           STATUS: ({ status }) => ({ text: status, style: STATUS_STYLES[status] }),
           SUBDOMAINS: ({ subdomains }) => (subdomains ? 'yes' : 'no'),
-          KEYS: formatKeyCounts,
-          CHECKED: ({ checked }) => formatIsoTime(checked, 'never'),
+          KEYS: formatDkimKeyCounts,
+          CHECKED: ({ checked }) => formatTimeText(checked, 'never'),
           ...(domains.some(({ returnPath }) => returnPath !== null) ? { 'RETURN PATH': formatReturnPath } : {}),
         },
         ['KEYS'],
@@ -232,7 +232,7 @@ function formatReturnPath({ returnPath }: DomainDetails): Cell {
   return state === 'used' ? name : { text: `${name} (${state})`, style: 'warning' };
 }
 
-function formatKeyCounts({ keys }: DomainDetails): string {
+function formatDkimKeyCounts({ keys }: DomainDetails): string {
   const counts = (['active', 'staged', 'retiring'] as const)
     .map((state) => [keys.filter((key) => key.state === state).length, state] as const)
     .filter(([count]) => count > 0);

@@ -11,7 +11,7 @@ import { formatCount } from '../printing/text.ts';
 import { createCaptureInbox } from '../transports/capture.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand, type CommandContext } from './operation-command.ts';
-import { applyStyle, formatIsoTime, formatList, formatPairs } from './terminal.ts';
+import { applyStyle, formatList, formatPairs, formatTimeText } from './terminal.ts';
 
 export function addInboxCommands(program: Command, context: Context): void {
   const group = program
@@ -27,7 +27,7 @@ export function addInboxCommands(program: Command, context: Context): void {
         'The inbox is empty.\n',
         {
           ID: ({ id }) => id,
-          AT: ({ at }) => formatIsoTime(at),
+          AT: ({ at }) => formatTimeText(at),
           TO: ({ to }) => to,
           SUBJECT: ({ subject }) => subject,
         },
@@ -55,7 +55,7 @@ export function addInboxCommands(program: Command, context: Context): void {
           EFFECT: formatEffect,
           USED: ({ used, times }) => `${used} of ${times}`,
           STATUS: ({ status }) => status,
-          EXPIRES: ({ expires }) => formatIsoTime(expires),
+          EXPIRES: ({ expires }) => formatTimeText(expires),
         },
         ['MATCH', 'ANSWER'],
       ),
@@ -80,7 +80,7 @@ function createInboxCommandContext(context: Context): CommandContext<InboxContex
 function formatMessage({ id, at, to, from, subject, bytes, checks, text }: CapturedMessage): string {
   const heading = formatPairs([
     ['message', id],
-    ['captured', formatIsoTime(at)],
+    ['captured', formatTimeText(at)],
     ['to', to],
     ['from', from],
     ['subject', subject],
@@ -103,7 +103,7 @@ function formatCheck({ code, level, count, title, reason, remedy, places }: Chec
 function formatAddedRule(rule: InboxRuleEntry): string {
   const attempts = rule.times === 1 ? 'the next delivery attempt' : `the next ${rule.times} delivery attempts`;
   const suppression = rule.effect.suppresses ? ' The recipient is then on the suppression list of the account.' : '';
-  return `Rule ${rule.id} answers ${attempts} to ${rule.match}, until ${formatIsoTime(rule.expires)}: ${rule.answer.summary} (${formatEffect(rule)}).${suppression}`;
+  return `Rule ${rule.id} answers ${attempts} to ${rule.match}, until ${formatTimeText(rule.expires)}: ${rule.answer.summary} (${formatEffect(rule)}).${suppression}`;
 }
 
 function formatEffect({ effect: { outcome, category, suppresses } }: InboxRuleEntry): string {
@@ -119,7 +119,7 @@ export function addFeedbackCommands(program: Command, context: Context): void {
         'there are no stored reports: every report was understood\n',
         {
           ID: ({ id }) => String(id),
-          AT: ({ at }) => formatIsoTime(at),
+          AT: ({ at }) => formatTimeText(at),
           VIA: ({ source }) => source,
           REPORT: ({ summary }) => summary,
           REASON: ({ reason }) => reason,
@@ -136,7 +136,7 @@ export function addFeedbackCommands(program: Command, context: Context): void {
 function formatReportHeading({ id, at, source, message, reason, summary }: ReportDetails): string {
   return formatPairs([
     ['report', String(id)],
-    ['received', `${formatIsoTime(at)} over ${source}`],
+    ['received', `${formatTimeText(at)} over ${source}`],
     ['message', message ?? 'unknown'],
     ['reason', { text: reason, style: 'warning' }],
     ['summary', summary],

@@ -10,9 +10,9 @@ import { addOperationCommand, declareOperations, unwrapResult } from './operatio
 import {
   applyStyle,
   type Cell,
-  formatIsoTime,
   formatPairs,
   formatTable,
+  formatTimeText,
   LEVEL_STYLES,
   type ProgressStream,
   StatusLine,
@@ -138,7 +138,7 @@ function toRow({ name, events }: ProviderEntry): readonly Cell[][] {
     [
       name,
       { text: events.result, style: LEVEL_STYLES[events.result] },
-      formatIsoTime(events.lastEventAt, 'never'),
+      formatTimeText(events.lastEventAt, 'never'),
       events.url ?? '-',
       events.detail,
     ],

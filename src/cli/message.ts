@@ -25,7 +25,7 @@ import {
   toFlagName,
   unwrapResult,
 } from './operation-command.ts';
-import { applyStyle, createStateCell, formatIsoTime, formatList, formatPairs, waitForDrain } from './terminal.ts';
+import { applyStyle, createStateCell, formatList, formatPairs, formatTimeText, waitForDrain } from './terminal.ts';
 
 export function addMessageCommands(program: Command, context: Context): void {
   const group = program.command('message').description('messages').helpCommand(false);
@@ -154,7 +154,7 @@ function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = 
     {
       ID: ({ id }) => id,
       STATE: ({ state }) => createStateCell(state),
-      ACCEPTED: ({ at }) => formatIsoTime(at),
+      ACCEPTED: ({ at }) => formatTimeText(at),
       TO: ({ to }) => to,
       FROM: ({ from }) => from,
       SUBJECT: ({ subject }) => subject,
@@ -167,7 +167,7 @@ function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = 
 
 function formatMessageDetails(details: MessageDetails): string {
   const { id, state, account, to, from, subject, at, due, ended, message, attempts, events, deliveryMs } = details;
-  const duePair = due === null ? [] : [[state === 'sending' ? 'leased until' : 'due', formatIsoTime(due)] as const];
+  const duePair = due === null ? [] : [[state === 'sending' ? 'leased until' : 'due', formatTimeText(due)] as const];
   const bodyText = message === null ? 'erased' : `${Buffer.byteLength(message)} bytes (shown by --json)`;
   const { furtherReports } = details;
   const furtherReportsText =
@@ -179,9 +179,9 @@ function formatMessageDetails(details: MessageDetails): string {
     ['to', to],
     ['from', from],
     ['subject', subject],
-    ['accepted', formatIsoTime(at)],
+    ['accepted', formatTimeText(at)],
     ...duePair,
-    ['ended', ended === null ? 'not yet' : formatIsoTime(ended)],
+    ['ended', ended === null ? 'not yet' : formatTimeText(ended)],
     ...(deliveryMs === null ? [] : [['delivered', `${formatDuration(deliveryMs)} after acceptance`] as const]),
     ...formatConfirmation(details),
     ['attempts', String(attempts.length)],
@@ -202,7 +202,7 @@ function formatConfirmation({ state, confirmedAt, confirmationMs, events }: Mess
     return state === 'delivered' ? [['confirmed', 'no; the next hop accepted the message']] : [];
   const source = events.find(({ type }) => type === 'confirmed')?.by ?? '';
   const spanText = `${formatDuration(confirmationMs)} after acceptance`;
-  return [['confirmed', `${formatIsoTime(confirmedAt)} by ${source}, ${spanText}`]];
+  return [['confirmed', `${formatTimeText(confirmedAt)} by ${source}, ${spanText}`]];
 }
 
 function formatEvent(
@@ -215,7 +215,7 @@ function formatEvent(
     failureClass === null || category === null ? '' : `${formatFailure({ class: failureClass, category })}: `;
   const explanation = fault === null ? detail && `${failureText}${detail}` : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
   const detailText = explanation === null ? '' : `  ${toPrintable(explanation)}`;
-  const line = `${formatIsoTime(at)}  ${applyStyle('heading', type)} by ${toPrintable(by)}${detailText}\n`;
+  const line = `${formatTimeText(at)}  ${applyStyle('heading', type)} by ${toPrintable(by)}${detailText}\n`;
   return line + (attempt === null ? '' : formatTranscript(attempt));
 }
 

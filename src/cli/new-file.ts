@@ -6,6 +6,8 @@
 import { constants, rmSync } from 'node:fs';
 import { copyFile, link, lstat, mkdtemp, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { syncPath } from '../folder.ts';
+import { getErrorCode } from '../printing/text.ts';
 import { CommandFailure } from './context.ts';
 
 /** On file systems without hard links. */
@@ -35,9 +37,9 @@ export async function writeNewFile<T>(
     const temporaryFile = join(temporaryFolder, 'draft');
     await (await open(temporaryFile, 'wx', 0o600)).close();
     const result = await writeContent(temporaryFile);
-    await syncPath(temporaryFile);
+    syncPath(temporaryFile);
     await linkOrCopy(temporaryFile, file, fileOperations);
-    await syncPath(folder);
+    syncPath(folder);
     return result;
   } catch (error) {
     throw toWriteFailure(file, error);
@@ -77,16 +79,7 @@ async function linkOrCopy(temporaryFile: string, file: string, fileOperations: F
     if (getErrorCode(error) !== 'EEXIST') await rm(file, { force: true });
     throw error;
   }
-  await syncPath(file);
-}
-
-async function syncPath(path: string): Promise<void> {
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  syncPath(file);
 }
 
 function createFileExistsFailure(file: string): CommandFailure {
@@ -102,8 +95,4 @@ function toWriteFailure(file: string, error: unknown): unknown {
       ? 'free space, or give a file on another disk'
       : 'give a file in an existing folder that this user may write to';
   return new CommandFailure(`cannot write ${file} (${code}); ${remedy}`);
-}
-
-function getErrorCode(error: unknown): string | null {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 }

@@ -5,7 +5,7 @@ import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
 import { formatSpan, formatTime } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { formatIsoTime, formatList } from './terminal.ts';
+import { formatList, formatTimeText } from './terminal.ts';
 
 export function addOperatorCommands(program: Command, context: Context): void {
   const group = program.command('token').description('tokens of the operator API').helpCommand(false);
@@ -14,7 +14,7 @@ export function addOperatorCommands(program: Command, context: Context): void {
     jsonHelp: 'print JSON: {"id","token"}',
     toJsonValue: ({ id, token }) => ({ id, token }),
     formatResult: ({ token, expires }, { name }) =>
-      `${token}\n\nThis is the token ${name}. It is shown only once. Expires: ${formatIsoTime(expires, 'never')}.\n`,
+      `${token}\n\nThis is the token ${name}. It is shown only once. Expires: ${formatTimeText(expires, 'never')}.\n`,
   });
   addOperationCommand(group, context, 'list', listTokens, {
     formatResult: (tokens) =>
@@ -27,9 +27,9 @@ export function addOperatorCommands(program: Command, context: Context): void {
           TOKEN: ({ prefix }) => `${prefix}…`,
           STATUS: ({ status }) => ({ text: status, style: status === 'works' ? 'success' : 'dimmed' }),
           SCOPE: ({ scope }) => scope,
-          CREATED: ({ created }) => formatIsoTime(created),
-          EXPIRES: ({ expires }) => formatIsoTime(expires, 'never'),
-          'LAST USED': ({ lastUsed }) => formatIsoTime(lastUsed, 'never'),
+          CREATED: ({ created }) => formatTimeText(created),
+          EXPIRES: ({ expires }) => formatTimeText(expires, 'never'),
+          'LAST USED': ({ lastUsed }) => formatTimeText(lastUsed, 'never'),
         },
         ['NAME'],
       ),
@@ -45,7 +45,7 @@ export function addOperatorCommands(program: Command, context: Context): void {
         'the audit log is empty\n',
         {
           ID: ({ id }) => String(id),
-          AT: ({ at }) => formatIsoTime(at),
+          AT: ({ at }) => formatTimeText(at),
           ACTOR: ({ actor }) => actor,
           ACTION: ({ action }) => action,
           TARGET: ({ target }) => target,

@@ -11,7 +11,7 @@ import { getInputMembers } from '../operations/input.ts';
 import { perform } from '../operations/operation.ts';
 import { type Figures, type Overview, showOverview } from '../operations/overview.ts';
 import { formatDuration, formatSpan, formatTime } from '../printing/text.ts';
-import { formatPercent } from '../statistics/figures.ts';
+import { formatRoundedPercent } from '../statistics/figures.ts';
 import { CommandFailure, type Context } from './context.ts';
 import {
   addMemberFlags,
@@ -23,9 +23,9 @@ import {
 import {
   applyStyle,
   type Cell,
-  formatIsoTime,
   formatPairs,
   formatTable,
+  formatTimeText,
   LEVEL_STYLES,
   type Style,
 } from './terminal.ts';
@@ -182,9 +182,9 @@ export function formatDeliverability(deliverability: Deliverability): string {
     ...[figures.deferred, figures.bounced, figures.bounces.hard, figures.bounces.soft, figures.bounces.block].map(
       String,
     ),
-    formatRate(figures.bounceRate),
+    formatPercentOrDash(figures.bounceRate),
     String(figures.complained),
-    formatRate(figures.complaintRate),
+    formatPercentOrDash(figures.complaintRate),
     ...formatTimes(figures.latencyMs),
     ...(withConfirmations ? formatTimes(figures.confirmationMs) : []),
   ];
@@ -198,14 +198,14 @@ export function formatDeliverability(deliverability: Deliverability): string {
     ({ judgement, text }) => `${applyStyle(JUDGEMENT_STYLES[judgement], judgement.padEnd(7))}  ${text}\n`,
   );
   const periods = formatPairs([
-    ['period', `${formatIsoTime(from)} to ${formatIsoTime(until)}`],
-    ['before', `${formatIsoTime(previousFrom)} to ${formatIsoTime(from)}`],
+    ['period', `${formatTimeText(from)} to ${formatTimeText(until)}`],
+    ['before', `${formatTimeText(previousFrom)} to ${formatTimeText(from)}`],
   ]);
   return `${table}\n${periods}\n${changes.length === 0 ? 'No significant change from the previous period.\n' : changeLines.join('')}`;
 }
 
-function formatRate(rate: number | null): string {
-  return rate === null ? '-' : formatPercent(rate);
+function formatPercentOrDash(rate: number | null): string {
+  return rate === null ? '-' : formatRoundedPercent(rate);
 }
 
 function formatTimes(times: DeliverabilityFigures['latencyMs']): readonly string[] {

@@ -31,8 +31,8 @@ import { writeNewFile } from './new-file.ts';
 import { addOperationCommand, declareChoices, declareOperations, unwrapResult } from './operation-command.ts';
 import {
   applyStyle,
-  formatIsoTime,
   formatPairs,
+  formatTimeText,
   type ProgressStream,
   RowProgress,
   StatusLine,
@@ -202,7 +202,7 @@ function withPages(
 }
 
 function formatEntryLine({ address, reason, source, at }: SuppressionEntry): string {
-  return `${alignColumns(reason, formatIsoTime(at), source ?? '-', address)}\n`;
+  return `${alignColumns(reason, formatTimeText(at), source ?? '-', address)}\n`;
 }
 
 function formatEntry(
@@ -213,7 +213,7 @@ function formatEntry(
     ['address', address],
     ['list of', list === '*' ? 'the whole service (*): no account can send to the address' : `account ${list}`],
     ['reason', reason],
-    ['since', formatIsoTime(at)],
+    ['since', formatTimeText(at)],
     ['caused by', source === null ? 'no message: an operator or an import' : `message ${source}`],
   ]);
 }

@@ -117,7 +117,7 @@ export function formatPairs(entries: readonly (readonly [string, Cell])[]): stri
     .join('');
 }
 
-export function formatIsoTime(isoTime: string | null, defaultText = ''): string {
+export function formatTimeText(isoTime: string | null, defaultText = ''): string {
   return isoTime === null ? defaultText : formatTime(Date.parse(isoTime));
 }
 

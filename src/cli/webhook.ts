@@ -21,7 +21,7 @@ import {
 import { formatCount } from '../printing/text.ts';
 import type { Context } from './context.ts';
 import { addOperationCommand } from './operation-command.ts';
-import { formatIsoTime, formatList, formatPairs } from './terminal.ts';
+import { formatList, formatPairs, formatTimeText } from './terminal.ts';
 
 const NO_ENDPOINTS_TEXT = 'There are no endpoints; create one with `postrider webhook create URL`.\n';
 
@@ -56,11 +56,11 @@ export function addWebhookCommands(program: Command, context: Context): void {
       formatList(figures, NO_ENDPOINTS_TEXT, {
         ID: ({ id }) => id,
         PENDING: ({ pending }) => formatCount(pending),
-        OLDEST: ({ oldestPendingAt }) => formatIsoTime(oldestPendingAt, '-'),
+        OLDEST: ({ oldestPendingAt }) => formatTimeText(oldestPendingAt, '-'),
         FAILED: ({ failed }) => (failed === 0 ? '0' : { text: formatCount(failed), style: 'error' }),
-        'LAST SUCCESS': ({ lastSuccessAt }) => formatIsoTime(lastSuccessAt, 'never'),
+        'LAST SUCCESS': ({ lastSuccessAt }) => formatTimeText(lastSuccessAt, 'never'),
         'FAILING SINCE': ({ failingSince }) =>
-          failingSince === null ? '-' : { text: formatIsoTime(failingSince), style: 'error' },
+          failingSince === null ? '-' : { text: formatTimeText(failingSince), style: 'error' },
       }),
   });
   addOperationCommand(group, context, 'show <id>', showWebhook, {
@@ -104,7 +104,7 @@ export function addWebhookCommands(program: Command, context: Context): void {
           STATUS: ({ status }) => ({ text: status, style: DELIVERY_STYLES[status] }),
           ATTEMPTS: ({ attempts }) => String(attempts.length),
           'LAST RESULT': formatLastResult,
-          'NEXT ATTEMPT': ({ nextAttemptAt }) => formatIsoTime(nextAttemptAt, '-'),
+          'NEXT ATTEMPT': ({ nextAttemptAt }) => formatTimeText(nextAttemptAt, '-'),
         },
         ['LAST RESULT'],
       ),
@@ -123,7 +123,7 @@ function formatSecret({ id, secret }: WebhookSecret): string {
 }
 
 function formatRotation(rotation: WebhookRotation): string {
-  return `${formatSecret(rotation)}The old secret also signs until ${formatIsoTime(rotation.previousSecretUntil)}.\n`;
+  return `${formatSecret(rotation)}The old secret also signs until ${formatTimeText(rotation.previousSecretUntil)}.\n`;
 }
 
 /** The members are fixed, because scripts of operators read them. */
@@ -141,11 +141,11 @@ function formatWebhook({ id, url, account, name, events, status, ...webhook }: W
     ['status', status],
     ...(webhook.disabledReason === null
       ? []
-      : [['disabled', `${webhook.disabledReason}, ${formatIsoTime(webhook.disabledAt)}`] as const]),
-    ['created', formatIsoTime(webhook.createdAt)],
+      : [['disabled', `${webhook.disabledReason}, ${formatTimeText(webhook.disabledAt)}`] as const]),
+    ['created', formatTimeText(webhook.createdAt)],
     ...(webhook.previousSecretUntil === null
       ? []
-      : [['old secret', `signs until ${formatIsoTime(webhook.previousSecretUntil)}`] as const]),
+      : [['old secret', `signs until ${formatTimeText(webhook.previousSecretUntil)}`] as const]),
   ]);
 }
 

@@ -287,7 +287,7 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
       : [{ name: SETTINGS_TABLE.feedbackHttpListen.name, address: feedbackHttpListen }]),
   ];
   for (const [index, { name, address }] of listeners.entries()) {
-    const duplicate = listeners.slice(0, index).find((listener) => isSameAddress(listener.address, address));
+    const duplicate = listeners.slice(0, index).find((listener) => isSameListen(listener.address, address));
     if (duplicate === undefined) continue;
     const conflictText =
       formatListen(duplicate.address) === formatListen(address)
@@ -309,7 +309,7 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
   }
 }
 
-function isSameAddress(leftAddress: HttpListen, rightAddress: HttpListen): boolean {
+function isSameListen(leftAddress: HttpListen, rightAddress: HttpListen): boolean {
   if (isUnixSocket(leftAddress) || isUnixSocket(rightAddress))
     return (
       isUnixSocket(leftAddress) && isUnixSocket(rightAddress) && leftAddress.socketPath === rightAddress.socketPath

@@ -23,7 +23,7 @@ import {
   createFault,
   createParseResult,
   findDuplicate,
-  formatDuration,
+  formatDurationSetting,
   formatSize,
   formatSuggestion,
   type ParseResult,
@@ -103,7 +103,7 @@ function createChoiceKind<const T extends string>(choices: readonly T[]): ValueK
 }
 
 function createDurationKind(minMs: number, maxMs: number): ValueKind<number> {
-  const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
+  const [min, max] = [formatDurationSetting(minMs), formatDurationSetting(maxMs)];
   const parse = (text: string): ParseResult<number> => {
     const parsedDuration = parseDuration(text);
     if (!parsedDuration.ok || (parsedDuration.value >= minMs && parsedDuration.value <= maxMs)) return parsedDuration;

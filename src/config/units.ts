@@ -62,7 +62,7 @@ export function parseDuration(text: string): ParseResult<number> {
   return createParseResult(value);
 }
 
-export function formatDuration(durationMs: number): string {
+export function formatDurationSetting(durationMs: number): string {
   for (const unit of ['d', 'h', 'm', 's'] as const) {
     if (durationMs !== 0 && durationMs % MS_PER_UNIT[unit] === 0) return `${durationMs / MS_PER_UNIT[unit]}${unit}`;
   }
@@ -121,7 +121,7 @@ export function parseRate(text: string): ParseResult<{ readonly limit: number; r
 }
 
 export function formatRate(rate: { readonly limit: number; readonly periodMs: number }): string {
-  return `${rate.limit}/${formatDuration(rate.periodMs)}`;
+  return `${rate.limit}/${formatDurationSetting(rate.periodMs)}`;
 }
 
 /** `50/s` (burst 50) or `50/s:200`. */
@@ -173,15 +173,6 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
   const zoneOffsetMs = (match[8] === '-' ? -1 : 1) * (readField(9) * 60 + readField(10)) * MS_PER_UNIT.m;
   if (isInvalidDate || readField(1) < 1970 || readField(9) > 14 || readField(10) > 59) return fault;
   return createParseResult(localMs - zoneOffsetMs);
-}
-
-/** With milliseconds, as every time in `--json` output. */
-export function formatIsoTime(timeMs: number): string {
-  return new Date(timeMs).toISOString();
-}
-
-export function formatIsoTimeOrNull(timeMs: number | null): string | null {
-  return timeMs === null ? null : formatIsoTime(timeMs);
 }
 
 // Finds the known name that is closest to a mistyped name, for suggestions in error messages.

@@ -6,6 +6,8 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, linkSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { syncPath } from '../folder.ts';
+import { getErrorCode } from '../printing/text.ts';
 
 /** An error that an operator must correct. */
 export class SecretError extends Error {
@@ -43,7 +45,7 @@ export function loadOrCreateSecret(path: string): Buffer {
   } catch (error) {
     if (error instanceof SecretError) throw error;
     throw new SecretError(
-      `the secret file ${path} cannot be used (${getErrorCode(error)}); make it accessible, or set POSTRIDER_SECRET`,
+      `the secret file ${path} cannot be used (${getErrorCode(error) ?? String(error)}); make it accessible, or set POSTRIDER_SECRET`,
     );
   }
 }
@@ -97,17 +99,8 @@ function createSecretFile(path: string): Buffer {
   } finally {
     unlinkSync(temporaryPath);
   }
-  const folder = openSync(dirname(path), 'r');
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
-  }
+  syncPath(dirname(path));
   return secret;
-}
-
-function getErrorCode(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : String(error);
 }
 
 /** HKDF (RFC 5869). */

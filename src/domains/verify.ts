@@ -99,7 +99,7 @@ async function checkCname(record: DnsRecord, resolver: Resolver): Promise<Findin
 
 async function checkMx(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const lookup = await resolver.lookUpMx(record.name);
-  if (record.purpose === 'return-path') return checkReturnPath(lookup, record, resolver);
+  if (record.purpose === 'return-path') return compareReturnPath(lookup, record, resolver);
   return compareNames(lookup, record, formatMx, [getMxHost(record)]);
 }
 
@@ -110,7 +110,7 @@ const MAX_EXCHANGES = 10;
  * Each host must have an address. The operator chooses the host of POSTRIDER_RETURN_PATH_DOMAIN; the return path of a
  * sending domain must lead to the feedback listener.
  */
-async function checkReturnPath(
+async function compareReturnPath(
   lookup: Lookup<MailExchange>,
   record: DnsRecord,
   resolver: Pick<Resolver, 'lookUpMx' | 'lookUpAddresses'>,

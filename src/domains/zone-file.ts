@@ -1,5 +1,6 @@
 /** Formats a zone file (RFC 1035 section 5), without a module of Node, because the dashboard uses it. Pure. */
 import type { DnsRecord } from '../model/domain.ts';
+import { joinLines } from '../printing/escape.ts';
 
 type ZoneRecord = Pick<DnsRecord, 'type' | 'name' | 'value'>;
 
@@ -18,13 +19,9 @@ export function formatZone(records: readonly ZoneRecord[]): string {
 
 export function formatZoneFile(domain: string, records: readonly (ZoneRecord & { readonly about: string })[]): string {
   const publishedRecords = records.filter(({ type }) => type !== 'SES');
-  const entries = publishedRecords.map((record) => `; ${toOneLine(record.about)}\n${formatZone([record])}`);
-  return [`; DNS records of ${toOneLine(domain)} for Postrider`, `$TTL ${TTL_S}`, '', ...entries].join('\n');
-}
-
-/** A line break in a comment would begin a record. */
-function toOneLine(text: string): string {
-  return text.replaceAll(/\s+/g, ' ');
+  // A line break in a comment would begin a record.
+  const entries = publishedRecords.map((record) => `; ${joinLines(record.about)}\n${formatZone([record])}`);
+  return [`; DNS records of ${joinLines(domain)} for Postrider`, `$TTL ${TTL_S}`, '', ...entries].join('\n');
 }
 
 function formatZoneValue({ type, value }: ZoneRecord): string {

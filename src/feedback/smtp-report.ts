@@ -36,7 +36,7 @@ export function createSmtpReport(
     messageRef: messageReference,
     events,
     source: 'smtp',
-    digest: computeDigest(body, fields, messageReference?.id ?? null, events),
+    digest: computeReportDigest(body, fields, messageReference?.id ?? null, events),
     at: now,
     summary: toOneLine(`from <${from}>: ${subject}`, MAX_SUMMARY_LENGTH) ?? '',
     raw: raw.subarray(0, messageReference === null ? MAX_STORED_ROLE_BYTES : MAX_STORED_BYTES),
@@ -45,7 +45,12 @@ export function createSmtpReport(
 }
 
 /** Without the header, whose trace fields change. Without an id, Subject and Message-ID identify the report. */
-function computeDigest(body: Buffer, fields: readonly Field[], id: string | null, events: readonly FeedbackEvent[]) {
+function computeReportDigest(
+  body: Buffer,
+  fields: readonly Field[],
+  id: string | null,
+  events: readonly FeedbackEvent[],
+) {
   const headerEnd = body.indexOf('\r\n\r\n');
   const identity = id ?? `${findFieldValue(fields, 'message-id') ?? ''}\n${findFieldValue(fields, 'subject') ?? ''}`;
   return createHash('sha256')

@@ -5,6 +5,7 @@
 import { type MessagePort, Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';
 import type { FeedbackEvent } from '../model/feedback.ts';
+import { getErrorText } from '../printing/text.ts';
 
 /** The timeout consists of this number of timers, so that a stopped process or a blocked loop counts as one of them. */
 const TIMEOUT_STEPS = 10;
@@ -64,7 +65,7 @@ export function serveJobs<Job, Value>(port: MessagePort | null, read: (job: Job)
     try {
       reply({ kind: 'read', value: read(job) });
     } catch (error) {
-      reply({ kind: 'failed', fault: error instanceof Error ? error.message : String(error) });
+      reply({ kind: 'failed', fault: getErrorText(error) });
     }
   });
   reply({ kind: 'ready' });

@@ -381,7 +381,9 @@ export const bind: BindServer = async (server, listenAddress, setting) => {
     }
     return { ...listenAddress, port: await listen(server, { host: listenAddress.host, port: listenAddress.port }) };
   } catch (error) {
-    throw new Error(`${setting} ${formatListen(listenAddress)}: ${describeError(error, isUnixSocket(listenAddress))}`);
+    throw new Error(
+      `${setting} ${formatListen(listenAddress)}: ${describeListenError(error, isUnixSocket(listenAddress))}`,
+    );
   }
 };
 
@@ -431,7 +433,7 @@ function listen(server: NetServer, listenAddress: HostPort | { readonly path: st
   });
 }
 
-function describeError(error: unknown, isSocket: boolean): string {
+function describeListenError(error: unknown, isSocket: boolean): string {
   if (!(error instanceof Error)) return `cannot listen (${String(error)})`;
   const code = 'code' in error ? error.code : null;
   if (isSocket) {

@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from 'node:fs';
 import type { Clock } from '../clock.ts';
 import { getTls } from '../node-http.ts';
+import { getErrorText } from '../printing/text.ts';
 
 export interface CertificatePair {
   readonly cert: Buffer;
@@ -23,14 +24,14 @@ export function readCertificate(paths: CertificatePaths): CertificatePair {
     createSecureContext({ cert: certificatePair.cert });
   } catch (error) {
     throw new Error(
-      `POSTRIDER_TLS_CERT ${paths.certPath}: not a valid PEM certificate (${getErrorMessage(error)}); give the full certificate chain`,
+      `POSTRIDER_TLS_CERT ${paths.certPath}: not a valid PEM certificate (${getErrorText(error)}); give the full certificate chain`,
     );
   }
   try {
     createSecureContext(certificatePair);
   } catch (error) {
     throw new Error(
-      `POSTRIDER_TLS_KEY ${paths.keyPath}: not a valid PEM private key for ${paths.certPath} (${getErrorMessage(error)}); give the private key of this certificate`,
+      `POSTRIDER_TLS_KEY ${paths.keyPath}: not a valid PEM private key for ${paths.certPath} (${getErrorText(error)}); give the private key of this certificate`,
     );
   }
   return certificatePair;
@@ -48,7 +49,7 @@ export function watchCertificate(
     try {
       onPair(readCertificate(paths));
     } catch (error) {
-      onFault(getErrorMessage(error));
+      onFault(getErrorText(error));
     }
   });
 }
@@ -57,14 +58,8 @@ function readFile(setting: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new Error(
-      `${setting}: cannot read ${path} (${getErrorMessage(error)}); give the path of a readable PEM file`,
-    );
+    throw new Error(`${setting}: cannot read ${path} (${getErrorText(error)}); give the path of a readable PEM file`);
   }
-}
-
-function getErrorMessage(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 // Polls, because secrets and certificates are often replaced by a renamed file or symbolic link.

@@ -247,6 +247,6 @@ function readDigit(text: string, index: number, isHexadecimal: boolean): number 
   return isHexadecimal && lowerCaseUnit >= 0x61 && lowerCaseUnit <= 0x66 ? lowerCaseUnit - 0x57 : -1;
 }
 
-function isAlphanumeric(codeUnit: number): boolean {
+export function isAlphanumeric(codeUnit: number): boolean {
   return (codeUnit >= 0x30 && codeUnit <= 0x39) || ((codeUnit | 0x20) >= 0x61 && (codeUnit | 0x20) <= 0x7a);
 }

@@ -50,6 +50,11 @@ export function parseAddress(text: string): Address | null {
   return { localPart, domain, isAscii };
 }
 
+/** Also of a text that is no valid address. */
+export function getDomain(address: string): string {
+  return parseAddress(address)?.domain ?? address.slice(address.lastIndexOf('@') + 1).toLowerCase();
+}
+
 /** Mail programs read one of these in a quoted local part of `From` as another address or as an encoded word. */
 const MISREAD_IN_SENDER = /[@<>,]|=\?/;
 

@@ -1,5 +1,5 @@
 /** API keys (`pr_`) and operator tokens (`po_`, `poc_`, `por_`, `pom_`) of 256 random bits, stored as SHA-256. */
-import { hash } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { Account } from './account.ts';
 import { TOKEN_SCOPES, type TokenScope } from './audit.ts';
 
@@ -80,4 +80,9 @@ export function computeAccountVersion({
     sesConfigurationSet,
   ];
   return hash('sha256', JSON.stringify(fields), 'base64url').slice(0, VERSION_LENGTH);
+}
+
+/** The duration does not depend on the position of the first difference. */
+export function equalsInConstantTime(first: string | Buffer, second: string | Buffer): boolean {
+  return timingSafeEqual(hash('sha256', first, 'buffer'), hash('sha256', second, 'buffer'));
 }

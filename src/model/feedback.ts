@@ -3,7 +3,7 @@
  * changes a state only as `TRANSITIONS` allows, and never that of a message that is in `sending` or was never sent.
  * Pure.
  */
-import { type EvidenceKind, parseAddress, toCanonicalAddress } from './address.ts';
+import { type EvidenceKind, getDomain, parseAddress, toCanonicalAddress } from './address.ts';
 import { type Failure, MAX_DIAGNOSTIC_LENGTH, type RecordedFailure } from './failure.ts';
 import { isAllowedTransition, type State } from './message.ts';
 
@@ -280,10 +280,6 @@ function isForwarded({ alias }: RecipientEvent, to: string): boolean {
   if (alias === null || isSameMailbox(alias, to)) return false;
   const [failedDomain, domain] = [getDomain(alias), getDomain(to)];
   return failedDomain !== domain && !failedDomain.endsWith(`.${domain}`) && !domain.endsWith(`.${failedDomain}`);
-}
-
-function getDomain(address: string): string {
-  return parseAddress(address)?.domain ?? address.slice(address.lastIndexOf('@') + 1).toLowerCase();
 }
 
 function isSameMailbox(reportedAddress: string, to: string): boolean {

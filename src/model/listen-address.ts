@@ -38,7 +38,7 @@ export function isLocalListen(address: HttpListen): boolean {
 }
 
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'));
+  return host === 'localhost' || host === '::1' || (isIP(host) !== 0 && /^(?:::ffff:)?127\./.test(host));
 }
 
 export function toListenAddress(address: HttpListen, scheme: 'http' | 'https'): ListenAddress {

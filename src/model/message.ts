@@ -476,9 +476,8 @@ function toRecordedFailure({ class: failureClass, category }: Failure, reply: Re
   return { class: failureClass, category, status: reply.enhanced, diagnostic: diagnostic === '' ? null : diagnostic };
 }
 
-function formatReply(reply: Reply): string {
-  const parts = [reply.code === null ? null : String(reply.code), reply.enhanced, reply.text];
-  return parts.filter((part) => part !== null && part !== '').join(' ');
+export function formatReply({ code, enhanced, text }: Reply): string {
+  return [code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
 }
 
 const MINUTE_MS = 60_000;

@@ -9,6 +9,7 @@ import type { SettledEventType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import { formatWebhookId } from '../model/webhook.ts';
 import { escapeJson, maskSecrets } from '../printing/escape.ts';
+import { formatIsoTimeOrNull, getErrorText } from '../printing/text.ts';
 import {
   LOG_EVENTS,
   type LogEventName,
@@ -103,7 +104,7 @@ const FIELDS: { readonly [Type in Exclude<LoggedType, DirectType>]: (event: Even
   'message.accepted': ({ tookMs, ...event }) => ({ ...event, durationMs: roundMs(tookMs) }),
   'message.replayed': ({ tookMs, ...event }) => ({ ...event, durationMs: roundMs(tookMs) }),
   'message.delivered': getSettledFields,
-  'message.deferred': (event) => ({ ...getFailedFields(event), retryAt: formatIsoTime(event.dueAt) }),
+  'message.deferred': (event) => ({ ...getFailedFields(event), retryAt: formatIsoTimeOrNull(event.dueAt) }),
   'message.bounced': getFailedFields,
   'message.complained': getSettledFields,
   'message.expired': getFailedFields,
@@ -127,19 +128,19 @@ const FIELDS: { readonly [Type in Exclude<LoggedType, DirectType>]: (event: Even
   'report.not_understood': ({ feedbackId, reason, summary }) => ({ feedbackId, reason, detail: summary }),
   'webhook.attempt_succeeded': getWebhookFields,
   'webhook.attempt_failed': (event) => {
-    return { ...getWebhookFields(event), error: event.error, retryAt: formatIsoTime(event.retryAt) };
+    return { ...getWebhookFields(event), error: event.error, retryAt: formatIsoTimeOrNull(event.retryAt) };
   },
   'webhook.delivery_failed': (event) => ({ ...getWebhookFields(event), error: event.error }),
   'webhook.disabled': ({ webhookId, reason }) => ({ webhookId: formatWebhookId(webhookId), reason }),
   'notification.delivered': ({ notificationId, target, messageId, tookMs }) => ({
     ...{ notificationId, target, id: messageId, durationMs: tookMs },
   }),
-  'notification.attempt_failed': ({ retryAt, ...event }) => ({ ...event, retryAt: formatIsoTime(retryAt) }),
+  'notification.attempt_failed': ({ retryAt, ...event }) => ({ ...event, retryAt: formatIsoTimeOrNull(retryAt) }),
   'store.standby': ({ standby, meaning }) => ({ reason: standby, detail: meaning }),
   'node.variables_ignored': ({ names }) => ({ names: names.join(',') }),
   'node.operation_failed': ({ operation, error }) => ({ operation, error: getErrorText(error) }),
   'store.files_lost': ({ reason, remedy }) => ({ reason: 'database-files', detail: reason, remedy }),
-  'circuit_breaker.opened': ({ retryAt }) => ({ retryAt: formatIsoTime(retryAt) }),
+  'circuit_breaker.opened': ({ retryAt }) => ({ retryAt: formatIsoTimeOrNull(retryAt) }),
 };
 
 /** Returns the event handlers of the log. Events of disabled levels have no handler. */
@@ -203,14 +204,6 @@ function getWebhookFields({
 
 function roundMs(ms: number): number {
   return Math.round(ms * 1_000) / 1_000;
-}
-
-function formatIsoTime(ms: number | null): string | null {
-  return ms === null ? null : new Date(ms).toISOString();
-}
-
-function getErrorText(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 const MAX_WAITING_CHARS = 1_048_576;

@@ -3,8 +3,6 @@ import type { Static, TObject } from 'typebox';
 import {
   createFault,
   createParseResult,
-  formatIsoTime,
-  formatIsoTimeOrNull,
   formatRate,
   formatThrottle,
   isRelayParameterValue,
@@ -29,7 +27,7 @@ import {
   type WindowCounts,
 } from '../model/account.ts';
 import { computeAccountVersion } from '../model/credentials.ts';
-import { formatTime } from '../printing/text.ts';
+import { formatIsoTime, formatIsoTimeOrNull, formatTime } from '../printing/text.ts';
 import { createAccountNotFound, createConflict, createInvalidTemplate, ok, type Result } from './errors.ts';
 import { changes, defineOperation, reads } from './operation.ts';
 import { AccountName, createParsed, type ParseText, parseName, parseVisibleText, Time, Type } from './schemas.ts';

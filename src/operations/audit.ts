@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
-import { formatIsoTime } from '../config/units.ts';
 import type { AuditEntry } from '../model/audit.ts';
+import { formatIsoTime } from '../printing/text.ts';
 import { ok } from './errors.ts';
 import { readMatches, splitList } from './input.ts';
 import { defineOperation, reads } from './operation.ts';

@@ -1,8 +1,8 @@
 import type { Static } from 'typebox';
-import { formatIsoTime } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { addKeyCounts, REMAINDER_KEY, type Series } from '../model/deliverability.ts';
 import { getMailboxProviderName } from '../model/mailbox-provider.ts';
+import { formatIsoTime } from '../printing/text.ts';
 import {
   CHANGE_CODES,
   type ComparedCounts,

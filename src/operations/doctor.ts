@@ -103,7 +103,7 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
       name: 'database',
       onTimeout: 'failure',
       async run() {
-        facts = await readFacts(context);
+        facts = await readDoctorFacts(context);
         const { lines: warnings, standby } = await installation.readDatabaseWarnings();
         return checkDatabase(
           database.kind === 'sqlite'
@@ -132,7 +132,7 @@ const NO_FACTS: DoctorFacts = {
   ...{ domains: [], lastFeedback: [], nodes: [] },
 };
 
-async function readFacts({ machineClock: clock, installation }: DoctorContext): Promise<DoctorFacts> {
+async function readDoctorFacts({ machineClock: clock, installation }: DoctorContext): Promise<DoctorFacts> {
   const missingDatabase = await installation.findMissingDatabase();
   if (missingDatabase !== null) return { ...NO_FACTS, openResult: missingDatabase };
   const startedAt = clock.monotonic();

@@ -1,6 +1,5 @@
 import { domainToUnicode } from 'node:url';
 import type { Static } from 'typebox';
-import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
 import { describeAlignment } from '../domains/alignment.ts';
 import { describeReturnPath, parseDomainName } from '../domains/name.ts';
 import type { SendingSetup } from '../domains/records.ts';
@@ -16,7 +15,7 @@ import {
   type RecordCheck,
   type SendingDomain,
 } from '../model/domain.ts';
-import { formatTimeOr } from '../printing/text.ts';
+import { formatIsoTime, formatIsoTimeOrNull, formatTimeOr } from '../printing/text.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { createConflict, createInvalidTemplate, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
 import type { OperationContext } from './operation.ts';

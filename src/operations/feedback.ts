@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
-import { formatIsoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';
+import { formatIsoTime } from '../printing/text.ts';
 import { createNotFound, ok } from './errors.ts';
 import { defineOperation, reads, readsContent } from './operation.ts';
 import { createPageSizeMember, createRowNumber, Time, Type } from './schemas.ts';

@@ -4,7 +4,6 @@ import { classify, classifyOutcome } from '../classify/classify.ts';
 import {
   createFault,
   createParseResult,
-  formatIsoTime,
   type ParseResult,
   parseDuration,
   parseTimestamp,
@@ -22,6 +21,7 @@ import {
   toReply,
 } from '../model/inbox.ts';
 import { type Outcome, SIMULATOR_DOMAIN } from '../model/outcome.ts';
+import { formatIsoTime } from '../printing/text.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { createConflict, createInvalid, createNotFound, ok, type Result, toMemberResult } from './errors.ts';
 import { changes, defineOperation, reads } from './operation.ts';

@@ -1,9 +1,10 @@
 import type { Static } from 'typebox';
-import { createFault, createParseResult, formatIsoTime } from '../config/units.ts';
+import { createFault, createParseResult } from '../config/units.ts';
 import type { Entity } from '../feedback/read/entity.ts';
 import { decodeEncodedWords } from '../message/headers.ts';
 import type { InboxEntry } from '../model/inbox.ts';
 import { isMessageId } from '../model/submission.ts';
+import { formatIsoTime } from '../printing/text.ts';
 import { createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
 import { CHECK_CODES, CHECK_LEVELS, checkMessage, getCheckText } from './inbox-checks.ts';
 import { defineOperation, type InboxContext, reads, readsContent } from './operation.ts';

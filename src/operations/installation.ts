@@ -15,8 +15,8 @@ import {
 
 import { listSteps } from '../checks/list.ts';
 import type { TransportSetting } from '../config/settings.ts';
-import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
 import { findTransportProvider } from '../domains/setup.ts';
+import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
 import type { Provider } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { ok } from './errors.ts';

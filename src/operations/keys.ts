@@ -1,14 +1,8 @@
 import type { Static } from 'typebox';
-import {
-  createFault,
-  createParseResult,
-  formatIsoTime,
-  formatIsoTimeOrNull,
-  parseDuration,
-  quote,
-} from '../config/units.ts';
+import { createFault, createParseResult, parseDuration, quote } from '../config/units.ts';
 import type { ApiKey } from '../model/account.ts';
 import { generateApiKey, parseApiKey } from '../model/credentials.ts';
+import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
 import { createAccountNotFound, createConflict, createNotFound, type ErrorResult, ok } from './errors.ts';
 import { changes, defineOperation, reads } from './operation.ts';
 import { AccountName, createExpiry, createParsed, parseVisibleText, Time, Type } from './schemas.ts';

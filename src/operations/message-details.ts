@@ -1,6 +1,5 @@
 import type { Static } from 'typebox';
 import { classifyEntry } from '../classify/classify.ts';
-import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import {
@@ -18,6 +17,7 @@ import {
 import type { Attempt } from '../model/outcome.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import { toPrintable } from '../printing/escape.ts';
+import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
 import { SuppressionListEntry, Time, Type } from './schemas.ts';
 
 const summaryMembers = {

@@ -4,6 +4,7 @@ import type { Account } from '../model/account.ts';
 import type { Failure } from '../model/failure.ts';
 import { FEEDBACK_PREFIX } from '../model/feedback.ts';
 import {
+  formatReply,
   type HistoryEntry,
   MAX_RETRY_DELAY_MS,
   type MessageHistory,
@@ -172,7 +173,7 @@ function formatShortReason(attempt: Attempt): string {
   if (fault !== null) return `it ${fault}`;
   const { outcome } = attempt;
   const reason = outcome.kind === 'deferred' || outcome.kind === 'bounced' ? outcome.reason : outcome.kind;
-  return [reason, formatReply(outcome)].filter((part) => part !== '').join(', ');
+  return [reason, formatReply(outcome.reply)].filter((part) => part !== '').join(', ');
 }
 
 function explainQueued({ message, account, status, now }: ExplainInput): readonly string[] {
@@ -346,13 +347,13 @@ function describeAttempt(attempt: Attempt, failure: Failure | null): string {
   if (fault !== null) return `In the last attempt, at ${at}, the message ${fault}. ${LOCAL_FAULT_REMEDY}.`;
   switch (outcome.kind) {
     case 'delivered':
-      return `The attempt at ${at} succeeded: ${nextHop} answered ${toSentence(formatReply(outcome))}`;
+      return `The attempt at ${at} succeeded: ${nextHop} answered ${toSentence(formatReply(outcome.reply))}`;
     case 'bounced':
-      return `The attempt at ${at} bounced (${describeFailure(outcome, failure)}): ${nextHop} answered ${toSentence(formatReply(outcome))}`;
+      return `The attempt at ${at} bounced (${describeFailure(outcome, failure)}): ${nextHop} answered ${toSentence(formatReply(outcome.reply))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${describeFailure(outcome, failure)}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(formatReply(outcome))} This failure affects other messages too; ${NEXT_HOP_REMEDY}.`
-        : `The last attempt, at ${at}, was deferred (${describeFailure(outcome, failure)}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(formatReply(outcome))}`;
+        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${describeFailure(outcome, failure)}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(formatReply(outcome.reply))} This failure affects other messages too; ${NEXT_HOP_REMEDY}.`
+        : `The last attempt, at ${at}, was deferred (${describeFailure(outcome, failure)}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(formatReply(outcome.reply))}`;
     case 'unanswered':
       return `In the last attempt, at ${at}, the whole message was sent to ${nextHop}, and the connection ended before the reply.`;
   }
@@ -364,10 +365,6 @@ function describeFailure({ reason }: Extract<Outcome, { reason: Reason }>, failu
 
 function formatClassAndCategory({ class: failureClass, category }: Failure): string {
   return `class ${failureClass}, category ${category}`;
-}
-
-function formatReply({ reply }: Outcome): string {
-  return [reply.code, reply.enhanced, reply.text].filter((part) => part !== null && part !== '').join(' ');
 }
 
 function explainSuppressed(input: ExplainInput): readonly string[] {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Static, TObject } from 'typebox';
-import { formatIsoTime, parseDuration, quote } from '../config/units.ts';
+import { parseDuration, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import { MAILBOX_PROVIDER_CODES } from '../model/mailbox-provider.ts';
@@ -13,7 +13,7 @@ import {
 import type { RuntimeStatus } from '../model/node.ts';
 import { SIMULATOR_DOMAIN } from '../model/outcome.ts';
 import { getIdTimestamp } from '../model/submission.ts';
-import { formatCount, formatCsvCell } from '../printing/text.ts';
+import { formatCount, formatCsvCell, formatIsoTime } from '../printing/text.ts';
 import type { MessageStore, OperatorStore } from '../store/contract.ts';
 import {
   ALL_FIELDS,

@@ -226,12 +226,12 @@ async function createSenderCheck({
   const domains = await store.listDomains();
   const domainsByName = new Map(domains.map((domain) => [domain.name, domain]));
   return (message) => {
-    const domain = findSenderDomain(message, domainsByName);
+    const domain = findDomainOfSender(message, domainsByName);
     return domain !== null && maySend(domain);
   };
 }
 
-function findSenderDomain(
+function findDomainOfSender(
   { accountId, from }: Pick<StoredMessage, 'accountId' | 'from'>,
   domains: ReadonlyMap<string, SendingDomain>,
 ): SendingDomain | null {
@@ -298,7 +298,7 @@ export const showMessageSource = defineOperation({
 });
 
 function describeSignature(message: StoredMessage, domains: readonly SendingDomain[]): MessageSource['signature'] {
-  const domain = findSenderDomain(message, new Map(domains.map((domain) => [domain.name, domain])));
+  const domain = findDomainOfSender(message, new Map(domains.map((domain) => [domain.name, domain])));
   if (domain === null || domain.authenticatedAt === null) return 'none';
   const lastAttempt = message.events.findLast(({ attempt }) => attempt !== null)?.attempt ?? null;
   const startedAt = lastAttempt?.startedAt ?? Number.POSITIVE_INFINITY;

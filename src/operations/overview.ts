@@ -1,9 +1,9 @@
 import type { Static } from 'typebox';
 import { listDeliveries, readFacts } from '../checks/facts.ts';
 import { listAttention, listHealth } from '../checks/list.ts';
-import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
 import { ATTENTION_CODE_NAMES } from '../model/attention.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
+import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
 import {
   computeQueueStatus,
   computeTrafficFigures,

@@ -183,11 +183,11 @@ function parseDateAndTime(
   zone: string | undefined,
 ): number | null {
   const timeWithSeconds = time === undefined ? '00:00:00' : time.length === 5 ? `${time}:00` : time;
-  const parsed = parseTimestamp(`${date}T${timeWithSeconds}${fraction.slice(0, 4)}${formatZone(zone)}`, 0, 'back');
+  const parsed = parseTimestamp(`${date}T${timeWithSeconds}${fraction.slice(0, 4)}${formatTimeZone(zone)}`, 0, 'back');
   return parsed.ok ? parsed.value : null;
 }
 
-function formatZone(zone: string | undefined): string {
+function formatTimeZone(zone: string | undefined): string {
   if (zone === undefined || zone === 'UTC' || zone === 'GMT' || zone === 'Z') return 'Z';
   if (zone.length === 3) return `${zone}:00`;
   return zone.length === 5 ? `${zone.slice(0, 3)}:${zone.slice(3)}` : zone;

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox';
 import type { Settings } from '../config/settings.ts';
-import { createFault, createParseResult, formatIsoTime, type ParseResult, quote } from '../config/units.ts';
+import { createFault, createParseResult, type ParseResult, quote } from '../config/units.ts';
 import { getSesApiSetting, openSesSuppressionList } from '../domains/ses-suppression-list.ts';
 import type { ChangeResult } from '../model/account.ts';
 import { type Address as EmailAddress, parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
@@ -10,7 +10,7 @@ import {
   type Suppression,
   type SuppressionSearch,
 } from '../model/suppression.ts';
-import { formatCsvCell } from '../printing/text.ts';
+import { formatCsvCell, formatIsoTime } from '../printing/text.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import {
   createAccountNotFound,

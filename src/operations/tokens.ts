@@ -1,9 +1,10 @@
 /** The operations on the tokens of the operator API. Only the operation that creates a token returns the token. */
 import type { Static } from 'typebox';
-import { formatIsoTime, formatIsoTimeOrNull, quote } from '../config/units.ts';
+import { quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
 import { TOKEN_SCOPES } from '../model/audit.ts';
 import { generateToken, getTokenScope } from '../model/credentials.ts';
+import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
 import { createConflict, createNotFound, ok } from './errors.ts';
 import { changes, defineOperation, reads } from './operation.ts';
 import { createExpiry, createParsed, createRowNumber, parseVisibleText, Time, Type } from './schemas.ts';

@@ -3,8 +3,6 @@ import type { Static } from 'typebox';
 import {
   createFault,
   createParseResult,
-  formatIsoTime,
-  formatIsoTimeOrNull,
   formatSuggestion,
   type ParseResult,
   parseDuration,
@@ -33,6 +31,7 @@ import {
 } from '../model/webhook.ts';
 import { createSigningSecret, parseTargetUrl, resolveTarget } from '../model/webhook-target.ts';
 import { MASK, maskTargetPath, maskTargetUrl } from '../printing/escape.ts';
+import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
 import { openTargetUrl, sealSigningSecret, sealTargetUrl } from '../webhooks/sealing.ts';
 import {
   createAccountNotFound,

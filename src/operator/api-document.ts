@@ -7,7 +7,7 @@ import { FILE_ROUTES } from './list-files.ts';
 import { MESSAGE_FILE_ROUTES } from './message-files.ts';
 import { describeRoute } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
-import { getErrorCode } from './refusal.ts';
+import { getStatusErrorCode } from './refusal.ts';
 import {
   AUTHENTICATION_ERRORS,
   BODY_ERRORS,
@@ -149,7 +149,7 @@ export function createApiDocument(version: string, base: string): string {
         },
       },
       responses: {
-        ...Object.fromEntries(statuses.map((status) => [getErrorCode(status), createErrorResponse(status)])),
+        ...Object.fromEntries(statuses.map((status) => [getStatusErrorCode(status), createErrorResponse(status)])),
         error: {
           description: 'An error that any request can cause, such as a timeout (408) or an internal error (500).',
           content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
@@ -227,7 +227,7 @@ function createErrorResponse(status: number): object {
     ...(headers === undefined ? {} : { headers }),
     content: {
       'application/json': {
-        schema: { ...ErrorBody, properties: { ...ErrorBody.properties, code: { const: getErrorCode(status) } } },
+        schema: { ...ErrorBody, properties: { ...ErrorBody.properties, code: { const: getStatusErrorCode(status) } } },
       },
     },
   };
@@ -266,7 +266,7 @@ function createOperation(route: RouteDescription): object {
       ...Object.fromEntries(
         [...new Set(errors)]
           .sort((a, b) => a - b)
-          .map((status) => [status, { $ref: `#/components/responses/${getErrorCode(status)}` }]),
+          .map((status) => [status, { $ref: `#/components/responses/${getStatusErrorCode(status)}` }]),
       ),
       default: { $ref: '#/components/responses/error' },
     },

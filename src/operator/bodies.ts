@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { BodyFault, HttpServer } from '../http/server.ts';
 import { isNestedTooDeep } from '../providers/json.ts';
-import { createErrorAnswer } from './refusal.ts';
+import { createStatusErrorAnswer } from './refusal.ts';
 
 const MAX_BODY_BYTES = 65_536;
 
@@ -26,7 +26,7 @@ export async function* readStream(request: IncomingMessage, http: HttpServer): A
   const body = http.openBody(request, 'operator');
   if (body === null) throw createBodyError('share');
   const { capacity } = http;
-  body.onEvicted = () => http.abort(request, createErrorAnswer(408, 'Request timeout'));
+  body.onEvicted = () => http.abort(request, createStatusErrorAnswer(408, 'Request timeout'));
   try {
     // The response uses the same connection.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {

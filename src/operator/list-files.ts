@@ -3,12 +3,12 @@
  * A refusal is sent while the client is still sending.
  */
 import { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Static, TArray, TObject, TSchema } from 'typebox';
 import type { Clock } from '../clock.ts';
 import type { HttpServer } from '../http/server.ts';
 import type { AccessRule, Scope } from '../model/audit.ts';
-import { ERROR_CODES, type OperationError } from '../operations/errors.ts';
+import { ERROR_CODES } from '../operations/errors.ts';
 import { exportMessages } from '../operations/message-search.ts';
 import {
   type DownloadOperation,
@@ -27,9 +27,10 @@ import {
   describeParameters,
   type RouteInput,
   readRequestInput,
+  sendError,
   toErrorResponse,
 } from './operation-route.ts';
-import { type Refusal, STORE_RETRY_MS, sendRefusal } from './refusal.ts';
+import { type Refusal, sendRefusal } from './refusal.ts';
 import { AUTHENTICATION_ERRORS, BODY_ERRORS, ErrorBody, type RouteDescription, type Success } from './schemas.ts';
 
 /** Several million addresses. */
@@ -73,7 +74,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
       input.members,
       createContext(authentication.actor, authentication.scope),
     );
-    if (!download.ok) return sendError(reply, download.error);
+    if (!download.ok) return sendError(reply, download);
     return reply
       .type(`${exportSuppressions.downloadType}; charset=utf-8`)
       .header('Content-Disposition', formatContentDisposition(request.params.account))
@@ -97,7 +98,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         input.members,
         createContext(authentication.actor, authentication.scope),
       );
-      if (!download.ok) return sendError(reply, download.error);
+      if (!download.ok) return sendError(reply, download);
       const pages = request.method === 'HEAD' ? [] : formatPages(exportMessages, download.value);
       const body = Readable.from(pages);
       runningExports += 1;
@@ -161,7 +162,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
       const firstResult = await Promise.race([lines.firstProgress, importPromise]);
       if (firstResult !== null && !firstResult.ok) {
         discardBody(request, clock);
-        return uploadState.isTooLarge ? sendRefusal(reply, FILE_TOO_LARGE) : sendError(reply, firstResult.error);
+        return uploadState.isTooLarge ? sendRefusal(reply, FILE_TOO_LARGE) : sendError(reply, firstResult);
       }
       void importPromise
         .then(
@@ -202,12 +203,6 @@ function discardBody({ raw }: FastifyRequest, clock: Clock): void {
   const cancelTimer = clock.after(MAX_LINGER_MS, () => raw.socket.destroy());
   raw.once('close', cancelTimer);
   raw.resume();
-}
-
-function sendError(reply: FastifyReply, error: OperationError): FastifyReply {
-  if (error.code === 'unavailable') reply.header('Retry-After', STORE_RETRY_MS / 1000);
-  const { status, body } = toErrorResponse(error);
-  return reply.code(status).send(body);
 }
 
 /** NDJSON: progress lines, at most one per `MIN_PROGRESS_INTERVAL_MS`, then the result. */

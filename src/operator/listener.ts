@@ -6,7 +6,7 @@ import { type Answer, createHttpServer, type Fault, type HttpServer } from '../h
 import { formatListen, isUnixSocket } from '../model/listen-address.ts';
 import { isLoopbackHost } from './access.ts';
 import type { OperatorListener, OperatorOptions } from './api.ts';
-import { createErrorAnswer } from './refusal.ts';
+import { createStatusErrorAnswer } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 
 const LISTEN_SETTING = 'POSTRIDER_OPERATOR_LISTEN';
@@ -68,7 +68,7 @@ function createOperatorServer(options: OperatorOptions, sessions: Sessions | nul
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const loadedApp = await loadApp().catch((error: unknown) => {
       onError(error);
-      http.send(request, response, createErrorAnswer(500, 'Internal server error'));
+      http.send(request, response, createStatusErrorAnswer(500, 'Internal server error'));
       return null;
     });
     loadedApp?.routing(request, response);
@@ -96,14 +96,14 @@ function createOperatorServer(options: OperatorOptions, sessions: Sessions | nul
   };
 }
 
-const MALFORMED_REQUEST = createErrorAnswer(400, 'Malformed HTTP request');
+const MALFORMED_REQUEST = createStatusErrorAnswer(400, 'Malformed HTTP request');
 const FAULT_ANSWERS: Readonly<Record<Fault, Answer>> = {
   'malformed-request': MALFORMED_REQUEST,
   'body-too-large': MALFORMED_REQUEST,
   unfinished: MALFORMED_REQUEST,
-  'invalid-host': createErrorAnswer(400, 'Exactly one Host header is required'),
-  connect: createErrorAnswer(405, 'Method not allowed', { Allow: 'GET, HEAD' }),
-  'request-timeout': createErrorAnswer(408, 'Request timeout'),
-  'expectation-failed': createErrorAnswer(417, 'Expectation failed'),
-  'headers-too-large': createErrorAnswer(431, 'Request header fields too large'),
+  'invalid-host': createStatusErrorAnswer(400, 'Exactly one Host header is required'),
+  connect: createStatusErrorAnswer(405, 'Method not allowed', { Allow: 'GET, HEAD' }),
+  'request-timeout': createStatusErrorAnswer(408, 'Request timeout'),
+  'expectation-failed': createStatusErrorAnswer(417, 'Expectation failed'),
+  'headers-too-large': createStatusErrorAnswer(431, 'Request header fields too large'),
 };

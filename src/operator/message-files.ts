@@ -6,13 +6,13 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isHtml } from '../message/html-detection.ts';
 import { Type } from '../model/schema.ts';
-import { createNotFound, type ErrorResult, toMemberResult } from '../operations/errors.ts';
+import { createNotFound, toMemberResult } from '../operations/errors.ts';
 import { parseCapturedMessage, readSource } from '../operations/inbox.ts';
 import { createMessageNotFound } from '../operations/messages.ts';
 import type { InboxContext } from '../operations/operation.ts';
 import { parseMessageId } from '../operations/schemas.ts';
 import type { MessageStore } from '../store/contract.ts';
-import { toErrorResponse } from './operation-route.ts';
+import { sendError } from './operation-route.ts';
 import { sendRefusal, toStoreRefusal } from './refusal.ts';
 import { AUTHENTICATION_ERRORS, MESSAGE_PARAMETER, type RouteDescription, TICKET_PARAMETER } from './schemas.ts';
 
@@ -104,11 +104,6 @@ export function addMessageFiles(
     if (!isHtml(message.message)) return sendError(reply, createNotFound('id', `message ${id} has no HTML`));
     return sendFrameHtml(request, reply, message.message, `/messages/${id}`);
   });
-}
-
-function sendError(reply: FastifyReply, { error }: ErrorResult): FastifyReply {
-  const { status, body } = toErrorResponse(error);
-  return reply.code(status).send(body);
 }
 
 function sendSource(reply: FastifyReply, source: string | Uint8Array): FastifyReply {

@@ -1,8 +1,12 @@
 /** The HTTP adapter of operations: path, query and body are the input, and an error code determines the status. */
+
+import type { FastifyReply } from 'fastify';
 import type { TObject, TSchema } from 'typebox';
+import type { ErrorResult } from '../operations/errors.ts';
 import { ERROR_CODES, type ErrorCode, type OperationError } from '../operations/errors.ts';
 import { getInputMembers, isRequired } from '../operations/input.ts';
 import { type Operation, type OperationResult, perform, type ServiceContext } from '../operations/operation.ts';
+import { STORE_RETRY_MS } from './refusal.ts';
 import {
   AUTHENTICATION_ERRORS,
   BODY_ERRORS,
@@ -120,7 +124,7 @@ export function readRequestInput(
   | { readonly ok: true; readonly members: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly body: ErrorBody } {
   const createInvalidResult = (message: string, field: string | null) =>
-    ({ ok: false, body: createErrorBody('invalid', message, field) }) as const;
+    ({ ok: false, body: createOperationErrorBody('invalid', message, field) }) as const;
   const pathNames = listPathParameters(path);
   const members = getInputMembers(input);
   const values: Record<string, unknown> = { ...presetMembers };
@@ -183,10 +187,16 @@ export function toErrorResponse({ code, message, field }: OperationError): {
   readonly status: number;
   readonly body: ErrorBody;
 } {
-  return { status: ERROR_CODES[code].status, body: createErrorBody(code, message, field) };
+  return { status: ERROR_CODES[code].status, body: createOperationErrorBody(code, message, field) };
 }
 
-export function createErrorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {
+export function sendError(reply: FastifyReply, { error }: ErrorResult): FastifyReply {
+  if (error.code === 'unavailable') reply.header('Retry-After', STORE_RETRY_MS / 1000);
+  const { status, body } = toErrorResponse(error);
+  return reply.code(status).send(body);
+}
+
+function createOperationErrorBody(code: ErrorCode, message: string, field: string | null): ErrorBody {
   return { result: 'error', code, message, ...(field === null ? {} : { field }) };
 }
 

@@ -62,16 +62,16 @@ const ERROR_CODE_BY_STATUS: Readonly<Record<number, string>> = {
   503: 'unavailable',
 };
 
-export function getErrorCode(status: number): string {
+export function getStatusErrorCode(status: number): string {
   return ERROR_CODE_BY_STATUS[status] ?? 'internal';
 }
 
 export function createStatusErrorBody(status: number, message: string): ErrorBody {
-  return { result: 'error', code: getErrorCode(status), message };
+  return { result: 'error', code: getStatusErrorCode(status), message };
 }
 
 /** Without the application. It closes the connection. */
-export function createErrorAnswer(status: number, message: string, headers: Answer['headers'] = {}): Answer {
+export function createStatusErrorAnswer(status: number, message: string, headers: Answer['headers'] = {}): Answer {
   return {
     status,
     headers: { ...SECURITY_HEADERS, 'Content-Type': JSON_TYPE, ...headers, Connection: 'close' },

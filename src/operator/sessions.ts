@@ -3,7 +3,8 @@
  * A server on another port of this host receives the cookie (RFC 6265 section 8.5), but not the secret. No node stores
  * either. Comparisons take constant time.
  */
-import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes } from 'node:crypto';
+import { equalsInConstantTime } from '../model/credentials.ts';
 
 export const SESSION_COOKIE = 'postrider_session';
 /** In lower case, as in node:http. */
@@ -86,11 +87,6 @@ function isWithinLifetime(expiresAt: number, now: number, lifetimeMs: number): b
 
 function computeDigest(secret: string): string {
   return hash('sha256', secret, 'base64url');
-}
-
-function equalsInConstantTime(actual: string, expected: string): boolean {
-  const [actualBytes, expectedBytes] = [Buffer.from(actual), Buffer.from(expected)];
-  return actualBytes.length === expectedBytes.length && timingSafeEqual(actualBytes, expectedBytes);
 }
 
 /** RFC 6265 section 5.4. */

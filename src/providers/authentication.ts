@@ -1,5 +1,6 @@
 /** Secrets are compared in constant time. No request makes it throw. */
-import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
+import { createHmac, createPublicKey, verify } from 'node:crypto';
+import { equalsInConstantTime } from '../model/credentials.ts';
 import type { AuthenticationResult, ProviderRequest } from './event-reader.ts';
 
 export type ParsedSecret<Secret> =
@@ -12,11 +13,6 @@ export type Authenticate = (request: ProviderRequest, now: number) => Authentica
 export const AUTHENTICATED: AuthenticationResult = { kind: 'authenticated' };
 
 const MIN_SECRET_LENGTH = 8;
-
-/** The duration does not depend on the position of the first difference. */
-export function equalsInConstantTime(first: string | Buffer, second: string | Buffer): boolean {
-  return timingSafeEqual(createHash('sha256').update(first).digest(), createHash('sha256').update(second).digest());
-}
 
 /** Compares all secrets, so that the duration does not reveal which one matches. */
 export function matchesAny<Secret>(secrets: readonly Secret[], matches: (secret: Secret) => boolean): boolean {

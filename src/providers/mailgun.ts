@@ -3,13 +3,13 @@
  * event it is recorded too. https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhooks
  */
 import { createHmac } from 'node:crypto';
+import { equalsInConstantTime } from '../model/credentials.ts';
 import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,
   createAuthenticatorFactory,
   createRefusal,
-  equalsInConstantTime,
   matchesAny,
   parseTextSecret,
 } from './authentication.ts';
@@ -214,7 +214,7 @@ function readDelivery(event: Json): Json | null {
 
 function formatDeliveryStatus(event: Json): string | null {
   const delivery = readDelivery(event);
-  return formatReply(delivery?.code, toText(delivery?.message) ?? toText(delivery?.description));
+  return addReplyCode(delivery?.code, toText(delivery?.message) ?? toText(delivery?.description));
 }
 
 /** A rejected message has no `recipient`; its `To` contains one address without a display name. */
@@ -244,7 +244,7 @@ const readLegacyEvent = createEventReader({
     status: ['code'],
     diagnostic: [
       ({ code, error, notification, description }) =>
-        formatReply(code, toText(error) ?? toText(notification) ?? toText(description)),
+        addReplyCode(code, toText(error) ?? toText(notification) ?? toText(description)),
     ],
   },
   meanings: {
@@ -322,7 +322,7 @@ function findFieldName(header: string): string | null {
   return nameIndex < 0 ? null : (header.slice(nameIndex + 'name="'.length).split('"', 1)[0] ?? null);
 }
 
-function formatReply(code: unknown, text: string | null): string | null {
+function addReplyCode(code: unknown, text: string | null): string | null {
   const replyCode = toNumber(code);
   const isSmtpCode = replyCode !== null && Number.isInteger(replyCode) && replyCode >= 200 && replyCode < 600;
   if (text === null || !isSmtpCode || text.startsWith(String(replyCode))) return text;

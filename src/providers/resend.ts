@@ -1,11 +1,11 @@
 /** `data.bounce.type` is as in Amazon SES. https://resend.com/docs/webhooks/event-types and the pages below it. */
 import { createHmac } from 'node:crypto';
+import { equalsInConstantTime } from '../model/credentials.ts';
 import { nameRules, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure.ts';
 import {
   AUTHENTICATED,
   createAuthenticatorFactory,
   createRefusal,
-  equalsInConstantTime,
   matchesAny,
   type ParsedSecret,
 } from './authentication.ts';

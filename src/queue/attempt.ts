@@ -4,6 +4,7 @@ import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/events.ts';
 import type { DeliveryPolicy, LeasedMessage, LeaseRef, SettleResult, StateChange } from '../model/message.ts';
 import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../model/outcome.ts';
+import { getErrorText } from '../printing/text.ts';
 import type { OutgoingMessage, Transport } from '../transports/transport.ts';
 import type { Membership } from './membership.ts';
 
@@ -144,7 +145,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
 
   function createFaultAttempt(error: unknown, startedAt: number, startedMonotonicMs: number): Attempt {
     parts.onError('attempt', error);
-    const text = error instanceof Error ? error.message : String(error);
+    const text = getErrorText(error);
     return createAttempt(createDeferral('connect', text, 'unknown', 'message'), startedAt, startedMonotonicMs);
   }
 

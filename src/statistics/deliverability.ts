@@ -3,7 +3,7 @@
  * groups are added to the series of every span. Memory and rows are bounded, and the sum of a row is exact for any
  * number of keys. Counting never waits. A write replaces the whole row, so a repeated write counts no message twice.
  */
-import { parseAddress } from '../model/address.ts';
+import { getDomain } from '../model/address.ts';
 import {
   createFrequentKeys,
   createKeyCounts,
@@ -213,8 +213,4 @@ function formatRows({ spanMs, at, series, node }: Span): readonly NodeRow[] {
     const counts = formatKeyCounts([...summary.keys, [REMAINDER_KEY, summary.remainder]]);
     return { node, row: { spanMs, at, series: name, counts } };
   });
-}
-
-function getDomain(address: string): string {
-  return parseAddress(address)?.domain ?? address.slice(address.lastIndexOf('@') + 1).toLowerCase();
 }

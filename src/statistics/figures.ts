@@ -1,4 +1,3 @@
-import { formatIsoTime } from '../config/units.ts';
 import type { QueueStatistics } from '../model/attention.ts';
 import {
   addKeyCounts,
@@ -24,7 +23,7 @@ import {
   type TrafficCount,
   type TrafficStep,
 } from '../model/traffic.ts';
-import { formatCount, formatDuration } from '../printing/text.ts';
+import { formatCount, formatDuration, formatIsoTime } from '../printing/text.ts';
 
 export const RANGES = {
   '1h': { stepMs: MINUTE_MS, steps: 60 },
@@ -347,13 +346,13 @@ function listRateChanges(row: ComparedRow): readonly RankedChange[] {
     const pooledRate = (count(previous) + count(current)) / (allBefore + allAfter);
     const standardError = Math.sqrt(pooledRate * Math.max(0, 1 - pooledRate) * (1 / allBefore + 1 / allAfter));
     if (difference < minDifference || difference < MIN_Z_SCORE * standardError) return [];
-    const change = judge(row, rule, rule.noun, [before, after], formatPercent);
+    const change = createChange(row, rule, rule.noun, [before, after], formatRoundedPercent);
     return [{ ...change, weight: difference * weight * Math.sqrt(allAfter) }];
   });
 }
 
 /** The figure is better when it is lower. */
-function judge(
+function createChange(
   { key, name }: ComparedRow,
   { rose, fell }: { readonly rose: Change['code']; readonly fell: Change['code'] },
   noun: string,
@@ -390,7 +389,7 @@ function listTimeChanges(row: ComparedRow): readonly RankedChange[] {
     const ratio = (Math.max(before, after) + 1) / (Math.min(before, after) + 1);
     if (ratio < MIN_TIME_FACTOR || Math.abs(after - before) < MIN_TIME_DIFFERENCE_MS) return [];
     const weight = Math.log2(ratio) * 0.05 * Math.sqrt(countTimes(timesAfter));
-    return [{ ...judge(row, rule, `p50 of the ${rule.noun}`, [before, after], formatDuration), weight }];
+    return [{ ...createChange(row, rule, `p50 of the ${rule.noun}`, [before, after], formatDuration), weight }];
   });
 }
 
@@ -427,7 +426,7 @@ function formatPerHour(rate: number): string {
   return rate >= 10 ? formatCount(Math.round(rate)) : String(Math.round(rate * 10) / 10);
 }
 
-export function formatPercent(fraction: number): string {
+export function formatRoundedPercent(fraction: number): string {
   const percent = fraction * 100;
   const decimalPlaces = percent >= 10 ? 0 : percent >= 1 ? 1 : percent >= 0.1 ? 2 : 3;
   return `${Number(percent.toFixed(decimalPlaces))} %`;

@@ -16,11 +16,11 @@ import {
 } from '../model/inbox.ts';
 import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../model/outcome.ts';
 import { isUuid } from '../model/submission.ts';
+import { getErrorText } from '../printing/text.ts';
 import {
   type BeforeCompletion,
   callBeforeCompletion,
   createLocalAttempt,
-  describeError,
   hasControl,
   type OutgoingMessage,
   type Transport,
@@ -142,7 +142,7 @@ function describeWriteFault(directory: string, error: unknown): string {
     case 'EROFS':
       return `no permission to write captured messages in ${directory} (${code}); make it writable for the service`;
     default:
-      return `captured messages cannot be written in ${directory}: ${describeError(error)}`;
+      return `captured messages cannot be written in ${directory}: ${getErrorText(error)}`;
   }
 }
 
@@ -355,7 +355,7 @@ export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRu
       try {
         rule = await consumeRule({ messageId: message.id, recipient: toCanonicalAddress(address), domain });
       } catch (error) {
-        const text = `the rules of the inbox cannot be read: ${describeError(error)}`;
+        const text = `the rules of the inbox cannot be read: ${getErrorText(error)}`;
         const outcome = createDeferral('connect', text, 'unknown', 'message');
         return createLocalAttempt(outcome, { startedAt, now: clock.now(), remote: null, remark: 'not captured' });
       }

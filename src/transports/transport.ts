@@ -1,4 +1,5 @@
 import { type Attempt, createDeferral, type Outcome } from '../model/outcome.ts';
+import { getErrorText } from '../printing/text.ts';
 
 export interface OutgoingMessage {
   readonly id: string;
@@ -50,12 +51,8 @@ export async function callBeforeCompletion(beforeCompletion: BeforeCompletion): 
     await beforeCompletion?.();
     return null;
   } catch (error) {
-    return createDeferral('content', `not completed: ${describeError(error)}`, 'unknown', 'message');
+    return createDeferral('content', `not completed: ${getErrorText(error)}`, 'unknown', 'message');
   }
-}
-
-export function describeError(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** A control character in an address could begin a further line. */

@@ -61,7 +61,7 @@ export async function startApi(parts: ApiParts) {
   if (created !== null)
     directory.apply({ revision: 0, accounts: [created.account], keys: created.key === null ? [] : [created.key] });
   stack.defer(
-    updateKeysLastUsed(store, directory, node, (error) => reportFailure('store the last use of keys', error)),
+    startWritingKeyUses(store, directory, node, (error) => reportFailure('store the last use of keys', error)),
   );
   publish({ type: 'api.started', at: clock.now(), publicUrl });
   const started = stack.move();
@@ -73,7 +73,7 @@ export async function startApi(parts: ApiParts) {
   };
 }
 
-function updateKeysLastUsed(
+function startWritingKeyUses(
   store: Pick<DirectoryStore, 'updateKeysLastUsed'>,
   directory: ApiKeyCache,
   { clock }: ClusterNode,

@@ -17,6 +17,7 @@ import { formatTarget } from '../model/notification.ts';
 import type { Events } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates } from '../observability/live-updates.ts';
 import { countInMetrics, createMetrics, type Metrics } from '../observability/metrics.ts';
+import { getErrorText } from '../printing/text.ts';
 import { startDeliverabilityCounter } from '../statistics/deliverability.ts';
 import { createCountHandlers, startTrafficCounter } from '../statistics/traffic.ts';
 import type { OverviewStore, Store } from '../store/contract.ts';
@@ -132,7 +133,7 @@ export function trackRuntimeStatus() {
       alarms.set(reason, { reason, text: attempt.outcome.reply.text, lastAt: at });
     },
     'message.signing_failed': ({ at, error }) => {
-      const text = error instanceof Error ? error.message : String(error);
+      const text = getErrorText(error);
       alarms.set(SIGNING_ALARM, { reason: SIGNING_ALARM, text, lastAt: at });
     },
     'circuit_breaker.opened': ({ retryAt }) => {

@@ -8,6 +8,7 @@ import { readSecretFile } from '../config/load.ts';
 import type { SecretFile, Settings, TransportSetting } from '../config/settings.ts';
 import { EVENT_SECRET_SPECS, SETTINGS_TABLE } from '../config/table.ts';
 import { watchFiles } from '../http/tls.ts';
+import { getErrorText } from '../printing/text.ts';
 import type { Authenticate } from '../providers/authentication.ts';
 import type { AuthenticationResult, ProviderRequest } from '../providers/event-reader.ts';
 import type { EventProviderName } from '../providers/provider.ts';
@@ -64,7 +65,7 @@ function applyChange(
     const parsed = transport.parse(readSecretFile(file));
     return parsed.ok ? describe(applyTransport(parsed.value), RESTART) : describe(parsed.fault);
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return getErrorText(error);
   }
 }
 

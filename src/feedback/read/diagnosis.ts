@@ -1,6 +1,7 @@
 /** What a diagnostic says takes precedence over the type of a provider’s event. */
 import { isGenericCode, type Judgement, judge } from '../../classify/classify.ts';
 import { containsPhrase, normalizeText, parsePhrases } from '../../classify/phrases.ts';
+import { isAlphanumeric } from '../../message/markup-reader.ts';
 import type { Failure, FailureCategory, FailureClass, FailureScope } from '../../model/failure.ts';
 
 export interface Diagnosis {
@@ -216,8 +217,4 @@ const UNITS_AFTER_NUMBER: readonly string[] = [
 
 function isDigit(charCode: number): boolean {
   return charCode >= 0x30 && charCode <= 0x39;
-}
-
-function isAlphanumeric(charCode: number): boolean {
-  return isDigit(charCode) || (charCode >= 0x41 && charCode <= 0x5a) || (charCode >= 0x61 && charCode <= 0x7a);
 }

@@ -77,7 +77,10 @@ function readAddressAt(text: string, atSignIndex: number, searchStart: number): 
   const addressText = trimDomainEnd(text.slice(startIndex, endIndex));
   if (parseAddress(addressText) !== null) return { address: addressText, startIndex, endIndex };
   // The domain may be internationalized (RFC 6531). Such a domain can be adjacent to other words without a space.
-  while (endIndex < maxEnd && (isHostCharacter(text.charCodeAt(endIndex)) || isLetter(text.charCodeAt(endIndex))))
+  while (
+    endIndex < maxEnd &&
+    (isHostCharacter(text.charCodeAt(endIndex)) || isNonAsciiLetter(text.charCodeAt(endIndex)))
+  )
     endIndex += 1;
   const internationalizedAddress = trimDomainEnd(text.slice(startIndex, endIndex));
   return parseAddress(internationalizedAddress) === null
@@ -94,7 +97,7 @@ function findLocalPartStart(text: string, atSignIndex: number, searchStart: numb
   }
   let start = atSignIndex;
   while (start > minStart && LOCAL_CHARACTERS[text.charCodeAt(start - 1)] === 1) start -= 1;
-  if (start === atSignIndex) while (start > minStart && isLetter(text.charCodeAt(start - 1))) start -= 1;
+  if (start === atSignIndex) while (start > minStart && isNonAsciiLetter(text.charCodeAt(start - 1))) start -= 1;
   while (start < atSignIndex && LEADING_CHARACTERS.includes(text.charAt(start))) start += 1;
   // `to=a@b.example`: only a key such as `to` is removed, not the text before the `=` of a VERP address.
   const localPart = text.slice(start, atSignIndex);
@@ -119,7 +122,7 @@ function isHostCharacter(charCode: number): boolean {
 }
 
 /** Not general or CJK punctuation and full-width forms. */
-function isLetter(charCode: number): boolean {
+function isNonAsciiLetter(charCode: number): boolean {
   return (
     charCode >= 0xc0 &&
     !(charCode >= 0x2000 && charCode <= 0x206f) &&
@@ -189,7 +192,7 @@ function endsWithPhrase(text: string, phrase: string): boolean {
   const precedingCharCode = text.charCodeAt(text.length - phrase.length - 1);
   return (
     !(precedingCharCode >= 0x61 && precedingCharCode <= 0x7a) &&
-    !(isLetter(precedingCharCode) && precedingCharCode < 0x3000)
+    !(isNonAsciiLetter(precedingCharCode) && precedingCharCode < 0x3000)
   );
 }
 
@@ -197,7 +200,7 @@ function hasOnlyMarks(text: string): boolean {
   for (let i = 0; i < text.length; i += 1) {
     const charCode = text.charCodeAt(i);
     const isWordCharacter =
-      (charCode >= 0x61 && charCode <= 0x7a) || (charCode >= 0x30 && charCode <= 0x39) || isLetter(charCode);
+      (charCode >= 0x61 && charCode <= 0x7a) || (charCode >= 0x30 && charCode <= 0x39) || isNonAsciiLetter(charCode);
     if (isWordCharacter) return false;
   }
   return true;

@@ -1,5 +1,6 @@
 /** Chains end at a root of this machine (RFC 5280 section 6). Only trusted ones are cached: forged URLs evict none. */
 import { X509Certificate } from 'node:crypto';
+import { getErrorText } from '../../printing/text.ts';
 
 const MAX_CERTIFICATE_BYTES = 65_536;
 const FETCH_TIMEOUT_MS = 10_000;
@@ -127,7 +128,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
     } catch (error) {
       return {
         kind: 'unavailable',
-        reason: `the certificate could not be fetched from ${url.hostname} (${formatError(error)})`,
+        reason: `the certificate could not be fetched from ${url.hostname} (${getErrorText(error)})`,
       };
     }
   }
@@ -143,7 +144,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
       if (certificateResult.kind === 'trusted') addToCache(url, certificateResult.certificate);
       return certificateResult;
     } catch (error) {
-      return createRefusedResult(`the certificate cannot be read (${formatError(error)})`);
+      return createRefusedResult(`the certificate cannot be read (${getErrorText(error)})`);
     } finally {
       pendingLoads.delete(url.href);
     }
@@ -174,10 +175,6 @@ const NO_TRUSTED_ROOT = createRefusedResult('the chain of the certificate does n
 
 function createRefusedResult(reason: string): UntrustedResult {
   return { kind: 'refused', reason };
-}
-
-function formatError(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function isIssuerOf(issuer: X509Certificate, certificate: X509Certificate): boolean {

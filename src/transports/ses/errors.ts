@@ -195,11 +195,11 @@ const UNSENT_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'connection'
 
 /** The first matching rule decides. Without one, the provider may have accepted a message whose request was sent. */
 export function classifySesError(error: SesError): SesErrorMeaning {
-  const meaning = SES_RULES.find((rule) => matchesRule(rule, error))?.meaning;
+  const meaning = SES_RULES.find((rule) => matchesSesRule(rule, error))?.meaning;
   return meaning ?? (error.wasSent || error.status !== null ? { kind: 'unanswered' } : UNSENT_MEANING);
 }
 
-function matchesRule({ names, phrases, textPrefixes, status }: SesRule, error: SesError): boolean {
+function matchesSesRule({ names, phrases, textPrefixes, status }: SesRule, error: SesError): boolean {
   const text = error.message.toLowerCase();
   if (names !== undefined && !names.includes(error.name)) return false;
   if (textPrefixes !== undefined && !textPrefixes.some((prefix) => text.startsWith(prefix))) return false;

@@ -1,14 +1,9 @@
 /** `unanswered`: perhaps accepted, without a usable response. */
 import type { Clock } from '../../clock.ts';
 import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../../model/outcome.ts';
+import { getErrorText } from '../../printing/text.ts';
 import { sanitizeLine } from '../smtp/protocol.ts';
-import {
-  type BeforeCompletion,
-  describeError,
-  hasControl,
-  type OutgoingMessage,
-  type Transport,
-} from '../transport.ts';
+import { type BeforeCompletion, hasControl, type OutgoingMessage, type Transport } from '../transport.ts';
 import { createSesClient, getSesHost, type SesClient, type SesSetting } from './client.ts';
 import { classifySesError, toOutcome, toSesError } from './errors.ts';
 
@@ -187,7 +182,7 @@ function isValidMessageId(id: string): boolean {
 }
 
 function toDeferred(error: unknown, scope: 'message' | 'transport'): Outcome {
-  return createDeferral('connect', sanitizeText(describeError(error)), 'unknown', scope);
+  return createDeferral('connect', sanitizeText(getErrorText(error)), 'unknown', scope);
 }
 
 function sanitizeText(text: string): string {

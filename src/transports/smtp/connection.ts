@@ -4,6 +4,7 @@ import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { classify } from '../../classify/classify.ts';
 import type { MonotonicClock } from '../../clock.ts';
 import type { TransportSetting } from '../../config/settings.ts';
+import { isLoopback } from '../../model/listen-address.ts';
 import { createDeferral, type Outcome, type Reason, type Stage } from '../../model/outcome.ts';
 import { getTls } from '../../node-http.ts';
 import { findProvider } from '../../providers/providers.ts';
@@ -147,7 +148,7 @@ export async function openConnection(
     { user, pass }: { readonly user: string; readonly pass: string },
     mechanisms: readonly string[],
   ): Promise<OpeningFailure | null> {
-    if (!channel.isSecure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress)) {
+    if (!channel.isSecure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress ?? '')) {
       const text = `the credentials for ${peer} are not sent in clear text; enable STARTTLS on the server, or set ?tls=never to send them anyway`;
       return fail('auth', 'configuration', text);
     }
@@ -227,10 +228,6 @@ function parseExtensions(reply: ServerReply): Extensions {
     startTls: keywords.has('STARTTLS'),
     auth: [...auth],
   };
-}
-
-export function isLoopback(address: string | null): boolean {
-  return address !== null && (address === '::1' || address.startsWith('127.') || address.startsWith('::ffff:127.'));
 }
 
 /** The most recently used is reused first, so that surplus ones time out. After `open`, the caller opens one. */

@@ -1,6 +1,7 @@
 import type { MonotonicClock } from '../../clock.ts';
+import { isLoopback } from '../../model/listen-address.ts';
 import { SMTP_LIMITS, type SmtpLimits } from './channel.ts';
-import { isLoopback, openConnection, type SmtpSetting } from './connection.ts';
+import { openConnection, type SmtpSetting } from './connection.ts';
 import { Transcript } from './protocol.ts';
 
 export type RelaySession =
@@ -65,7 +66,7 @@ async function runSession(
     return finish(failure, openResult.tlsFailed);
   }
   const { channel, description } = openResult.connection;
-  const [secure, loopback] = [channel.isSecure, isLoopback(channel.remoteAddress)];
+  const [secure, loopback] = [channel.isSecure, isLoopback(channel.remoteAddress ?? '')];
   channel.sendCommand('NOOP');
   const answer = await channel.readReply('the answer to NOOP', PROBE_LIMITS.commandMs);
   if (answer.kind === 'lost') return finish({ kind: 'failed', stage: 'noop', code: null, text: answer.text });

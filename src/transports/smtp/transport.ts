@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
 import type { FailureRule } from '../../model/failure.ts';
 import { type Attempt, createDeferral, createLocalReply, type Outcome, type Stage } from '../../model/outcome.ts';
+import { getErrorText } from '../../printing/text.ts';
 import { findProvider } from '../../providers/providers.ts';
 import type { BeforeCompletion, OutgoingMessage, Transport } from '../transport.ts';
 import { type Channel, type ConnectionLost, SMTP_LIMITS, type SmtpLimits } from './channel.ts';
@@ -294,7 +295,7 @@ async function awaitPermission(
     await Promise.race([beforeCompletion(), channel.waitUntilLost()]);
   } catch (error) {
     channel.destroy();
-    const text = `not completed: ${error instanceof Error ? error.message : String(error)}`;
+    const text = `not completed: ${getErrorText(error)}`;
     return createDeferral('content', text, 'unknown', 'message');
   }
   if (!channel.hasUnread) return channel.loss === null ? null : toLostOutcome('content', channel.loss);

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
-  formatDuration,
-  formatIsoTime,
+  formatDurationSetting,
   formatRate,
   formatSize,
   formatThrottle,
@@ -14,6 +13,7 @@ import {
   parseThrottle,
   parseTimestamp,
 } from '../../../src/config/units.ts';
+import { formatIsoTime } from '../../../src/printing/text.ts';
 
 const NOW = Date.UTC(2030, 0, 31, 12);
 const DAY_MS = 86_400_000;
@@ -92,7 +92,7 @@ describe('durations, sizes, rates and throttles', () => {
   it('parsing a formatted value returns the value before formatting', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 3650 * DAY_MS }), (ms) => {
-        expect(unwrapResult(parseDuration(formatDuration(ms)))).toBe(ms);
+        expect(unwrapResult(parseDuration(formatDurationSetting(ms)))).toBe(ms);
       }),
     );
     fc.assert(
