@@ -1,14 +1,12 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-
-import { createPool } from '../../src/store/postgres/database.ts';
 import { readBoolean } from '../../src/store/rules/rows.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createSqliteTransaction } from '../../src/store/sqlite/driver.ts';
 import type { Row, Transaction } from '../../src/store/transaction.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { createTemporaryDatabase } from '../rig/postgres.ts';
-import { parsePostgresUrl } from '../rig/stores.ts';
+import { createTestPool } from '../rig/stores.ts';
 
 const LIST = 'json_array_elements($1::json) AS e(value)';
 const NAMES = JSON.stringify([
@@ -87,13 +85,7 @@ function openSqlite(): Transaction {
   return createSqliteTransaction(database);
 }
 
-async function openPostgres(): Promise<Transaction> {
-  const setting = parsePostgresUrl(await createTemporaryDatabase());
-  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
-  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
-  onTestFinished(() => pool.close());
-  return pool;
-}
+const openPostgres = async (): Promise<Transaction> => createTestPool(await createTemporaryDatabase());
 
 const parseLists = (found: readonly Row[]) =>
   found.map((row) => ({ ...row, ...(typeof row.list === 'string' ? { list: JSON.parse(row.list) } : {}) }));

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import type { FeedbackEvent } from '../../src/model/feedback.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
-import { createTemporaryDatabase } from '../rig/postgres.ts';
+import { connectClient, createTemporaryDatabase } from '../rig/postgres.ts';
 import { createSeededRandom } from '../rig/random.ts';
 import { createReport as createFeedbackReport, HARD_BOUNCE } from '../rig/reports.ts';
 import { selectCaseCount } from '../rig/sample.ts';
@@ -85,9 +84,7 @@ async function openPostgresNodes(count: number) {
     firstNode,
     async countDeadlocks(): Promise<unknown> {
       await closeAll();
-      const client = new pg.Client(url);
-      await client.connect();
-      onTestFinished(() => client.end());
+      const client = await connectClient(url);
       const countOtherClients = async () => {
         const { rows } = await client.query(
           'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
@@ -105,8 +102,9 @@ async function openPostgresNodes(count: number) {
 
 test('transactions with overlapping batches, some of whose events are already recorded, do not deadlock on PostgreSQL', async () => {
   const { nodes, firstNode, countDeadlocks } = await openPostgresNodes(3);
+  // Each recipient has two messages, so that batches also contain the recipients in different orders.
   const messages = Array.from({ length: MESSAGE_COUNT }, (_, n) =>
-    createMessage({ to: `r${n}@example.com`, lease: LEASE }),
+    createMessage({ to: `r${n % (MESSAGE_COUNT / 2)}@example.com`, lease: LEASE }),
   );
   await firstNode.accept(messages);
   await firstNode.settle(messages.map((message) => createSettlement(message)));

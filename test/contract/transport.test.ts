@@ -150,10 +150,4 @@ describe.each([
       expect(await findDeliveredMessage(message)).toBeNull();
     }
   });
-
-  test('closes', async () => {
-    const { transport } = await openCase();
-    await transport.attempt(createOutgoingMessage(), null);
-    await transport.close(5_000);
-  });
 });

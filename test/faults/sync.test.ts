@@ -2,7 +2,6 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { startService } from '../../src/main.ts';
-import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { loadServiceSettings, submitUnderLoad } from '../rig/service.ts';
@@ -29,13 +28,6 @@ async function startServiceWithControlledCommit(extraSettings: Record<string, st
     send: () => submitUnderLoad(url, service.firstKey ?? '', { to: 'success@simulator.postrider.test' }),
   };
 }
-
-test('the embedded database is opened in WAL mode with full sync', () => {
-  const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
-  onTestFinished(() => database.close());
-  expect(database.prepare('PRAGMA journal_mode').get()).toEqual({ journal_mode: 'wal' });
-  expect(database.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
-});
 
 test('the client receives the 201 only after the commit is synced to disk', async () => {
   // The service has no role `deliver`, so that only requests cause commits.

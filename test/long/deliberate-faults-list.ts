@@ -121,7 +121,7 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
     file: 'src/transports/smtp/transport.ts',
     find: 'const content = dotStuff(data);',
     replace: 'const content = data;',
-    part: ['test/unit/transports/smtp'],
+    part: ['test/contract/transport'],
   },
   {
     name: 'header-injected',

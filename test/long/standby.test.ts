@@ -1,35 +1,24 @@
-import { randomBytes } from 'node:crypto';
-import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { ImportStep } from '../../src/model/audit.ts';
 import type { Lease } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
-import { createPool } from '../../src/store/postgres/database.ts';
 import { forceDurableCommit } from '../../src/store/postgres/session.ts';
 import { createVirtualClock } from '../rig/clock.ts';
 import { startCommitProxy } from '../rig/commit-proxy.ts';
-import { createTemporaryFolder } from '../rig/folder.ts';
 import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
-import { comparePostgresEvents, createDisabledWebhook } from '../rig/outbox.ts';
-import { type PostgresServer, startPostgres, startStandby } from '../rig/postgres.ts';
+import { connectClient, type PostgresServer, startPostgres, startStandby } from '../rig/postgres.ts';
 import { createReport, HARD_BOUNCE } from '../rig/reports.ts';
-import { selectCaseCount } from '../rig/sample.ts';
-import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
-import { parsePostgresUrl } from '../rig/stores.ts';
+import { createTestPool, parsePostgresUrl } from '../rig/stores.ts';
 
 const WAIT_OPTIONS = { timeout: 120_000 };
 const DAY_MS = 86_400_000;
-const SENDER_COUNT = 24;
-const SUPPRESSION_LOOP_COUNT = 4;
 interface ServerPair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
   readonly database: string;
-  readonly url: string;
   readonly store: Store;
   cancelWaits(backendFunction?: 'pg_cancel_backend' | 'pg_terminate_backend'): Promise<number>;
-  failOver(): Promise<void>;
 }
 
 async function startPair(): Promise<ServerPair> {
@@ -43,26 +32,18 @@ async function startPair(): Promise<ServerPair> {
   const url = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/${name}?sslmode=disable`;
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => store.close());
-  const adminClient = new pg.Client({ connectionString: primaryUrl });
+  const adminClient = await connectClient(primaryUrl);
   adminClient.on('error', () => undefined);
-  await adminClient.connect();
-  onTestFinished(() => adminClient.end());
   return {
     primary,
     standby,
     database: name,
-    url,
     store,
     async cancelWaits(backendFunction = 'pg_cancel_backend') {
       const cancelledWaits = await adminClient.query(
         `SELECT ${backendFunction}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`,
       );
       return cancelledWaits.rows.length;
-    },
-    async failOver() {
-      await primary.crash();
-      await standby.start();
-      await standby.run('SELECT pg_promote()');
     },
   };
 }
@@ -193,84 +174,6 @@ test('a change is neither acknowledged nor reported as existing if its wait for 
   }
 }, 240_000);
 
-test('after repeated cancelled waits and a failover, the standby has every message answered with 201, every acknowledged suppression, and each webhook event exactly once', async () => {
-  const serverPair = await startPair();
-  const { store, standby, database, url, cancelWaits } = serverPair;
-  await createDisabledWebhook(parsePostgresUrl(url));
-  const folder = createTemporaryFolder();
-  const settings = {
-    POSTRIDER_DATABASE: url,
-    POSTRIDER_SECRET: 'ab'.repeat(32),
-    POSTRIDER_ROLES: 'api',
-    POSTRIDER_SENDERS: 'any',
-  };
-  const node = await startProcess(folder, settings);
-  const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], settings);
-  const messages = new Set<string>();
-  const addresses = new Set<string>();
-  let areAttemptsStopped = false;
-  const repeatAttempts = async (attempt: (attemptIndex: number) => Promise<boolean>) => {
-    for (let attemptIndex = 0; !areAttemptsStopped; ) if (await attempt(attemptIndex)) attemptIndex += 1;
-  };
-  // Failed requests are repeated with the same key or address, so a repeated request may find the row of a failed one.
-  const senders = Array.from({ length: SENDER_COUNT }, (_, number) =>
-    repeatAttempts(async (attemptIndex) => {
-      const headers = { 'Idempotency-Key': `${number}-${attemptIndex}` };
-      const answer = await submit(node.publicUrl, key, {}, headers).catch(() => null);
-      const body = (await answer?.json().catch(() => null)) as { result?: { id: string } } | null;
-      if (answer?.status !== 201 || !body?.result) return false;
-      messages.add(body.result.id);
-      return true;
-    }),
-  );
-  const suppressionLoops = Array.from({ length: SUPPRESSION_LOOP_COUNT }, (_, number) =>
-    repeatAttempts(async (attemptIndex) => {
-      const address = `${number}-${attemptIndex}@example.com`;
-      const entry = { address, reason: 'manual', source: null, at: 1 } as const;
-      const answer = await store.addSuppressions('default', [entry]).catch(() => null);
-      if (answer === null) return false;
-      addresses.add(address);
-      return true;
-    }),
-  );
-  // During the faults, creates deliveries from the recorded events.
-  const deliveryLoop = repeatAttempts(async (attemptIndex) => {
-    await store.fanOutEvents(Date.now() + attemptIndex, randomBytes(8).toString('hex'), 50, 0).catch(() => null);
-    return true;
-  });
-  const waitForAcknowledgements = async (count: number) => {
-    const targetCounts = [messages.size + count, addresses.size + count];
-    await expect
-      .poll(() => messages.size > (targetCounts[0] ?? 0) && addresses.size > (targetCounts[1] ?? 0))
-      .toBe(true);
-  };
-  await waitForAcknowledgements(100);
-  for (let round = 0; round < selectCaseCount(1, 10); round += 1) {
-    if (round > 0) {
-      await standby.start();
-      await waitForAcknowledgements(100);
-    }
-    await standby.crash();
-    for (let cancelledCount = 0; cancelledCount < selectCaseCount(100, 2_000); ) cancelledCount += await cancelWaits();
-  }
-  await serverPair.failOver();
-  await waitForAcknowledgements(100);
-  areAttemptsStopped = true;
-  await Promise.all([...senders, ...suppressionLoops, deliveryLoop]);
-  const promotedStore = await openStore(parsePostgresUrl(standby.url(database)), { exclusive: false });
-  onTestFinished(() => promotedStore.close());
-  const listedSuppressions = await promotedStore.listSuppressions('default', null, 1_000_000);
-  const standbyAddresses = new Set(
-    listedSuppressions.kind === 'done' ? listedSuppressions.value.map(({ address }) => address) : [],
-  );
-  const missingItems = [...addresses].filter((address) => !standbyAddresses.has(address));
-  for (const id of messages) if ((await promotedStore.findMessage(id)) === null) missingItems.push(id);
-  expect(missingItems).toEqual([]);
-  const { entryCount, differences } = await comparePostgresEvents(standby.url(database));
-  expect(differences).toEqual([]);
-  expect(entryCount).toBeGreaterThanOrEqual(messages.size);
-}, 600_000);
-
 test('a commit that waits for the standby when its connection is terminated is not acknowledged, even if the primary reports it as committed', async () => {
   const serverPair = await startPair();
   const { store, standby, primary, database } = serverPair;
@@ -347,10 +250,7 @@ test.each(['accept', 'settle', 'create a key'] as const)(
 test('while the standby is down, abandoned calls hold no server connection', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
-  const setting = parsePostgresUrl(url);
-  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
-  const pool = createPool({ setting, application: 'postrider test', random: Math.random, statementTimeoutMs: 2_000 });
-  onTestFinished(() => pool.close());
+  const pool = createTestPool(url, { statementTimeoutMs: 2_000 });
   await pool.sync();
   await server.run("ALTER SYSTEM SET synchronous_standby_names = 'away'");
   await server.run('SELECT pg_reload_conf()');

@@ -73,6 +73,14 @@ export async function startStandby(primary: PostgresServer): Promise<PostgresSer
   return standby;
 }
 
+/** The connection ends with the test. */
+export async function connectClient(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  return client;
+}
+
 export async function runStatement(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

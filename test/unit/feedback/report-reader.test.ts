@@ -95,12 +95,6 @@ test('a report is refused if its thread cannot be started, and the next one is r
   onTestFinished(() => reader.close());
   await expect(reader.read(BOUNCE)).rejects.toThrow('no thread');
   isBroken = false;
-  expect(await reader.read(BOUNCE)).toMatchObject({ kind: 'read', value: [{ kind: 'bounce' }] });
-});
-
-test('the default thread reads a report', async () => {
-  const reader = createReportReader({ clock: systemClock, prepareThread: () => undefined, onError: () => undefined });
-  onTestFinished(() => reader.close());
   expect(await reader.read(BOUNCE)).toMatchObject({
     kind: 'read',
     value: [{ kind: 'bounce', failure: { class: 'hard' } }],

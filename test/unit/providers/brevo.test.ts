@@ -50,17 +50,6 @@ describe('the authentication of Brevo', () => {
 });
 
 describe('the events of Brevo', () => {
-  it('an event has the message, the recipient, the time and the reason', () => {
-    expect(readEvent(HARD_BOUNCE)).toMatchObject({
-      type: 'hard_bounce',
-      messageId: MESSAGE_ID,
-      reference: '<202611051633.81205123456@smtp-relay.mailin.fr>',
-      recipient: 'recipient@example.com',
-      meaning: 'hard',
-      diagnosis: { diagnostic: expect.stringContaining('550 5.1.1') },
-    });
-  });
-
   it('each event of a batch has the same content and key as the event alone', () => {
     const [soft, delivered] = ['soft-bounce.json', 'delivered.json'].map(readSample);
     const { events } = read([soft, delivered]);

@@ -1,6 +1,7 @@
+import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ProviderRequest, ReadResult } from '../../../src/providers/event-reader.ts';
+import type { ProviderEvent, ProviderRequest, ReadResult } from '../../../src/providers/event-reader.ts';
 import { UNREADABLE_RECIPIENT } from '../../../src/providers/event-reader.ts';
 import type { Provider } from '../../../src/providers/provider.ts';
 import { findProviderByHost, PROVIDERS } from '../../../src/providers/providers.ts';
@@ -18,6 +19,10 @@ import { IS_LONG_RUN, selectCaseCount } from '../../rig/sample.ts';
 
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const FORM_HEADERS = { 'content-type': 'application/x-www-form-urlencoded' };
+
+const EXPECTED_EVENTS: Readonly<Record<string, Partial<ProviderEvent>>> = JSON.parse(
+  readFileSync(new URL('../../corpus/provider-events/events.json', import.meta.url), 'utf8'),
+);
 
 function createRequest(name: string, body: Buffer): ProviderRequest {
   return { method: 'POST', headers: name.endsWith('.form') ? FORM_HEADERS : JSON_HEADERS, body, url: null };
@@ -108,6 +113,14 @@ for (const provider of PROVIDERS) {
         expect(event?.recipient).toBe(RECIPIENT);
         if (event?.messageId !== null) expect(event?.messageId).toBe(MESSAGE_ID);
         else expect(event.reference).not.toBeNull();
+      });
+
+      const eventsBySample = Object.entries(EXPECTED_EVENTS).flatMap(([path, event]) => {
+        const [name, sample = ''] = path.split('/');
+        return name === provider.name ? [[sample, event] as const] : [];
+      });
+      it.each(eventsBySample)('the event in %s has its key, message, recipient and diagnosis', (sample, event) => {
+        expect(readBody(provider, sample, readSampleFile(provider.name, sample))).toMatchObject({ events: [event] });
       });
 
       it('every sample file has a row in the table of events', () => {

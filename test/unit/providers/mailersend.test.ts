@@ -54,22 +54,6 @@ describe('an event of MailerSend', () => {
     );
   });
 
-  it('of version 1.0 has message and recipient in data.email, and its time in data.created_at', () => {
-    const email = { message: { id: 'm1' }, recipient: { email: 'recipient@example.com' } };
-    expect(
-      readEvent({
-        type: 'activity.hard_bounced',
-        created_at: '2026-11-05T16:40:00.000000Z',
-        data: { id: 'e1', created_at: '2026-11-05T16:33:54.506000Z', email, morph: { reason: 'Host not found' } },
-      }),
-    ).toMatchObject({
-      reference: 'm1',
-      recipient: 'recipient@example.com',
-      meaning: 'hard',
-      diagnosis: { diagnostic: 'Host not found' },
-    });
-  });
-
   it.each([
     [{ bounce_reason: 'Mailbox full', bounce_code: 452 }, '452 Mailbox full'],
     [{ bounce_reason: 'Mailbox full', bounce_code: '452' }, '452 Mailbox full'],

@@ -72,23 +72,6 @@ describe('the signature of Postal', () => {
 });
 
 describe('the events of Postal', () => {
-  it('an event has the key, the time and the Message-ID of the message', () => {
-    expect(readEvent(getBody('message-delivery-failed.json'))).toEqual({
-      type: 'MessageDeliveryFailed',
-      key: '62498fda-ffc5-42f9-b23e-cea5274c5003',
-      messageId: MESSAGE_ID,
-      reference: null,
-      recipient: 'recipient@example.com',
-      meaning: 'by-text',
-      hasListReason: false,
-      diagnosis: {
-        status: null,
-        diagnostic: '550 5.1.1 The email account that you tried to reach does not exist.',
-        host: null,
-      },
-    });
-  });
-
   it('a bounce message is read as a bounce of the original message', () => {
     const event = readEvent(getBody('message-bounced.json'));
     expect(event).toMatchObject({ messageId: MESSAGE_ID, recipient: 'recipient@example.com' });

@@ -44,27 +44,6 @@ describe('authentication of SendGrid', () => {
 });
 
 describe('events of SendGrid', () => {
-  it('a bounce has its type, status, text, time, message and recipient', () => {
-    expect(
-      readOne({
-        event: 'bounce',
-        type: 'bounce',
-        status: '5.1.1',
-        reason: '550 5.1.1 no such user',
-        sg_message_id: 'abc.1',
-      }),
-    ).toEqual({
-      type: 'bounce/bounce',
-      key: 'one',
-      messageId: MESSAGE_ID,
-      reference: 'abc.1',
-      recipient: RECIPIENT,
-      meaning: 'hard',
-      hasListReason: false,
-      diagnosis: { status: '5.1.1', diagnostic: '550 5.1.1 no such user', host: null },
-    });
-  });
-
   it.each<[Record<string, unknown>, EventMeaning]>([
     [{ event: 'bounce' }, 'by-text'],
     [{ event: 'bounce', type: 'other' }, 'by-text'],

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Json } from '../../../src/providers/json.ts';
-import { createFormatReader, MESSAGE_ID, replaceMembers } from '../../rig/event-format.ts';
+import { createFormatReader, replaceMembers } from '../../rig/event-format.ts';
 
 const { readSample, read, readEvent } = createFormatReader('sparkpost');
 
@@ -15,22 +15,6 @@ function readBounce(members: Json, sample = 'bounce-10.json') {
 }
 
 describe('the events of SparkPost', () => {
-  it('a bounce has the message, the recipient, the time, the reply and the host', () => {
-    expect(readEvent([createMember('bounce-10.json', { event_id: '92356927693813856' })])).toMatchObject({
-      type: 'bounce/10',
-      key: '92356927693813856',
-      messageId: MESSAGE_ID,
-      reference: '000443ee14578172be22',
-      recipient: 'recipient@example.com',
-      meaning: 'hard',
-      diagnosis: { diagnostic: expect.stringContaining('550 5.1.1'), host: '192.0.2.25' },
-    });
-  });
-
-  it('an event that the recipient causes does not contain the address of the receiving server', () => {
-    expect(readEvent(readSample('link-unsubscribe.json')).diagnosis.host).toBeNull();
-  });
-
   it.each([
     ['10', 'hard'],
     [10, 'hard'],

@@ -2,11 +2,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { prepareAccept } from '../../../src/store/postgres/accept.ts';
-import { createPool } from '../../../src/store/postgres/database.ts';
 import { type Database, toStatement } from '../../../src/store/postgres/session.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
-import { parsePostgresUrl } from '../../rig/stores.ts';
+import { createTestPool, parsePostgresUrl } from '../../rig/stores.ts';
 
 interface InterceptedStore {
   readonly store: Store;
@@ -17,14 +16,10 @@ interface InterceptedStore {
 async function openInterceptedStore(
   beforeStatement: (text: string, store: Store) => Promise<void>,
 ): Promise<InterceptedStore> {
-  const setting = parsePostgresUrl(await createTemporaryDatabase());
-  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
-  const store = await openStore(setting, { exclusive: true });
-  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
-  onTestFinished(async () => {
-    await pool.close();
-    await store.close();
-  });
+  const url = await createTemporaryDatabase();
+  const store = await openStore(parsePostgresUrl(url), { exclusive: true });
+  onTestFinished(() => store.close());
+  const pool = createTestPool(url);
   const texts: string[] = [];
   const database: Database = {
     dialect: 'postgres',

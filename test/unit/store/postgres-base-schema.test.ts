@@ -1,26 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { listSchemaFiles, SCHEMA_FOLDER } from '../../../src/store/schema.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
-import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
+import { connectClient, createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { createSchemaFolder } from '../../rig/schema.ts';
 import { createTestPool, parsePostgresUrl } from '../../rig/stores.ts';
 
 const NEWEST_VERSION = listSchemaFiles(SCHEMA_FOLDER, 'postgres').length;
 
-async function readRows(url: string, sql: string): Promise<unknown[]> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  try {
-    return (await client.query(sql)).rows;
-  } finally {
-    await client.end();
-  }
-}
+const readRows = async (url: string, sql: string) => (await (await connectClient(url)).query(sql)).rows;
 
 test('if many nodes start together on an empty database, the schema is created once and all nodes work', async () => {
   const url = await createTemporaryDatabase();

@@ -1,13 +1,10 @@
-import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits } from '../../../src/model/account.ts';
-import type { FeedbackReport } from '../../../src/model/feedback.ts';
 import type { AcceptResult, NewMessage } from '../../../src/model/message.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createMessage, createSettlement, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
-import { COMPLAINT, createReport } from '../../rig/reports.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const NODE_COUNT = 3;
@@ -208,36 +205,4 @@ test('a token bucket grants all nodes together no more tokens than it contains',
     }
   }
   expect([...grantedByAccount.values()]).toEqual([100, 100]);
-});
-
-describe('feedback on several nodes at once', () => {
-  test('nodes that record reports about the same recipients in different orders do not deadlock', async () => {
-    const { url, nodes, firstNode } = await startInstallation(NO_LIMITS);
-    const recipients = Array.from({ length: 60 }, (_, index) => `r${String(index).padStart(2, '0')}@example.com`);
-    // One node records the reports in the order of the recipients, the other node in the reverse order.
-    const batches: FeedbackReport[][] = [];
-    for (const order of [recipients, [...recipients].reverse()]) {
-      const messages = order.map((recipient) => createMessage({ to: recipient, lease: createLease('node') }));
-      await firstNode.accept(messages);
-      await firstNode.settle(
-        messages.map((message) =>
-          createSettlement({ ...message, attempts: 1, lease: createLease('node') }, { to: 'delivered' }),
-        ),
-      );
-      batches.push(messages.map(({ id }) => createReport({ id }, COMPLAINT)));
-    }
-    const answers = await Promise.all(batches.map((batch, n) => nodes[n]?.recordFeedback(batch) ?? []));
-    expect(answers.flat().map(({ kind }) => kind)).toEqual(answers.flat().map(() => 'applied'));
-    const window = await firstNode.readReputation('account-1', Date.now());
-    expect(window.kind === 'done' ? window.value.complaints : null).toBe(recipients.length);
-    // A server process reports its deadlock count when it ends.
-    await Promise.all(nodes.map((node) => node.close()));
-    const reader = new pg.Client({ connectionString: url });
-    onTestFinished(() => reader.end());
-    await reader.connect();
-    const { rows } = await reader.query(
-      'SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()',
-    );
-    expect(rows).toEqual([{ deadlocks: 0 }]);
-  });
 });

@@ -1,11 +1,10 @@
-import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { toEventMask, WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { waitForEarlierTransactions } from '../../../src/store/postgres/outbox.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
-import { createTemporaryDatabase } from '../../rig/postgres.ts';
+import { connectClient, createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const SEED = '0123456789abcdef';
@@ -21,13 +20,6 @@ async function openNode(url: string): Promise<Store> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => store.close());
   return store;
-}
-
-async function connectClient(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  onTestFinished(() => client.end());
-  return client;
 }
 
 const createWebhook = (store: Store) => store.createWebhook({ ...ENDPOINT, events: WEBHOOK_EVENT_TYPES }, Date.now());

@@ -1,9 +1,8 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import { createPool } from '../../../src/store/postgres/database.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
-import { parsePostgresUrl } from '../../rig/stores.ts';
+import { createTestPool, parsePostgresUrl } from '../../rig/stores.ts';
 
 async function createRole(url: string, sql: string): Promise<URL> {
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
@@ -25,13 +24,9 @@ function withSchema(url: URL, schema: string): string {
 }
 
 async function listTableSchemas(url: string): Promise<readonly string[]> {
-  const setting = parsePostgresUrl(url);
-  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
   const text = `SELECT DISTINCT relnamespace::regnamespace::text AS name FROM pg_class
     WHERE relkind IN ('r', 'p') AND relname IN ('postrider', 'mail_request', 'queue') ORDER BY 1`;
-  const rows = await pool.query({ name: '', text }, []);
-  await pool.close();
+  const rows = await createTestPool(url).query(text);
   return rows.map(({ name }) => String(name));
 }
 

@@ -1,35 +1,20 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import { dropExpiredBodies, ensurePartitions } from '../../../src/store/postgres/partitions.ts';
 import { createMessage, createSettlement, NO_LIMITS } from '../../rig/messages.ts';
-import { createTemporaryDatabase } from '../../rig/postgres.ts';
-import { parsePostgresUrl } from '../../rig/stores.ts';
+import { connectClient, createTemporaryDatabase } from '../../rig/postgres.ts';
+import { createTestPool, parsePostgresUrl } from '../../rig/stores.ts';
 
 const DAY_MS = 86_400_000;
 const MONTH_MIDDLE = Date.UTC(2031, 4, 15, 12);
 
-interface OpenedStore {
-  readonly store: Store;
-  readonly pool: Pool;
-  readonly client: pg.Client;
-}
-
-async function openStoreAndPool(): Promise<OpenedStore> {
+async function openStoreAndPool() {
   const url = await createTemporaryDatabase();
-  const setting = parsePostgresUrl(url);
-  if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
-  const store = await openStore(setting, { exclusive: true });
-  const pool = createPool({ setting, application: 'postrider test', random: Math.random });
-  const client = new pg.Client({ connectionString: url });
-  await client.connect();
-  onTestFinished(async () => {
-    await client.end();
-    await pool.close();
-    await store.close();
-  });
+  const store = await openStore(parsePostgresUrl(url), { exclusive: true });
+  onTestFinished(() => store.close());
+  const pool = createTestPool(url);
+  const client = await connectClient(url);
   await store.createAccount('default', NO_LIMITS, Date.now());
   return { store, pool, client };
 }

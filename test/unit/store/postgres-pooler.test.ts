@@ -1,9 +1,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import { createPool } from '../../../src/store/postgres/database.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase, runStatement, startPostgres } from '../../rig/postgres.ts';
-import { parsePostgresUrl } from '../../rig/stores.ts';
+import { createTestPool, parsePostgresUrl } from '../../rig/stores.ts';
 import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
 
 async function startPooledServer(url: string, options?: Parameters<typeof startTransactionPooler>[1]) {
@@ -41,8 +40,7 @@ test('every transaction and every single statement sets the parameters that dura
   const database = await createTemporaryDatabase();
   await setUnsafeDefaults(database);
   const { pooler, url } = await startPooledServer(database);
-  const pool = createPool({ setting: createPostgresSetting(url), application: 'postrider test', random: Math.random });
-  onTestFinished(() => pool.close());
+  const pool = createTestPool(url);
   const names = ['synchronous_commit', 'client_min_messages', 'lock_timeout', 'jit', 'statement_timeout'];
   const columns = [...names, 'transaction_read_only', 'plan_cache_mode'].map(
     (name) => `current_setting('${name}') AS ${name}`,

@@ -1,8 +1,7 @@
-import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Session } from '../../../src/store/postgres/session.ts';
 import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
-import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
+import { connectClient, createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { createTestPool, tryToOpen } from '../../rig/stores.ts';
 
 const STATEMENT_TIMEOUT_MS = 7_000;
@@ -104,8 +103,6 @@ test('a connection whose settings were changed after they had been checked commi
   // The next transaction uses a new connection and succeeds.
   await pool.transaction((transaction) => transaction.query(insert, []));
   await pool.query(resetStatement, []);
-  const client = new pg.Client({ connectionString: url.href });
-  await client.connect();
-  onTestFinished(() => client.end());
+  const client = await connectClient(url.href);
   expect((await client.query('SELECT count(*)::int AS n FROM t')).rows).toEqual([{ n: 1 }]);
 });

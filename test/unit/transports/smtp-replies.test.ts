@@ -35,16 +35,6 @@ describe('the answer to the message is decided by the class on which its codes a
     expect(outcomes.map((outcome) => outcome.kind)).toEqual([kind]);
     expect(peer.messages.length).toBe(1);
   });
-
-  test('an endless reply is an error, however short its lines are', async () => {
-    const { outcomes } = await sendMessages(async (wire) => {
-      await wire.greet();
-      await wire.acceptEnvelope();
-      await wire.readContent();
-      wire.write('\n'.repeat(100_000));
-    });
-    expect(outcomes[0]?.kind).toBe('unanswered');
-  });
 });
 
 describe('a reused connection that the server refuses to go on with', () => {

@@ -1,17 +1,14 @@
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import fc from 'fast-check';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Outcome } from '../../../src/model/outcome.ts';
 import type { SmtpSetting } from '../../../src/transports/smtp/connection.ts';
 import type { SmtpParts } from '../../../src/transports/smtp/transport.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
-import { selectCaseCount } from '../../rig/sample.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
 import { createLoopbackTransport, createOutgoingMessage } from '../../rig/smtp-message.ts';
 import { type Script, startSmtpPeer } from '../../rig/smtp-peer.ts';
-import { startSmtpServer } from '../../rig/smtp-server.ts';
 
 async function startPair(script: Script, change: Partial<SmtpSetting> = {}, parts: Partial<SmtpParts> = {}) {
   const peer = await startSmtpPeer(script);
@@ -597,28 +594,6 @@ describe('AUTH', () => {
 });
 
 describe('the bytes sent', () => {
-  test('arrive unchanged for any lines, with and without PIPELINING', async () => {
-    for (const options of [{}, { hidePIPELINING: true }]) {
-      const server = await startSmtpServer(options);
-      onTestFinished(() => server.close());
-      const transport = createLoopbackTransport(server.port, { connections: 1 });
-      onTestFinished(() => transport.close(1_000));
-      const line = fc.oneof(
-        fc.constantFrom('.', '..', '...', '.x', '', ' .', 'QUIT', 'a.\u00e9'),
-        fc.string({ maxLength: 40 }).map((text) => text.replaceAll('\r', '').replaceAll('\n', '')),
-      );
-      await fc.assert(
-        fc.asyncProperty(fc.array(line, { maxLength: 12 }), fc.boolean(), async (lines, hasCompletionCheck) => {
-          const message = createOutgoingMessage(lines.map((text) => `${text}\r\n`).join(''));
-          const attempt = await transport.attempt(message, hasCompletionCheck ? () => Promise.resolve() : null);
-          expect(attempt.outcome.kind).toBe('delivered');
-          expect(server.receivedMessages.at(-1)?.data.equals(message.data)).toBe(true);
-        }),
-        { numRuns: selectCaseCount(100, 150) },
-      );
-    }
-  });
-
   test('SIZE and SMTPUTF8 are sent if they are offered', async () => {
     const { peer, transport } = await startPair(acceptAll);
     await transport.attempt(createOutgoingMessage('x\r\n', { to: 'jürgen@b.example', smtputf8: true }), null);

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { BodyReader } from '../../../../src/feedback/provider/body-reader.ts';
 import { MAX_FAILURES } from '../../../../src/http/peers.ts';
 import type { EventProviderName } from '../../../../src/providers/provider.ts';
@@ -245,6 +245,18 @@ describe('a large body', () => {
     expect(receiver.listRefusals()).toEqual(failures.map(([reason]) => `${name}-${reason}`));
     expect(receiver.faults).toEqual([`${name} events: Error: no memory`]);
   });
+});
+
+test('JSON of 1 MiB that is only nested is refused, and is neither parsed nor passed to a thread', async () => {
+  const parse = vi.spyOn(JSON, 'parse');
+  onTestFinished(() => parse.mockRestore());
+  const readBody = vi.fn<BodyReader['read']>(async () => ({ kind: 'busy' }));
+  const { receiver, body, post } = await createRig('mailgun', { readBody });
+  const nested = { headers: { 'content-type': 'application/json' }, body: Buffer.alloc(1_048_576, '[') };
+  expect((await postEvents(receiver, nested)).status).toBe(400);
+  expect(readBody).not.toHaveBeenCalled();
+  expect(parse.mock.calls.filter(([text]) => text.startsWith('[[['))).toEqual([]);
+  expect(await post(body)).toBe(200);
 });
 
 // Brevo sends an event again only after 429.
