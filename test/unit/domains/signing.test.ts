@@ -246,18 +246,6 @@ function createCountingSigner(maxKeys?: number) {
   return { signer, openedKeys };
 }
 
-describe('a signed message', () => {
-  it('has one signature for each key, and each signature is valid with the published records', async () => {
-    const { signer } = createCountingSigner();
-    const signedMessage = await signer.sign(data, bodyAt, keys, SIGNING_TIME);
-    expect(signedMessage.subarray(signedMessage.length - data.length).equals(data)).toBe(true);
-    expect((await verifySignatures(signedMessage, txt)).map((entry) => `${entry.algorithm} ${entry.result}`)).toEqual([
-      'rsa-sha256 pass',
-      'ed25519-sha256 pass',
-    ]);
-  });
-});
-
 describe('keys', () => {
   it('are cached after they are unsealed, evicted from a full cache, and unsealed again if their sealed text changes', async () => {
     const { signer, openedKeys } = createCountingSigner(2);

@@ -160,17 +160,6 @@ test.each(FAULTLESS_DIAGNOSTICS)('a hard bounce, a drop or a rejection with "%s"
   }
 });
 
-test.each([
-  ['private@corp.example', 'bounce'],
-  ['vera@mail.corp.example', 'bounce'],
-  ['private@elsewhere.example', null],
-])('a failure at %s, to which the recipient forwards, suppresses for %s', (alias, suppress) => {
-  const evidence = { status: '5.1.1', diagnostic: null, reportingHost: null };
-  const failure = { class: 'hard', category: 'mailbox-unknown' } as const;
-  const event = { kind: 'bounce', recipient: TO, alias, evidence, permanent: true, failure } as const;
-  expect(decideFeedbackChange(MESSAGE, [event])).toMatchObject({ to: 'bounced', suppress });
-});
-
 const SUBJECTS = [
   'Your parcel could not be delivered',
   'Your trial has expired',

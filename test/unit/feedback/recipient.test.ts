@@ -36,12 +36,8 @@ test('a return path expires at the end of its validity period, and the clock of 
 });
 
 test('a changed return path and a return path of another installation are refused', () => {
-  const validToken = createToken();
-  for (let index = 2; index < validToken.length; index += 1) {
-    const changedToken =
-      validToken.slice(0, index) + (validToken[index] === 'a' ? 'b' : 'a') + validToken.slice(index + 1);
-    expect(classify(`${changedToken}@bounces.example.org`)).toEqual({ kind: 'refused', reason: 'unknown' });
-  }
+  const changedToken = createToken().replace(/.$/, (last) => (last === 'a' ? 'q' : 'a'));
+  expect(classify(`${changedToken}@bounces.example.org`)).toEqual({ kind: 'refused', reason: 'unknown' });
   expect(classify(`${createToken(NOW, Buffer.alloc(32, 8))}@bounces.example.org`)).toMatchObject({ kind: 'refused' });
 });
 

@@ -76,6 +76,14 @@ test.each<[string, State, readonly FeedbackEvent[], object]>([
     { suppress: 'bounce' },
   ],
   ['a forwarding address', 'delivered', [createBounce(createRecipient(RECIPIENT, OTHER))], { suppress: null }],
+  ...['private@example.com', 'rita@mail.example.com'].map(
+    (alias): [string, State, readonly FeedbackEvent[], object] => [
+      `the address ${alias} of the same organization`,
+      'delivered',
+      [createBounce(createRecipient(RECIPIENT, alias))],
+      { suppress: 'bounce' },
+    ],
+  ),
   [
     'a forwarding address first',
     'delivered',
