@@ -3,10 +3,9 @@ import {
   formatTarget,
   type NotificationSenderFault,
   type NotificationTarget,
-  type StoredNotification,
 } from '../model/notification.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
-import { formatWebhookId, type Webhook } from '../model/webhook.ts';
+import { formatWebhookId, type StoredDelivery, type Webhook, type WebhookAttempt } from '../model/webhook.ts';
 import { formatSpan, formatTime, shortenText } from '../printing/text.ts';
 import { type Check, type Finding, getNotificationSenderDomain, type Problem, report, reportStep } from './facts.ts';
 
@@ -59,7 +58,7 @@ function describeDisabledWebhook({ id, url, disabled }: Webhook): Problem {
 export interface NotificationTargetFacts {
   readonly target: NotificationTarget;
   /** The newest notifications, newest first. */
-  readonly notifications: readonly StoredNotification[];
+  readonly notifications: readonly StoredDelivery[];
   /** The state of the message that contains the newest delivered notification to an address, or null. */
   readonly messageState: string | null;
   readonly isSuppressed: boolean;
@@ -98,18 +97,19 @@ function checkTarget(
       `correct the mailbox, then remove the address: \`postrider suppression show ${address}\` shows the lists that contain it`,
     );
   }
-  const attempted = recent.find(({ attemptedAt }) => attemptedAt !== null);
+  const attempted = recent.find(({ attempts }) => attempts.length > 0);
+  const lastAttempt = attempted?.attempts.at(-1);
   const delivered = recent.find(({ status }) => status === 'delivered');
-  const formatAge = (at: number | null) => formatSpan(now - (at ?? now));
+  const formatAge = (attempts: readonly WebhookAttempt[]) => formatSpan(now - (attempts.at(-1)?.at ?? now));
   const lastDelivery =
     delivered === undefined
       ? 'no notification has been delivered yet'
-      : `the last notification was delivered ${formatAge(delivered.attemptedAt)} ago`;
-  if (attempted !== undefined && attempted.error !== null) {
+      : `the last notification was delivered ${formatAge(delivered.attempts)} ago`;
+  if (attempted !== undefined && lastAttempt !== undefined && lastAttempt.error !== null) {
     const next = attempted.status === 'failed' ? 'no attempt follows' : 'another attempt follows';
-    const error = shortenText(attempted.error, MAX_ERROR_LENGTH);
+    const error = shortenText(lastAttempt.error, MAX_ERROR_LENGTH);
     return warning(
-      `the last attempt failed ${formatAge(attempted.attemptedAt)} ago: ${error} (${next}); ${lastDelivery}`,
+      `the last attempt failed ${formatAge(attempted.attempts)} ago: ${error} (${next}); ${lastDelivery}`,
       target.kind === 'https'
         ? 'check that the URL is reachable from every node, and that the receiver uses POSTRIDER_NOTIFY_SECRET'
         : 'check the domain of POSTRIDER_NOTIFY_FROM and its account',
@@ -123,8 +123,8 @@ function checkTarget(
   return ok(lastDelivery);
 }
 
-function isUndelivered(state: string | null, { attemptedAt }: StoredNotification, now: number): boolean {
+function isUndelivered(state: string | null, { attempts }: StoredDelivery, now: number): boolean {
   if (state === null || state === 'delivered') return false;
   const isWaiting = state === 'queued' || state === 'sending';
-  return !isWaiting || now - (attemptedAt ?? now) > MAX_QUEUED_MS;
+  return !isWaiting || now - (attempts.at(-1)?.at ?? now) > MAX_QUEUED_MS;
 }

@@ -18,13 +18,12 @@ import {
 } from './attention.ts';
 import { maySend, type SendingDomain } from './domain.ts';
 import { createEnum, createNullable, Type } from './schema.ts';
+import { NOTIFICATION_TYPE } from './webhook.ts';
 
 export const ITEM_INTERVAL_MS = 3_600_000;
 /** Between two notifications. Changes in between are combined in the next one. */
 export const NOTIFICATION_INTERVAL_MS = 60_000;
 export const MAX_NOTIFIED_ITEMS = 10_000;
-/** Also the age at which a pending notification is removed. */
-export const NOTIFICATION_RETENTION_MS = 30 * 24 * 3_600_000;
 
 export interface AttentionState {
   readonly item: AttentionItem;
@@ -180,41 +179,6 @@ export interface MailPayload {
   readonly text: string;
 }
 
-export interface LeasedNotification {
-  readonly id: string;
-  readonly target: string;
-  /** The body of the request, or the JSON of a `MailPayload`. */
-  readonly payload: string;
-  readonly createdAt: number;
-  readonly owner: string;
-  /** From 1. A settlement is valid only for the owner and this number. */
-  readonly attempt: number;
-}
-
-export interface NotificationSettlement {
-  readonly id: string;
-  readonly target: string;
-  readonly owner: string;
-  readonly attempt: number;
-  readonly at: number;
-  /** `messageId`: the message of a notification by mail. */
-  readonly result:
-    | { readonly kind: 'delivered'; readonly messageId: string | null }
-    | { readonly kind: 'retry'; readonly dueAt: number; readonly error: string }
-    | { readonly kind: 'failed'; readonly error: string };
-}
-
-export interface StoredNotification {
-  readonly id: string;
-  readonly target: string;
-  readonly status: 'pending' | 'delivered' | 'failed';
-  readonly createdAt: number;
-  readonly attempts: number;
-  readonly attemptedAt: number | null;
-  readonly error: string | null;
-  readonly messageId: string | null;
-}
-
 // Finds the sending domain of notifications by mail, and the reason why they cannot be sent.
 
 export interface NotificationSenderFault {
@@ -269,8 +233,6 @@ export function findSenderFault(
 // The body of notifications to HTTPS targets. Above `MAX_NOTIFICATION_BYTES` it contains only the first items, and the
 // counts include all.
 
-export const NOTIFICATION_TYPE = 'attention.changed';
-
 /** Bytes of JSON. The body is at most 20 kB. */
 export const MAX_NOTIFICATION_BYTES = 18_000;
 
@@ -315,7 +277,10 @@ export type NotificationPayload = Static<typeof NotificationPayload>;
 type Item = Static<typeof NotificationItem>;
 
 /** `operatorUrl` has no slash at its end. */
-export function buildNotificationPayload(change: AttentionChange, operatorUrl: string | null): NotificationPayload {
+export function buildNotificationData(
+  change: AttentionChange,
+  operatorUrl: string | null,
+): NotificationPayload['data'] {
   let remainingBytes = MAX_NOTIFICATION_BYTES;
   const selectFittingItems = (notified: readonly NotifiedItem[]): Item[] => {
     const items: Item[] = [];
@@ -330,15 +295,11 @@ export function buildNotificationPayload(change: AttentionChange, operatorUrl: s
   const began = selectFittingItems(change.began);
   const ended = selectFittingItems(change.ended);
   return {
-    type: NOTIFICATION_TYPE,
-    timestamp: new Date(change.at).toISOString(),
-    data: {
-      began,
-      ended,
-      beganCount: change.began.length,
-      endedCount: change.ended.length,
-      ongoing: change.ongoingCount,
-    },
+    began,
+    ended,
+    beganCount: change.began.length,
+    endedCount: change.ended.length,
+    ongoing: change.ongoingCount,
   };
 }
 

@@ -161,7 +161,7 @@ export const WEBHOOK_DATA_SCHEMAS = {
 type DataOf<T extends keyof typeof WEBHOOK_DATA_SCHEMAS> = Static<(typeof WEBHOOK_DATA_SCHEMAS)[T]>;
 
 export interface WebhookPayload {
-  readonly type: WebhookEventType | typeof WEBHOOK_TEST_TYPE;
+  readonly type: RecordedWebhookEvent['type'];
   /** ISO 8601, UTC. */
   readonly timestamp: string;
   readonly data: Readonly<Record<string, unknown>>;

@@ -39,6 +39,9 @@ export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 /** Received regardless of the subscription. */
 export const WEBHOOK_TEST_TYPE = 'webhook.test';
 
+/** A notification to operators. Its endpoints, the targets, have negative ids and no row that an operator can see. */
+export const NOTIFICATION_TYPE = 'attention.changed';
+
 export const DEFAULT_WEBHOOK_EVENT_TYPES: readonly WebhookEventType[] = WEBHOOK_EVENT_TYPES.filter(
   (type) => type !== 'message.accepted' && type !== 'message.deferred',
 );
@@ -150,7 +153,7 @@ export interface RecordedMessageEvent {
 /** `data`: the member of the payload, written in the transaction of the change. */
 export interface RecordedResourceEvent {
   readonly kind: 'resource';
-  readonly type: ResourceEventType | typeof WEBHOOK_TEST_TYPE;
+  readonly type: ResourceEventType | typeof WEBHOOK_TEST_TYPE | typeof NOTIFICATION_TYPE;
   readonly at: number;
   readonly data: Readonly<Record<string, unknown>>;
 }
@@ -178,11 +181,16 @@ export interface WebhookAttempt {
 /** The newest attempts are kept. */
 export const MAX_STORED_ATTEMPTS = 30;
 
-export interface WebhookDelivery {
+export interface WebhookDelivery extends StoredDelivery {
+  readonly type: WebhookEventType | typeof WEBHOOK_TEST_TYPE;
+}
+
+/** Of a webhook or a notification. */
+export interface StoredDelivery {
   /** The `webhook-id` of every attempt. */
   readonly id: string;
   readonly webhookId: number;
-  readonly type: WebhookEventType | typeof WEBHOOK_TEST_TYPE;
+  /** Of the event, or of a notification by mail. */
   readonly messageId: string | null;
   readonly status: DeliveryStatus;
   readonly createdAt: number;
@@ -199,7 +207,7 @@ export interface LeasedDelivery {
   readonly owner: string;
   /** Increases with each claim. */
   readonly lease: number;
-  /** As of the claim. */
+  /** As of the claim. For a notification, the text of its target. */
   readonly sealedUrl: string;
   /** The current secret and, until its grace period ends, the previous secret. */
   readonly sealed: readonly string[];
@@ -210,8 +218,8 @@ export interface LeasedDelivery {
 
 export interface DeliverySettlement extends Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'> {
   readonly attempt: WebhookAttempt;
-  readonly result:
-    | { readonly kind: 'delivered' }
+  readonly result: /** `messageId`: the message of a notification by mail. */
+    | { readonly kind: 'delivered'; readonly messageId?: string | null }
     | { readonly kind: 'retry'; readonly dueAt: number }
     | { readonly kind: 'failed' };
   /** The response was 410, so the settlement disables the endpoint. */

@@ -10,12 +10,13 @@ import { type AttentionItem, getAttentionKey } from '../model/attention.ts';
 import {
   type AttentionCheck,
   type AttentionState,
-  buildNotificationPayload,
+  buildNotificationData,
   hasElapsed,
   ITEM_INTERVAL_MS,
   type NotificationTarget,
 } from '../model/notification.ts';
-import type { DeliverNotification } from './target.ts';
+import { NOTIFICATION_TYPE } from '../model/webhook.ts';
+import type { DeliverNotification, Notification } from './target.ts';
 
 const MIN_OUTAGE_MS = 30_000;
 const MAX_ATTEMPTS = 20;
@@ -34,8 +35,8 @@ interface Outage {
   readonly startedAt: number;
   readonly startedMonotonicMs: number;
   readonly item: AttentionItem;
-  /** The payload and the `webhook-id` of the notification. Null before the first attempt. */
-  notification: { readonly id: string; readonly payload: string } | null;
+  /** Null before the first attempt. */
+  notification: Notification | null;
   readonly remainingAttempts: Map<NotificationTarget, number>;
   readonly inProgress: Set<NotificationTarget>;
   isNotified: boolean;
@@ -72,17 +73,17 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
     if (currentOutage.notification === null) {
       if (!hasElapsed(lastNotifiedAt, ITEM_INTERVAL_MS, clock.now())) return;
       const change = { at, began: [{ ...item, beganAt: at, endedAt: null }], ended: [], ongoingCount: 1 };
-      const payload = JSON.stringify(buildNotificationPayload(change, operatorUrl));
+      const data = buildNotificationData(change, operatorUrl);
       const hashedText = `outage ${sequence} ${Math.floor(at / ITEM_INTERVAL_MS)}`;
       const id = `ntf_${createHmac('sha256', getSecret()).update(hashedText).digest('hex').slice(0, 32)}`;
-      currentOutage.notification = { id, payload };
+      currentOutage.notification = { id, event: { kind: 'resource', type: NOTIFICATION_TYPE, at, data } };
     }
     for (const target of targets) void attemptNotification(currentOutage, currentOutage.notification, target);
   }
 
   async function attemptNotification(
     currentOutage: Outage,
-    notification: { readonly id: string; readonly payload: string },
+    notification: Notification,
     target: NotificationTarget,
   ): Promise<void> {
     const remainingCount = currentOutage.remainingAttempts.get(target) ?? 0;
@@ -90,7 +91,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
     currentOutage.inProgress.add(target);
     const result = await deliver(target, notification);
     currentOutage.inProgress.delete(target);
-    if (result.kind === 'refused') {
+    if (result.error !== null) {
       currentOutage.remainingAttempts.set(target, result.isFinal ? 0 : remainingCount - 1);
       onFailed(target, notification.id, result.error);
       return;

@@ -1,10 +1,10 @@
 /**
- * Delivers one notification to one target: a signed request to a URL, or a message in the normal queue. All attempts have
- * the same `webhook-id` and body. At most one message is accepted for each notification and address, because its
- * idempotency key contains both.
+ * The lane of notifications: sends one to one target, as a signed request to a URL or as a message in the normal queue.
+ * All attempts have the same `webhook-id` and body. At most one message is accepted for each notification and address,
+ * because its idempotency key contains both.
  */
 import { createHash } from 'node:crypto';
-import type { Clock } from '../clock.ts';
+import type { MonotonicClock } from '../clock.ts';
 import type { Account } from '../model/account.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import type { SendingDomain } from '../model/domain.ts';
@@ -13,30 +13,25 @@ import { type AcceptResult, type NewMessage, NOTIFICATION_KEY_ID } from '../mode
 import {
   findSenderDomain,
   findSenderFault,
-  type LeasedNotification,
+  formatTarget,
   type MailPayload,
   type NotificationTarget,
 } from '../model/notification.ts';
+import type { LeasedDelivery, RecordedResourceEvent } from '../model/webhook.ts';
 import { signWebhook } from '../model/webhook-target.ts';
 import type { WebhookClient } from '../webhooks/attempt.ts';
+import { buildBody } from '../webhooks/lane.ts';
+import type { Lane, SendResult } from '../webhooks/worker.ts';
 
-export type TargetResult =
-  | { readonly kind: 'delivered'; readonly status: number | null; readonly messageId: string | null }
-  | {
-      readonly kind: 'refused';
-      readonly status: number | null;
-      readonly error: string;
-      readonly retryAfterMs: number | null;
-      readonly isFinal: boolean;
-    };
+export interface Notification extends Pick<LeasedDelivery, 'id'> {
+  readonly event: RecordedResourceEvent;
+}
 
-export type DeliverNotification = (
-  target: NotificationTarget,
-  notification: Pick<LeasedNotification, 'id' | 'payload'>,
-) => Promise<TargetResult>;
+/** Never rejects. */
+export type DeliverNotification = (target: NotificationTarget, notification: Notification) => Promise<SendResult>;
 
 export interface TargetParts {
-  readonly clock: Clock;
+  readonly clock: MonotonicClock;
   readonly attempt: WebhookClient['attempt'];
   readonly getSecrets: () => readonly string[];
   readonly from: string | null;
@@ -49,38 +44,77 @@ export interface TargetParts {
 }
 
 const STATUS_GONE = 410;
+const MINUTE_MS = 60_000;
+/** Shorter than for webhooks, because `postrider overview` also shows the items. */
+const RETRY_DELAYS_MS = [5_000, 30_000, ...[2, 10, 30, 60, 120, 240].map((minutes) => minutes * MINUTE_MS)];
+
+export interface NotificationLaneParts {
+  readonly clock: MonotonicClock;
+  readonly targets: readonly NotificationTarget[];
+  readonly deliver: DeliverNotification;
+  readonly publish: PublishOf<'notification.delivered' | 'notification.attempt_failed' | 'notification.failed'>;
+}
+
+export function createNotificationLane({ clock, targets, deliver, publish }: NotificationLaneParts): Lane {
+  return {
+    name: 'notification',
+    targets: targets.map(({ text }) => text),
+    retryDelaysMs: RETRY_DELAYS_MS,
+    getPauseMs: () => 0,
+    async send({ id, sealedUrl, event }) {
+      const target = targets.find(({ text }) => text === sealedUrl);
+      return target === undefined || event.kind !== 'resource'
+        ? createRefusal('the notification has no target', true)
+        : deliver(target, { id, event });
+    },
+    publishResult({ id, sealedUrl }, { attempt, result }) {
+      const members = { at: clock.now(), notificationId: id, target: formatTarget(sealedUrl) };
+      const error = attempt.error ?? '';
+      switch (result.kind) {
+        case 'delivered':
+          publish({
+            ...{ type: 'notification.delivered', ...members },
+            ...{ messageId: result.messageId ?? null, tookMs: attempt.durationMs },
+          });
+          break;
+        case 'retry':
+          publish({ type: 'notification.attempt_failed', ...members, error, retryAt: result.dueAt });
+          break;
+        case 'failed':
+          publish({ type: 'notification.failed', ...members, error });
+          break;
+      }
+    },
+  };
+}
 
 export function createNotificationDelivery(parts: TargetParts): DeliverNotification {
   const { clock, attempt, getSecrets, from, requiresAuthentication, findDomain, findAccount, publish } = parts;
 
   return async function deliver(target, notification) {
+    const startedAt = clock.monotonic();
     try {
       switch (target.kind) {
         case 'https':
           return await sendRequest(target.url, notification);
-        case 'mail':
-          return await submitMessage(target.address, notification);
+        case 'mail': {
+          const result = await submitMessage(target.address, notification);
+          return { ...result, durationMs: Math.round(clock.monotonic() - startedAt) };
+        }
       }
     } catch (error) {
       return createRefusal(error instanceof Error ? error.message : String(error));
     }
   };
 
-  async function sendRequest(
-    url: string,
-    { id, payload }: Pick<LeasedNotification, 'id' | 'payload'>,
-  ): Promise<TargetResult> {
-    const body = Buffer.from(payload);
+  async function sendRequest(url: string, { id, event }: Notification): Promise<SendResult> {
+    const body = Buffer.from(buildBody(event));
     const headers = { ...signWebhook(id, clock.now(), body, getSecrets()) };
-    const { status, error, retryAfterMs } = await attempt({ url, headers, body });
-    if (error === null) return { kind: 'delivered', status, messageId: null };
-    return { kind: 'refused', status, error, retryAfterMs, isFinal: status === STATUS_GONE };
+    const result = await attempt({ url, headers, body });
+    return { ...result, isFinal: result.status === STATUS_GONE, isInstallationFault: false };
   }
 
-  async function submitMessage(
-    to: string,
-    { id, payload }: Pick<LeasedNotification, 'id' | 'payload'>,
-  ): Promise<TargetResult> {
+  async function submitMessage(to: string, { id, event }: Notification): Promise<SendResult> {
     const [fromAddress, toAddress] = [parseAddress(from ?? ''), parseAddress(to)];
     if (from === null || fromAddress === null || toAddress === null)
       return createRefusal('POSTRIDER_NOTIFY_FROM is not set');
@@ -90,7 +124,7 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
     const fault = findSenderFault(name, domain, account, requiresAuthentication);
     if (account === null || fault?.kind === 'refused')
       return createRefusal(fault?.text ?? 'no account can send the mail');
-    const { subject, text } = JSON.parse(payload) as MailPayload;
+    const { subject, text } = event.data as unknown as MailPayload;
     const now = clock.now();
     const message: NewMessage = {
       id: parts.nextId(now),
@@ -114,9 +148,9 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
         publishAccepted(message, result.state);
         return result.state === 'suppressed'
           ? createRefusal(`${to} is on a suppression list of account ${account.name}`, true)
-          : { kind: 'delivered', status: null, messageId: message.id };
+          : createSuccess(message.id);
       case 'replayed':
-        return { kind: 'delivered', status: null, messageId: result.id };
+        return createSuccess(result.id);
       default:
         return createRefusal(`the message was not accepted (${result?.kind ?? 'no result'})`);
     }
@@ -131,6 +165,12 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
   }
 }
 
-function createRefusal(error: string, isFinal = false): TargetResult {
-  return { kind: 'refused', status: null, error, retryAfterMs: null, isFinal };
+const NO_RESPONSE = { durationMs: 0, status: null, body: null, retryAfterMs: null, isInstallationFault: false };
+
+function createSuccess(messageId: string): SendResult {
+  return { ...NO_RESPONSE, error: null, isFinal: true, messageId };
+}
+
+function createRefusal(error: string, isFinal = false): SendResult {
+  return { ...NO_RESPONSE, error, isFinal };
 }

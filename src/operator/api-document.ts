@@ -1,6 +1,7 @@
 /** The OpenAPI 3.1 document of the operator listener: every route except the pages of the dashboard. Pure. */
-import { NOTIFICATION_TYPE, NotificationPayload } from '../model/notification.ts';
+import { NotificationPayload } from '../model/notification.ts';
 import { Type } from '../model/schema.ts';
+import { NOTIFICATION_TYPE } from '../model/webhook.ts';
 import { createPayloadSchema, WEBHOOK_DATA_SCHEMAS } from '../model/webhook-payload.ts';
 import { EVENTS_ROUTES } from './events.ts';
 import { FILE_ROUTES } from './list-files.ts';

@@ -317,7 +317,6 @@ const NOUN_KINDS: { readonly [Name in NounMethod]?: Exclude<MethodKind, 'change'
   releaseDeliveryLeases: 'outcome',
   recoverDeliveries: 'outcome',
   readAttentionCheck: 'read',
-  settleNotification: 'outcome',
   listNotifications: 'operator-read',
   listInboxRules: 'read',
   consumeInboxRules: 'outcome',

@@ -1,6 +1,7 @@
 /**
- * The store of the webhook worker. A lease is a due time and an owner: after it the delivery is due again. An event
- * leaves the outbox in the transaction that adds its deliveries, so none is lost or delivered twice.
+ * The store of the outbound workers. A lease is a due time and an owner: after it the delivery is due again. An event
+ * leaves the outbox in the transaction that adds its deliveries, so none is lost or delivered twice. Notifications are
+ * deliveries of system endpoints, whose ids are negative.
  */
 import {
   type DeliverySettlement,
@@ -37,8 +38,10 @@ export interface DeliveryClaimLimits {
   readonly freeSlots: readonly { readonly webhookId: number; readonly count: number }[];
   /** For each endpoint that `freeSlots` does not list. */
   readonly defaultFreeSlots: number;
-  /** 0 for the first claim of a pass. */
-  readonly after: number;
+  /** Null for the first claim of a pass. */
+  readonly after: number | null;
+  /** Claims from the lane of notifications, for these targets. Otherwise from the lane of webhooks. */
+  readonly targets?: readonly string[] | undefined;
 }
 
 export interface ClaimedDeliveries {
@@ -56,11 +59,14 @@ export interface DeliveryRecovery {
   readonly includeAllLeases: boolean;
   /** Only leases of `node` end, except these: those of a claim whose response was lost, or of a release that failed. */
   readonly ownLeasesExcept?: readonly string[];
+  /** The lane of `ownLeasesExcept`. */
+  readonly areNotifications?: boolean;
 }
 
 /** Then `fanOutEvents` moves no further event. */
 const MAX_DELIVERIES_PER_STEP = 2_000;
 const MAX_EXAMINED_WEBHOOKS = 1_000;
+const MAX_WEBHOOK_ID = 2_147_483_647;
 
 /**
  * What differs. `order` is compared with the start of an endpoint: the position, or the number of the transaction,
@@ -182,25 +188,29 @@ export async function claimDeliveries(
   leaseUntil: number,
   now: number,
 ): Promise<ClaimedDeliveries> {
+  const { targets } = limits;
+  const [firstId, lastId] = targets === undefined ? [0, MAX_WEBHOOK_ID] : [-MAX_WEBHOOK_ID, -1];
   // The next endpoints with pending deliveries, in order of id. Each needs two index lookups.
   const examined = await tx.query(
     `WITH RECURSIVE seen(webhook_id) AS (
-       SELECT min(webhook_id) FROM webhook_delivery WHERE status = 'pending' AND webhook_id > $1
+       SELECT min(webhook_id) FROM webhook_delivery WHERE status = 'pending' AND webhook_id > $1 AND webhook_id <= $2
        UNION ALL
-       SELECT (SELECT min(d.webhook_id) FROM webhook_delivery d WHERE d.status = 'pending' AND d.webhook_id > s.webhook_id)
+       SELECT (SELECT min(d.webhook_id) FROM webhook_delivery d WHERE d.status = 'pending' AND d.webhook_id > s.webhook_id
+         AND d.webhook_id <= $2)
        FROM seen s WHERE s.webhook_id IS NOT NULL
      ), examined AS (SELECT webhook_id FROM seen WHERE webhook_id IS NOT NULL LIMIT ${MAX_EXAMINED_WEBHOOKS})
-     SELECT e.webhook_id, w.id AS enabled, (
+     SELECT e.webhook_id, w.id AS enabled, CASE WHEN w.id < 0 THEN w.sealed_url END AS target, (
        SELECT min(d.due_at) FROM webhook_delivery d WHERE d.status = 'pending' AND d.webhook_id = e.webhook_id) AS due_at
      FROM examined e LEFT JOIN webhook w ON w.id = e.webhook_id AND w.disabled_at IS NULL AND NOT w.removed
      ORDER BY e.webhook_id`,
-    [limits.after],
+    [limits.after ?? firstId, lastId],
   );
   const freeSlots = new Map(limits.freeSlots.map(({ webhookId, count }) => [webhookId, count]));
   const waiting = examined.flatMap((row) => {
     const id = rows.readInteger(row, 'webhook_id');
     const free = freeSlots.get(id) ?? limits.defaultFreeSlots;
-    return row.enabled !== null && rows.readInteger(row, 'due_at') <= now && free > 0 ? [{ id, free }] : [];
+    const isServed = targets === undefined ? row.enabled !== null : targets.some((target) => target === row.target);
+    return isServed && rows.readInteger(row, 'due_at') <= now && free > 0 ? [{ id, free }] : [];
   });
   const leased = await leaseDue(tx, waiting, limits.maxDeliveries, owner, leaseUntil, now);
   const lastServedId = leased.at(-1)?.webhook_id;
@@ -305,11 +315,13 @@ async function settleDelivery(
   now: number,
 ): Promise<Row | undefined> {
   const [status, dueAt, endedAt] = result.kind === 'retry' ? ['pending', result.dueAt, null] : [result.kind, null, now];
+  const messageId = result.kind === 'delivered' ? (result.messageId ?? null) : null;
   const [row] = await tx.query(
-    `UPDATE webhook_delivery SET status = $5, due_at = $6, owner = NULL, attempt = attempt + 1, ended_at = $7, attempts =
+    `UPDATE webhook_delivery SET status = $5, due_at = $6, owner = NULL, attempt = attempt + 1, ended_at = $7,
+       message_id = coalesce($9::uuid, message_id), attempts =
        CASE attempts WHEN '[]' THEN '[' ELSE substr(attempts, 1, length(attempts) - 1) || ',' END || $8::text || ']'
      WHERE ${HOLDS_LEASE} AND EXISTS (SELECT 1 FROM webhook w WHERE w.id = $1 AND NOT w.removed) RETURNING type, attempts`,
-    [webhookId, id, owner, lease, status, dueAt, endedAt, JSON.stringify(attempt)],
+    [webhookId, id, owner, lease, status, dueAt, endedAt, JSON.stringify(attempt), messageId],
   );
   const attempts = row === undefined ? [] : (JSON.parse(rows.readText(row, 'attempts')) as readonly unknown[]);
   if (attempts.length > MAX_STORED_ATTEMPTS)
@@ -354,7 +366,7 @@ async function applyEffects(
 ): Promise<Map<number, DisabledReason>> {
   const effects = collectEffects(settled);
   const found = await tx.query(
-    'SELECT id, failing_since, last_success_at FROM webhook WHERE id = ANY($1::int[]) AND NOT removed ORDER BY id',
+    'SELECT id, failing_since, last_success_at FROM webhook WHERE id = ANY($1::int[]) AND id > 0 AND NOT removed ORDER BY id',
     [[...effects.keys()]],
   );
   const disabledReasons = new Map<number, DisabledReason>();
@@ -433,7 +445,7 @@ export async function releaseDeliveryLeases(
  */
 export async function recoverDeliveries(
   tx: Transaction,
-  { now, until, node, includeAllLeases, ownLeasesExcept }: DeliveryRecovery,
+  { now, until, node, includeAllLeases, ownLeasesExcept, areNotifications = false }: DeliveryRecovery,
   simulatedTime: number | null = null,
 ): Promise<number> {
   const [isOver, values] =
@@ -443,7 +455,10 @@ export async function recoverDeliveries(
              AND n.alive_until > coalesce($5::bigint, ${DIALECTS[tx.dialect].serverTime})))`,
           [includeAllLeases, simulatedTime],
         ]
-      : ['d.owner = $3 AND NOT d.id = ANY($4::uuid[])', [ownLeasesExcept]];
+      : [
+          'd.owner = $3 AND NOT d.id = ANY($4::uuid[]) AND (d.webhook_id < 0) = $5',
+          [ownLeasesExcept, areNotifications],
+        ];
   const recovered = await tx.query(
     `UPDATE webhook_delivery SET due_at = $1, owner = NULL WHERE ctid = ANY(ARRAY(
        SELECT d.ctid FROM webhook_delivery d
@@ -462,7 +477,10 @@ const CLEAR_STARTS = `UPDATE webhook w SET start = 0 WHERE w.start > 0 AND (
   w.start > pg_snapshot_xmax(pg_current_snapshot())::text::bigint
   OR NOT EXISTS (SELECT 1 FROM outbox o WHERE o.xid::text::bigint < w.start))`;
 
-/** Also what belongs to a deleted endpoint. Resolves to the greater of the two counts. */
+/**
+ * Also what belongs to a deleted endpoint. `deliveredBefore` applies to webhooks only. Resolves to the greater of the two
+ * counts.
+ */
 export async function purgeDeliveries(
   tx: Transaction,
   deliveredBefore: number,
@@ -472,8 +490,8 @@ export async function purgeDeliveries(
   const [delivered, old] = await Promise.all([
     tx.query(
       `DELETE FROM webhook_delivery WHERE ctid = ANY(ARRAY(
-         SELECT ctid FROM webhook_delivery WHERE status = 'delivered' AND ended_at <= $1 ORDER BY ended_at LIMIT $2
-         FOR UPDATE SKIP LOCKED)) RETURNING 1 AS one`,
+         SELECT ctid FROM webhook_delivery WHERE status = 'delivered' AND ended_at <= $1 AND webhook_id > 0
+         ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1 AS one`,
       [deliveredBefore, limit],
     ),
     tx.query(

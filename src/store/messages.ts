@@ -12,6 +12,7 @@ import {
   type MessageFilter,
   type MessageHistory,
   type NewMessage,
+  NOTIFICATION_KEY_ID,
   type OperatorChangeResult,
   RESENT_VERB,
   type ResendRequest,
@@ -191,10 +192,10 @@ const STATISTICS = {
       oldest.id AS oldest_id, oldest.accepted_at AS oldest_at
     FROM (SELECT 1) one LEFT JOIN (SELECT id, accepted_at FROM (
         SELECT * FROM (SELECT m.* FROM mail_request m INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued'
-          AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.message_id = m.id) ORDER BY seq LIMIT 1)
+          AND m.key_id <> ${NOTIFICATION_KEY_ID} ORDER BY seq LIMIT 1)
         UNION ALL
         SELECT * FROM (SELECT m.* FROM mail_request m INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'sending'
-          AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.message_id = m.id) ORDER BY seq LIMIT 1))
+          AND m.key_id <> ${NOTIFICATION_KEY_ID} ORDER BY seq LIMIT 1))
       ORDER BY accepted_at LIMIT 1) oldest ON true`,
   postgres: `SELECT c.total - c.sending - c.uncertain AS queued, c.sending, c.uncertain,
       oldest.id AS oldest_id, oldest.accepted_at AS oldest_at
@@ -202,7 +203,7 @@ const STATISTICS = {
         (SELECT count(*) FROM queue WHERE state <> 'queued' AND state = 'sending')::int AS sending,
         (SELECT count(*) FROM queue WHERE state <> 'queued' AND state = 'uncertain')::int AS uncertain) c
       LEFT JOIN (SELECT q.id, q.accepted_at FROM queue q WHERE q.state <> 'uncertain'
-        AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.message_id = q.id) ORDER BY q.id LIMIT 1) oldest ON true`,
+        AND (SELECT m.key_id FROM mail_request m WHERE m.id = q.id) <> ${NOTIFICATION_KEY_ID} ORDER BY q.id LIMIT 1) oldest ON true`,
 } as const;
 
 export async function readQueueStatistics(tx: Transaction): Promise<QueueStatistics> {

@@ -3,21 +3,11 @@
  * round number has not changed since the check began, so that each change is recorded once, although several nodes check.
  */
 import { getAttentionKey } from '../model/attention.ts';
-import type {
-  AttentionCheck,
-  AttentionState,
-  LeasedNotification,
-  NotificationSettlement,
-  StoredNotification,
-} from '../model/notification.ts';
-import {
-  formatAttentionState,
-  toAttentionCheck,
-  toLeasedNotification,
-  toSettledColumns,
-  toStoredNotification,
-} from './rules/notifications.ts';
-import { forceDurableCommit, type Transaction } from './transaction.ts';
+import type { AttentionCheck, AttentionState } from '../model/notification.ts';
+import { NOTIFICATION_TYPE, type StoredDelivery } from '../model/webhook.ts';
+import * as rows from './rules/rows.ts';
+import { toStoredDelivery } from './rules/webhooks.ts';
+import type { Transaction } from './transaction.ts';
 
 /** The record of one check. */
 export interface AttentionRecord {
@@ -27,10 +17,10 @@ export interface AttentionRecord {
   readonly changedStates: readonly AttentionState[];
   /** The keys of the states that are removed. */
   readonly removedKeys: readonly string[];
-  /** The notification of this check with one payload for each target, or null. */
+  /** The notification of this check, with the member `data` of its payload for each target. `id` is a UUIDv7. */
   readonly notification: {
     readonly id: string;
-    readonly deliveries: readonly { readonly target: string; readonly payload: string }[];
+    readonly deliveries: readonly { readonly target: string; readonly data: string }[];
   } | null;
 }
 
@@ -48,7 +38,14 @@ export async function readAttentionCheck(
     'SELECT round, sequence, notified_at FROM attention_check WHERE abs($1::bigint - checked_at) >= $2::bigint',
     [now, intervalMs],
   );
-  return row === undefined ? null : toAttentionCheck(row, await tx.query('SELECT state FROM attention ORDER BY key'));
+  if (row === undefined) return null;
+  const states = await tx.query('SELECT state FROM attention ORDER BY key');
+  return {
+    round: rows.readInteger(row, 'round'),
+    sequence: rows.readInteger(row, 'sequence'),
+    notifiedAt: rows.readIntegerOrNull(row, 'notified_at'),
+    states: states.map((stateRow) => JSON.parse(rows.readText(stateRow, 'state')) as AttentionState),
+  };
 }
 
 export async function recordAttention(
@@ -66,75 +63,38 @@ export async function recordAttention(
     ...changedStates.map((state) =>
       tx.query(
         'INSERT INTO attention (key, state) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET state = excluded.state',
-        [getAttentionKey(state.item), formatAttentionState(state)],
+        [getAttentionKey(state.item), JSON.stringify(state)],
       ),
     ),
     ...removedKeys.map((key) => tx.query('DELETE FROM attention WHERE key = $1', [key])),
-    ...(notification?.deliveries ?? []).map(({ target, payload }) =>
-      tx.query(
-        `INSERT INTO notification (id, target, payload, status, created_at, due_at) VALUES ($1, $2, $3, 'pending', $4, $4)`,
-        [notification?.id ?? '', target, payload, now],
-      ),
-    ),
   ]);
+  for (const { target, data } of notification?.deliveries ?? []) {
+    await tx.query(
+      `INSERT INTO webhook (id, url, sealed_url, events, sealed, created_at)
+       SELECT coalesce((SELECT min(id) FROM webhook WHERE id < 0), 0) - 1, '', $1, 0, '', $2::bigint
+       WHERE NOT EXISTS (SELECT 1 FROM webhook WHERE id < 0 AND sealed_url = $1)`,
+      [target, now],
+    );
+    await tx.query(
+      `INSERT INTO webhook_delivery (webhook_id, id, type, at, data, status, due_at, created_at)
+       SELECT id, $2::uuid, '${NOTIFICATION_TYPE}', $3::bigint, $4, 'pending', $3::bigint, $3::bigint
+       FROM webhook WHERE id < 0 AND sealed_url = $1`,
+      [target, notification?.id ?? '', now, data],
+    );
+  }
   return 'recorded';
 }
 
-export async function claimNotifications(
-  tx: Transaction,
-  targets: readonly string[],
-  owner: string,
-  leaseUntil: number,
-  now: number,
-): Promise<readonly LeasedNotification[]> {
-  const leased = await Promise.all(
-    targets.map((target) =>
-      tx.query(
-        `UPDATE notification SET owner = $1, due_at = $2, attempt = attempt + 1 WHERE target = $3 AND id IN (
-           SELECT id FROM notification WHERE target = $3 AND status = 'pending' AND due_at <= $4
-           ORDER BY due_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-         RETURNING id, target, payload, created_at, owner, attempt`,
-        [owner, leaseUntil, target, now],
-      ),
-    ),
-  );
-  return leased.flat().map(toLeasedNotification);
-}
-
-export async function settleNotification(
-  tx: Transaction,
-  settlement: NotificationSettlement,
-): Promise<'settled' | 'lost'> {
-  const { id, target, owner, attempt } = settlement;
-  const { status, dueAt, attemptedAt, error, messageId } = toSettledColumns(settlement);
-  const settled = await tx.query(
-    `UPDATE notification SET status = $1, due_at = $2, owner = NULL, attempted_at = $3, error = $4, message_id = $5
-     WHERE id = $6 AND target = $7 AND status = 'pending' AND owner = $8 AND attempt = $9 RETURNING id`,
-    [status, dueAt, attemptedAt, error, messageId, id, target, owner, attempt],
-  );
-  if (settled.length > 0) return 'settled';
-  await forceDurableCommit(tx);
-  return 'lost';
-}
-
+/** Newest first. */
 export async function listNotifications(
   tx: Transaction,
   target: string,
   limit: number,
-): Promise<readonly StoredNotification[]> {
+): Promise<readonly StoredDelivery[]> {
   const found = await tx.query(
-    `SELECT id, target, status, created_at, attempt, attempted_at, error, message_id FROM notification
-     WHERE target = $1 ORDER BY created_at DESC, id DESC LIMIT $2`,
+    `SELECT d.* FROM webhook w JOIN webhook_delivery d ON d.webhook_id = w.id
+     WHERE w.id < 0 AND w.sealed_url = $1 ORDER BY d.id DESC LIMIT $2`,
     [target, limit],
   );
-  return found.map(toStoredNotification);
-}
-
-export async function purgeNotifications(tx: Transaction, createdBefore: number, limit: number): Promise<number> {
-  const purged = await tx.query(
-    `DELETE FROM notification WHERE (id, target) IN (
-       SELECT id, target FROM notification WHERE created_at <= $1 LIMIT $2) RETURNING id`,
-    [createdBefore, limit],
-  );
-  return purged.length;
+  return found.map(toStoredDelivery);
 }

@@ -171,7 +171,7 @@ export async function openTransferTarget(setting: PostgresSetting) {
         for (const { table_name: table, column_name: column } of identities)
           await session.query(
             `SELECT setval(pg_get_serial_sequence('${table}', '${column}'),
-               (SELECT coalesce(max(${column}), 0) + 1 FROM ${table}), false)`,
+               (SELECT greatest(max(${column}), 0) + 1 FROM ${table}), false)`,
           );
         await session.query(`SELECT setval('event_n', ${FIRST_EVENT_NUMBER})`);
         await session.query(

@@ -56,7 +56,7 @@ export async function createWebhook(
   await lockSubscriptions(tx);
   const [accountRow] = account === null ? [] : await tx.query('SELECT id FROM account WHERE name = $1', [account]);
   if (account !== null && accountRow === undefined) return { kind: 'missing' };
-  const [stored = {}] = await tx.query('SELECT count(*)::int AS n FROM webhook WHERE NOT removed');
+  const [stored = {}] = await tx.query('SELECT count(*)::int AS n FROM webhook WHERE id > 0 AND NOT removed');
   if (rows.readInteger(stored, 'n') >= MAX_WEBHOOKS) return { kind: 'too-many' };
   const [inserted = {}] = await tx.query(
     `INSERT INTO webhook (url, sealed_url, account_id, name, events, sealed, created_at, start)
@@ -72,7 +72,7 @@ export async function createWebhook(
 
 /** In order of id. */
 export async function listWebhooks(tx: Transaction): Promise<readonly Webhook[]> {
-  return (await tx.query(`${SELECT_WEBHOOKS} WHERE NOT w.removed ORDER BY w.id`)).map(toWebhook);
+  return (await tx.query(`${SELECT_WEBHOOKS} WHERE w.id > 0 AND NOT w.removed ORDER BY w.id`)).map(toWebhook);
 }
 
 export async function findWebhook(tx: Transaction, id: number): Promise<Webhook | null> {
@@ -324,7 +324,7 @@ export async function readWebhookStatistics(tx: Transaction): Promise<readonly W
          WHERE status = 'pending' GROUP BY webhook_id) p ON p.webhook_id = w.id
        LEFT JOIN (SELECT webhook_id, count(*) AS n FROM webhook_delivery
          WHERE status = 'failed' GROUP BY webhook_id) f ON f.webhook_id = w.id
-     WHERE NOT w.removed AND (p.n > 0 OR f.n > 0) ORDER BY w.id`,
+     WHERE w.id > 0 AND NOT w.removed AND (p.n > 0 OR f.n > 0) ORDER BY w.id`,
   );
   return found.map((row) => ({
     webhookId: rows.readInteger(row, 'id'),

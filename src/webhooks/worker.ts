@@ -1,26 +1,20 @@
 /**
- * The webhook worker of one node: moves events from the outbox to deliveries, leases due ones, makes the attempts and
- * records their results. An attempt begins at most `MAX_START_DELAY_MS` after its claim, so its lease outlasts it. A
- * result is recorded again until it is stored, or its lease has ended.
+ * The worker of one lane of outbound deliveries: the webhooks, or the notifications to operators. It leases due
+ * deliveries, sends them and records their results. An attempt begins at most `MAX_START_DELAY_MS` after its claim, so
+ * its lease outlasts it. A result is recorded again until it is stored, or its lease has ended.
  */
-import type { KeyObject } from 'node:crypto';
-import { classifyEntry } from '../classify/classify.ts';
 import type { MonotonicClock } from '../clock.ts';
 import type { PublishOf } from '../model/events.ts';
 import {
   DELIVERY_LEASE_MS,
   type DeliverySettlement,
   type DeliverySettleResult,
+  type DisabledReason,
   type LeasedDelivery,
   MAX_START_DELAY_MS,
-  type RecordedWebhookEvent,
-  WEBHOOK_TEST_TYPE,
-  type Webhook,
 } from '../model/webhook.ts';
-import { buildWebhookPayload } from '../model/webhook-payload.ts';
-import { signWebhook } from '../model/webhook-target.ts';
 import type { WebhookWorkerStore } from '../store/contract.ts';
-import type { WebhookAttemptResult, WebhookClient } from './attempt.ts';
+import type { WebhookAttemptResult } from './attempt.ts';
 import { MAX_ATTEMPTS_PER_PACED_RUN, MAX_EVENTS_PER_PACED_RUN, type WebhookPace } from './pace.ts';
 import { computeRetryDelayMs } from './schedule.ts';
 import { createSlots, type SlotLimits } from './slots.ts';
@@ -35,69 +29,57 @@ const MAX_EVENTS_PER_RUN = 256;
 const RECORD_RETRY_DELAYS_MS = [100, 500, 1_000, 5_000] as const;
 const RECOVERY_INTERVAL_MS = 1_000;
 const STATUS_GONE = 410;
-const INSTALLATION_FAULTS = {
-  'build a webhook': 'the body cannot be built from the stored event; report the cause shown in the log as a bug',
-  'sign a webhook':
-    'the webhook cannot be signed; restore POSTRIDER_SECRET, or rotate the signing secret of the endpoint and give its URL again',
-  'send a webhook': 'the request cannot be made; report the cause shown in the log as a bug',
-} as const;
 
-export interface WebhookWorkerParts {
+export interface SendResult extends WebhookAttemptResult, Pick<DeliverySettlement, 'isInstallationFault'> {
+  /** No attempt follows a failure. */
+  readonly isFinal: boolean;
+  /** The message of a notification by mail. */
+  readonly messageId?: string | null;
+}
+
+/** What differs between webhooks and notifications. Each lane has its own slots, so a backlog in one delays no other. */
+export interface Lane {
+  readonly name: 'webhook' | 'notification';
+  /** Only for notifications. */
+  readonly targets?: readonly string[] | undefined;
+  /** Default: those of webhooks. */
+  readonly retryDelaysMs?: readonly number[];
+  /** From the start of a run to the start of the next. */
+  readonly getPauseMs: WebhookPace['getPauseMs'];
+  /** Adds deliveries for recorded events. */
+  moveEvents?(maxEvents: number): Promise<{ readonly events: number; readonly hasMore: boolean }>;
+  /** The endpoints whose last attempt failed. */
+  listFailing?(): Promise<readonly number[]>;
+  /** Never rejects. */
+  send(delivery: LeasedDelivery, at: number): Promise<SendResult>;
+  publishResult(delivery: LeasedDelivery, settlement: DeliverySettlement, disabled: DisabledReason | null): void;
+}
+
+export interface OutboundWorkerParts {
   readonly node: string;
   readonly clock: MonotonicClock;
   readonly random: () => number;
-  readonly createSeed: () => string;
-  /** Events that were recorded before are not sent. */
-  readonly getRetentionStart: () => number;
-  readonly store: Pick<
-    WebhookWorkerStore,
-    'fanOutEvents' | 'claimDeliveries' | 'releaseDeliveryLeases' | 'recoverDeliveries'
-  > & {
-    listWebhooks(): Promise<readonly Pick<Webhook, 'id' | 'failingSince'>[]>;
-  };
+  readonly store: Pick<WebhookWorkerStore, 'claimDeliveries' | 'releaseDeliveryLeases' | 'recoverDeliveries'>;
   readonly settle: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
-  readonly attempt: WebhookClient['attempt'];
-  readonly pace: Pick<WebhookPace, 'getPauseMs'>;
-  /** Throws if the secret of the installation is lost or has changed. */
-  readonly openSecret: (sealed: string) => KeyObject;
-  readonly openUrl: (sealedUrl: string) => string;
-  readonly publish: PublishOf<
-    | 'webhook.attempt_succeeded'
-    | 'webhook.attempt_failed'
-    | 'webhook.delivery_failed'
-    | 'webhook.disabled'
-    | 'node.operation_failed'
-  >;
+  readonly lane: Lane;
+  readonly publish: PublishOf<'node.operation_failed'>;
 }
 
-interface AttemptOutcome extends WebhookAttemptResult, Pick<DeliverySettlement, 'isInstallationFault'> {}
-
-export interface WebhookWorker {
+export interface OutboundWorker {
   wake(): void;
   /** Waits up to `timeoutMs` for the results of the running attempts, then releases the other leases. */
   drain(timeoutMs: number): Promise<void>;
   readonly inProgressCount: number;
 }
 
-export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
-  const {
-    node,
-    clock,
-    random,
-    createSeed,
-    store,
-    settle,
-    attempt,
-    pace,
-    openSecret,
-    openUrl,
-    publish,
-    getRetentionStart,
-  } = parts;
-  const deliveriesInProgress = new Map<string, LeasedDelivery>();
+export function startOutboundWorker(parts: OutboundWorkerParts): OutboundWorker {
+  const { node, clock, random, store, settle, lane, publish } = parts;
+  const { name, targets, getPauseMs } = lane;
+  /** The targets of a notification share its id. */
+  const inProgress = new Set<LeasedDelivery>();
   const slots = createSlots(clock.monotonic);
-  /** The next claim continues after this endpoint; 0 begins a pass. */
-  let position = 0;
+  /** The next claim continues after this endpoint; null begins a pass. */
+  let position: number | null = null;
   let pausedUntil = 0;
   let runStartedAt = 0;
   /** Until then the store may contain leases of a failed claim, which the node does not know. */
@@ -120,7 +102,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   function schedule(): void {
     cancelTimer();
     const delayMs = Math.min(requestedDelayMs, isWoken ? getWakeDelayMs() : POLL_MS);
-    const pauseMs = Math.max(pausedUntil, runStartedAt + pace.getPauseMs()) - clock.monotonic();
+    const pauseMs = Math.max(pausedUntil, runStartedAt + getPauseMs()) - clock.monotonic();
     if (!isStopping) cancelTimer = clock.after(Math.max(delayMs, pauseMs), () => startRun());
   }
 
@@ -161,7 +143,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       await recoverOwnLeases();
       await claimDeliveries();
     } catch (error) {
-      onError('claim webhooks', error);
+      onError(`claim ${name}s`, error);
     }
   }
 
@@ -173,20 +155,22 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     if (isStopping || startedAt >= recoverUntil || startedAt < recoveredAt + RECOVERY_INTERVAL_MS) return;
     recoveredAt = startedAt;
     const now = clock.now();
-    const ownLeasesExcept = [...deliveriesInProgress.keys()];
+    const ownLeasesExcept = [...inProgress].map(({ id }) => id);
     const until = now + 2 * DELIVERY_LEASE_MS;
-    await store.recoverDeliveries({ now, until, node, includeAllLeases: false, ownLeasesExcept });
+    const areNotifications = targets !== undefined;
+    await store.recoverDeliveries({ now, until, node, includeAllLeases: false, ownLeasesExcept, areNotifications });
   }
 
   async function moveEvents(): Promise<void> {
+    if (lane.moveEvents === undefined) return;
     let eventCount = 0;
     // The outbox is emptied in steps. Between two steps, due deliveries are claimed.
     for (let hasMore = true; hasMore && !isStopping; ) {
-      const isPaced = pace.getPauseMs() > 0;
+      const isPaced = getPauseMs() > 0;
       const maxEvents = isPaced ? MAX_EVENTS_PER_PACED_RUN : MAX_EVENTS_PER_RUN;
-      const fanOutResult = await store.fanOutEvents(clock.now(), createSeed(), maxEvents, getRetentionStart());
-      eventCount += fanOutResult.events;
-      hasMore = fanOutResult.hasMore;
+      const step = await lane.moveEvents(maxEvents);
+      eventCount += step.events;
+      hasMore = step.hasMore;
       if (!hasMore) break;
       if (isPaced) {
         // The next run moves the remaining events.
@@ -211,22 +195,22 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     hasBacklog = true;
     const passStartedAt = clock.monotonic();
     const passEnd = position;
-    let hasWrapped = passEnd === 0;
+    let hasWrapped = passEnd === null;
     let examinedStepCount = 0;
-    let freeAttempts = pace.getPauseMs() > 0 ? MAX_ATTEMPTS_PER_PACED_RUN : Number.POSITIVE_INFINITY;
+    let freeAttempts = getPauseMs() > 0 ? MAX_ATTEMPTS_PER_PACED_RUN : Number.POSITIVE_INFINITY;
     while (!isStopping) {
       const slotLimits = slots.getLimits();
       const limits = { ...slotLimits, maxDeliveries: Math.min(slotLimits.maxDeliveries, freeAttempts) };
       if (limits.maxDeliveries <= 0) return;
       const startedAt = clock.monotonic();
       const now = clock.now();
-      const claimLimits = { ...limits, after: position };
+      const claimLimits = { ...limits, after: position, targets };
       const { deliveries, next } = await store.claimDeliveries(claimLimits, node, now + DELIVERY_LEASE_MS, now);
       freeAttempts -= deliveries.length;
       await startAttempts(deliveries, limits, startedAt);
       if (deliveries.length < limits.maxDeliveries) examinedStepCount += 1;
-      position = next ?? 0;
-      if (hasWrapped && (next === null || (passEnd > 0 && position >= passEnd))) break;
+      position = next;
+      if (hasWrapped && (next === null || (passEnd !== null && next >= passEnd))) break;
       if (next === null) hasWrapped = true;
     }
     if (isStopping) return;
@@ -241,7 +225,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     limits: SlotLimits,
     claimedAt: number,
   ): Promise<void> {
-    for (const delivery of deliveries) deliveriesInProgress.set(delivery.id, delivery);
+    for (const delivery of deliveries) inProgress.add(delivery);
     slots.occupySlots(
       deliveries.map(({ webhookId }) => webhookId),
       limits,
@@ -257,90 +241,56 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     }
   }
 
-  function endDelivery({ id, webhookId }: LeasedDelivery): void {
-    // A shutdown removes all deliveries from `deliveriesInProgress`.
-    if (!deliveriesInProgress.delete(id)) return;
-    const delayMs = slots.freeSlot(webhookId);
-    if (deliveriesInProgress.size === 0) notifyEmpty();
+  function endDelivery(delivery: LeasedDelivery): void {
+    // A shutdown removes all deliveries from `inProgress`.
+    if (!inProgress.delete(delivery)) return;
+    const delayMs = slots.freeSlot(delivery.webhookId);
+    if (inProgress.size === 0) notifyEmpty();
     if (hasBacklog) requestRun(0);
     else if (delayMs !== null) requestRun(delayMs);
   }
 
   async function deliver(delivery: LeasedDelivery): Promise<void> {
-    const { webhookId } = delivery;
     const startedAt = clock.now();
-    const attemptResult = await attemptOnce(delivery, startedAt);
-    slots.reportResult(webhookId, attemptResult.error === null);
-    const settlement = decideSettlement(delivery, attemptResult, startedAt);
-    const result = await recordSettlement(settlement);
-    if (result !== null) publishResult(delivery, settlement, result);
+    const sendResult = await lane.send(delivery, startedAt);
+    slots.reportResult(delivery.webhookId, sendResult.error === null);
+    const settlement = createSettlement(delivery, sendResult, startedAt);
+    const result = await recordSettlement(delivery, settlement);
+    if (result?.kind === 'settled') lane.publishResult(delivery, settlement, result.disabled);
     endDelivery(delivery);
   }
 
-  /** The current secret first, which must be readable. An earlier one that is not is skipped. */
-  function openSecrets([current, ...previous]: readonly string[]): readonly KeyObject[] {
-    const openedKeys = current === undefined ? [] : [openSecret(current)];
-    for (const sealedSecret of previous) {
-      try {
-        openedKeys.push(openSecret(sealedSecret));
-      } catch {
-        // No signature for this secret is necessary: the receiver can verify the signature for the current secret.
-      }
-    }
-    return openedKeys;
-  }
-
-  async function attemptOnce({ id, sealedUrl, sealed, event }: LeasedDelivery, at: number): Promise<AttemptOutcome> {
-    if (event.kind === 'missing') return createInstallationFault('the message of the event is no longer stored');
-    let operation: keyof typeof INSTALLATION_FAULTS = 'build a webhook';
-    try {
-      const body = Buffer.from(buildBody(event));
-      operation = 'sign a webhook';
-      const headers = { ...signWebhook(id, at, body, openSecrets(sealed)) };
-      const url = openUrl(sealedUrl);
-      operation = 'send a webhook';
-      return { ...(await attempt({ url, headers, body })), isInstallationFault: false };
-    } catch (error) {
-      onError(operation, error);
-      return createInstallationFault(INSTALLATION_FAULTS[operation]);
-    }
-  }
-
-  function decideSettlement(delivery: LeasedDelivery, attemptResult: AttemptOutcome, at: number): DeliverySettlement {
+  function createSettlement(delivery: LeasedDelivery, sendResult: SendResult, at: number): DeliverySettlement {
     const { id, webhookId, owner, lease } = delivery;
-    const { durationMs, status, error, body, isInstallationFault } = attemptResult;
-    const isGone = status === STATUS_GONE;
-    const attemptRecord = { at, durationMs, status, error, body };
+    const { durationMs, status, error, body, isInstallationFault } = sendResult;
     return {
-      id,
-      webhookId,
-      owner,
-      lease,
-      attempt: attemptRecord,
-      result: decideResult(delivery, attemptResult),
-      isGone,
+      ...{ id, webhookId, owner, lease },
+      attempt: { at, durationMs, status, error, body },
+      result: decideResult(delivery, sendResult),
+      isGone: status === STATUS_GONE,
       isInstallationFault,
     };
   }
 
   function decideResult(
-    { attempt: attemptNumber, event }: LeasedDelivery,
-    { error, retryAfterMs }: WebhookAttemptResult,
+    { attempt: attemptNumber }: LeasedDelivery,
+    { error, retryAfterMs, isFinal, messageId = null }: SendResult,
   ): DeliverySettlement['result'] {
-    if (error === null) return { kind: 'delivered' };
-    // A test webhook is never retried. An event that is no longer stored can never be sent.
-    if (event.type === WEBHOOK_TEST_TYPE || event.kind === 'missing') return { kind: 'failed' };
-    const delayMs = computeRetryDelayMs(attemptNumber, retryAfterMs, random());
+    if (error === null) return { kind: 'delivered', messageId };
+    const delayMs = isFinal ? null : computeRetryDelayMs(attemptNumber, retryAfterMs, random(), lane.retryDelaysMs);
     return delayMs === null ? { kind: 'failed' } : { kind: 'retry', dueAt: clock.now() + delayMs };
   }
 
   /** Null if the worker stops first. */
-  async function recordSettlement(settlement: DeliverySettlement): Promise<DeliverySettleResult | null> {
-    for (let failureCount = 0; deliveriesInProgress.has(settlement.id); failureCount += 1) {
+  async function recordSettlement(
+    delivery: LeasedDelivery,
+    settlement: DeliverySettlement,
+  ): Promise<DeliverySettleResult | null> {
+    for (let failureCount = 0; inProgress.has(delivery); failureCount += 1) {
       try {
         return await settle(settlement);
       } catch (error) {
-        onError('record a webhook', error);
+        onError(`record a ${name}`, error);
         const delayMs = RECORD_RETRY_DELAYS_MS[Math.min(failureCount, RECORD_RETRY_DELAYS_MS.length - 1)] ?? POLL_MS;
         await new Promise<void>((resolve) => clock.after(delayMs, resolve));
       }
@@ -348,40 +298,11 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     return null;
   }
 
-  function publishResult(
-    { id, webhookId, event }: LeasedDelivery,
-    { attempt: { durationMs, status, error }, result }: DeliverySettlement,
-    settleResult: DeliverySettleResult,
-  ): void {
-    if (settleResult.kind === 'lost') return;
-    const eventMembers = {
-      at: clock.now(),
-      webhookId,
-      deliveryId: id,
-      eventType: event.type,
-      status,
-      tookMs: durationMs,
-    };
-    switch (result.kind) {
-      case 'delivered':
-        publish({ type: 'webhook.attempt_succeeded', ...eventMembers });
-        break;
-      case 'retry':
-        publish({ type: 'webhook.attempt_failed', ...eventMembers, error: error ?? '', retryAt: result.dueAt });
-        break;
-      case 'failed':
-        publish({ type: 'webhook.delivery_failed', ...eventMembers, error: error ?? '' });
-        break;
-    }
-    const { disabled } = settleResult;
-    if (disabled !== null) publish({ type: 'webhook.disabled', at: clock.now(), webhookId, reason: disabled });
-  }
-
   async function drain(timeoutMs: number): Promise<void> {
     isStopping = true;
     cancelTimer();
     await currentRun;
-    if (deliveriesInProgress.size > 0) {
+    if (inProgress.size > 0) {
       await new Promise<void>((resolve) => {
         const cancel = clock.after(timeoutMs, resolve);
         notifyEmpty = () => {
@@ -390,38 +311,29 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
         };
       });
     }
-    const leases = [...deliveriesInProgress.values()];
-    deliveriesInProgress.clear();
+    const leases = [...inProgress];
+    inProgress.clear();
     if (leases.length === 0) return;
     await store
       .releaseDeliveryLeases(leases, clock.now())
-      .catch((error: unknown) => onError('release webhooks', error));
+      .catch((error: unknown) => onError(`release ${name}s`, error));
   }
 
   /** So that they do not use every slot after a restart. */
-  async function readFailingWebhooks(): Promise<void> {
+  async function readFailingEndpoints(): Promise<void> {
     try {
-      for (const { id, failingSince } of await store.listWebhooks()) if (failingSince !== null) slots.markFailing(id);
+      for (const id of (await lane.listFailing?.()) ?? []) slots.markFailing(id);
     } catch (error) {
-      onError('list webhooks', error);
+      onError(`list ${name}s`, error);
     }
   }
 
-  startRun(readFailingWebhooks);
+  startRun(readFailingEndpoints);
   return {
     wake,
     drain,
     get inProgressCount() {
-      return deliveriesInProgress.size;
+      return inProgress.size;
     },
   };
-}
-
-function createInstallationFault(error: string): AttemptOutcome {
-  return { durationMs: 0, status: null, error, body: null, retryAfterMs: null, isInstallationFault: true };
-}
-
-/** The same event always has the same body. */
-export function buildBody(event: RecordedWebhookEvent): string {
-  return JSON.stringify(buildWebhookPayload(event, event.kind === 'message' ? classifyEntry(event.entry) : null));
 }

@@ -26,9 +26,10 @@ import type { Store } from '../store/contract.ts';
 import type { ConsumeInboxRule } from '../transports/capture.ts';
 import type { Transport } from '../transports/transport.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
+import { createWebhookLane } from '../webhooks/lane.ts';
 import { createWebhookPace } from '../webhooks/pace.ts';
 import { createSigningKeyCache, openTargetUrl } from '../webhooks/sealing.ts';
-import { startWebhookWorker } from '../webhooks/worker.ts';
+import { type Lane, startOutboundWorker } from '../webhooks/worker.ts';
 import { type ClusterNode, createFailureReporter } from './node.ts';
 
 /** Per commit, which limits its duration. */
@@ -128,9 +129,9 @@ export function createConsumeInboxRule(
   return async (request) => (await submit(request)).rule;
 }
 
-const MAX_BATCH_WEBHOOKS = 128;
+const MAX_BATCH_DELIVERIES = 128;
 /** Then the leases of the deliveries without a recorded result are released. */
-const MAX_WEBHOOK_DRAIN_MS = 5_000;
+const MAX_OUTBOUND_DRAIN_MS = 5_000;
 
 /** For requests to endpoints and to the targets of notifications. */
 export function createOutboundClient(
@@ -151,16 +152,31 @@ export interface WebhookParts extends Pick<DeliveryParts, 'settings' | 'node' | 
   readonly events: Events;
 }
 
-export function startWebhooks({ settings, version, node, store, events, drainMs }: WebhookParts): AsyncDisposable {
+export function startLane(
+  { node, store, events, drainMs }: Pick<WebhookParts, 'node' | 'store' | 'events' | 'drainMs'>,
+  lane: Lane,
+): AsyncDisposable & { wake(): void } {
+  const { name, clock } = node;
+  const settleCommits = createGroupCommit<DeliverySettlement, DeliverySettleResult>(
+    (batch) => store.settleDeliveries(batch, clock.now()),
+    { maxBatch: MAX_BATCH_DELIVERIES, now: clock.monotonic },
+  );
+  const worker = startOutboundWorker({
+    ...{ node: name, clock, random: Math.random, store, settle: settleCommits.submit, lane, publish: events.publish },
+  });
+  return {
+    wake: worker.wake,
+    [Symbol.asyncDispose]: () => worker.drain(Math.min(MAX_OUTBOUND_DRAIN_MS, drainMs)),
+  };
+}
+
+export function startWebhooks(parts: WebhookParts): AsyncDisposable {
+  const { settings, version, node, store, events } = parts;
   const stack = new AsyncDisposableStack();
   const { clock } = node;
   const { publish } = events;
   const client = createOutboundClient(settings, version, clock);
   stack.defer(() => client.close());
-  const settleCommits = createGroupCommit<DeliverySettlement, DeliverySettleResult>(
-    (batch) => store.settleDeliveries(batch, clock.now()),
-    { maxBatch: MAX_BATCH_WEBHOOKS, now: clock.monotonic },
-  );
   let utilization = performance.eventLoopUtilization();
   const pace = createWebhookPace(clock.monotonic, () => {
     const previousUtilization = utilization;
@@ -173,24 +189,20 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     key ??= loadWebhookKey(settings);
     return key;
   };
-  const worker = startWebhookWorker({
-    node: node.name,
+  const lane = createWebhookLane({
     clock,
-    random: Math.random,
     createSeed: () => randomBytes(8).toString('hex'),
     getRetentionStart: () => node.ages.getCutoff(DELIVERY_RETENTION_MS),
     store,
-    settle: settleCommits.submit,
     attempt: client.attempt,
-    pace,
+    getPauseMs: pace.getPauseMs,
     openSecret: createSigningKeyCache(getKey),
     openUrl: (sealedUrl) => openTargetUrl(getKey(), sealedUrl),
     publish,
   });
-  stack.defer(() => worker.drain(Math.min(MAX_WEBHOOK_DRAIN_MS, drainMs)));
+  const { wake } = stack.use(startLane(parts, lane));
   // These events follow commits of this process and wake the worker at once. The poll of the worker finds the events of
   // other processes.
-  const wake = () => worker.wake();
   stack.defer(
     events.subscribe({
       'store.committed': ({ size }) => {

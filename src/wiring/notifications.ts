@@ -1,5 +1,4 @@
 /** The notifications to operators, which every node sends, regardless of its roles. */
-import { randomBytes } from 'node:crypto';
 import { type Facts, getNotificationSenderDomain, readFacts } from '../checks/facts.ts';
 import { listAttention } from '../checks/list.ts';
 import type { Settings } from '../config/settings.ts';
@@ -15,10 +14,10 @@ import {
 } from '../model/notification.ts';
 import { type MessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
 import { startNotifier } from '../notifications/notifier.ts';
-import { createNotificationDelivery } from '../notifications/target.ts';
-import { createOutboundClient, type DeliveryParts, type WebhookParts } from './delivering.ts';
+import { createNotificationDelivery, createNotificationLane } from '../notifications/target.ts';
+import { createOutboundClient, type DeliveryParts, startLane, type WebhookParts } from './delivering.ts';
 
-/** Maximum wait for running attempts during a shutdown. The leases of unfinished attempts expire later. */
+/** Maximum wait for a running check during a shutdown. */
 const MAX_DRAIN_MS = 5_000;
 /** The time from the start of a node until the state of its circuit breaker and its alarms are known. */
 const RUNTIME_STATUS_DELAY_MS = 5 * 60_000;
@@ -74,11 +73,11 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
     return { items: listAttention(input), incompleteCodes: findIncompleteCodes(input) };
   }
 
+  const worker = startLane(parts, createNotificationLane({ clock, targets, deliver, publish }));
+  stack.use(worker);
   const notifier = startNotifier({
-    node: node.name,
     clock,
-    random: Math.random,
-    createId: () => randomBytes(16).toString('hex'),
+    createId: ids.next,
     targets,
     operatorUrl: getOperatorUrl(settings),
     store,
@@ -93,6 +92,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
       };
     },
     deliver,
+    wakeWorker: worker.wake,
     getSecret: () => getSecrets()[0] ?? '',
     publish,
   });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { AttentionItem } from '../../src/model/attention.ts';
 import { NOTIFICATION_KEY_ID } from '../../src/model/message.ts';
-import type { AttentionCheck, AttentionState, LeasedNotification } from '../../src/model/notification.ts';
+import type { AttentionCheck, AttentionState } from '../../src/model/notification.ts';
+import type { LeasedDelivery } from '../../src/model/webhook.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
@@ -12,6 +13,7 @@ const LEASE_MS = 60_000;
 const MESSAGE_ID = createMessageIdAt(NOW);
 const MAIL_URL = 'mailto:ops@example.com';
 const HTTPS_URL = 'https://hooks.example.com/ops';
+const NEW_WEBHOOK = { url: HTTPS_URL, sealedUrl: HTTPS_URL, account: null, name: null, sealed: 'sealed' };
 
 const createItem = (subject: string): AttentionItem => ({
   ...{ code: 'account-locked', subject, level: 'failure', text: `Account ${subject} is locked: \0 \u{1f4a5}` },
@@ -23,9 +25,10 @@ const createState = (subject: string, members: Partial<AttentionState> = {}): At
 });
 const createNotification = (id: string, targets: readonly string[] = [MAIL_URL, HTTPS_URL]) => ({
   id,
-  deliveries: targets.map((target) => ({ target, payload: `{"for":"${target}"}` })),
+  deliveries: targets.map((target) => ({ target, data: `{"for":"${target}"}` })),
 });
 const NO_CHANGES = { changedStates: [], removedKeys: [], notification: null };
+const LIMITS = { maxDeliveries: 100, freeSlots: [], defaultFreeSlots: 1, after: null };
 
 describe.each(STORES)('the $name store', ({ open }) => {
   async function readCheck(store: Store, now: number): Promise<AttentionCheck> {
@@ -34,12 +37,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return check;
   }
 
-  const claimNotifications = (store: Store, now: number, owner = 'node-a', targets = [MAIL_URL, HTTPS_URL]) =>
-    store.claimNotifications(targets, owner, now + LEASE_MS, now);
+  const claimNotifications = async (store: Store, now: number, owner = 'node-a', targets = [MAIL_URL, HTTPS_URL]) =>
+    (await store.claimDeliveries({ ...LIMITS, targets }, owner, now + LEASE_MS, now)).deliveries;
 
-  async function addNotification(store: Store, id: string, now: number): Promise<void> {
+  async function addNotification(store: Store, now: number): Promise<string> {
     const { round } = await readCheck(store, now);
+    const id = createMessageIdAt(now);
     await store.recordAttention({ ...NO_CHANGES, round, now, notification: createNotification(id) });
+    return id;
   }
 
   test('a check reads the states that earlier checks have recorded', async () => {
@@ -47,7 +52,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const firstCheck = await readCheck(store, NOW);
     expect(firstCheck).toMatchObject({ sequence: 0, notifiedAt: null, states: [] });
     const changedStates = [createState('a'), createState('b')];
-    const notification = createNotification('n1');
+    const notification = createNotification(MESSAGE_ID);
     const record = { round: firstCheck.round, now: NOW, changedStates, removedKeys: [], notification };
     expect(await store.recordAttention(record)).toBe('recorded');
     const secondCheck = await readCheck(store, NOW + INTERVAL_MS);
@@ -71,12 +76,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await open();
     const checks = await Promise.all([1, 2, 3, 4].map(() => readCheck(store, NOW)));
     const results = await Promise.all(
-      checks.map(({ round }, node) =>
+      checks.map(({ round }) =>
         store.recordAttention({
           ...NO_CHANGES,
           round,
           now: NOW,
-          notification: createNotification(`n${node}`, [HTTPS_URL]),
+          notification: createNotification(createMessageIdAt(NOW), [HTTPS_URL]),
         }),
       ),
     );
@@ -93,66 +98,56 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readAttentionCheck(NOW - 3_600_000, INTERVAL_MS)).not.toBeNull();
   });
 
-  test('for each target, one node leases a notification, and another node can lease it after the lease has expired', async () => {
+  test('a notification is a delivery for each target in a lane of its own, which waits for no webhook and for no other target', async () => {
     const store = await open();
-    await addNotification(store, 'n1', NOW);
-    const leasedNotifications = (
-      await Promise.all(['a', 'b', 'c'].map((node) => claimNotifications(store, NOW, node)))
-    ).flat();
-    expect(leasedNotifications.map(({ target }) => target).sort()).toEqual([HTTPS_URL, MAIL_URL]);
-    expect(leasedNotifications).toMatchObject([{ id: 'n1', attempt: 1, createdAt: NOW }, { id: 'n1' }]);
-    expect(leasedNotifications.map(({ target, payload }) => payload === `{"for":"${target}"}`)).toEqual([true, true]);
+    await store.createWebhook({ ...NEW_WEBHOOK, events: ['suppression.added'] }, NOW);
+    await store.addSuppressions('*', [{ address: 'a@example.com', reason: 'manual', source: null, at: NOW }]);
+    await store.fanOutEvents(NOW, '0'.repeat(16), 10, 0);
+    const id = await addNotification(store, NOW);
+    const claims = await Promise.all(['a', 'b', 'c'].map((node) => claimNotifications(store, NOW, node)));
+    const leased = claims.flat();
+    expect(leased.map(({ sealedUrl }) => sealedUrl).toSorted()).toEqual([HTTPS_URL, MAIL_URL]);
+    for (const { sealedUrl, ...delivery } of leased)
+      expect(delivery).toMatchObject({
+        id,
+        attempt: 1,
+        event: { type: 'attention.changed', data: { for: sealedUrl } },
+      });
+    const { deliveries, next } = await store.claimDeliveries(LIMITS, 'a', NOW + LEASE_MS, NOW);
+    expect([deliveries.map(({ event }) => event.type), next]).toEqual([['suppression.added'], null]);
+    const recovery = { now: NOW, until: NOW + LEASE_MS, node: 'a', includeAllLeases: false, ownLeasesExcept: [] };
+    expect(await store.recoverDeliveries(recovery)).toBe(1);
     expect(await claimNotifications(store, NOW + LEASE_MS - 1, 'd')).toEqual([]);
     expect(await claimNotifications(store, NOW + LEASE_MS, 'd', [HTTPS_URL])).toMatchObject([
-      { owner: 'd', target: HTTPS_URL, attempt: 2 },
+      { owner: 'd', sealedUrl: HTTPS_URL, lease: 2 },
     ]);
+    // No operator sees a target as an endpoint.
+    expect([(await store.listWebhooks()).length, (await store.readWebhookStatistics()).length]).toEqual([1, 1]);
   });
 
-  test('a delivered or failed notification is not leased again, and a lease cannot be settled after another node has leased the notification', async () => {
+  test('the status 410 and five days of failures disable no target, and its last attempt and its message are listed', async () => {
     const store = await open();
-    await addNotification(store, 'n1', NOW);
-    const leasedNotifications = await claimNotifications(store, NOW);
-    const settleNotification = (
-      { id, target, owner, attempt }: LeasedNotification,
-      result: 'delivered' | 'retry' | 'failed',
-    ) =>
-      store.settleNotification({
-        ...{ id, target, owner, attempt, at: NOW + 5 },
-        result:
-          result === 'delivered'
-            ? { kind: result, messageId: MESSAGE_ID }
-            : result === 'retry'
-              ? { kind: result, dueAt: NOW + 1_000, error: 'status 500' }
-              : { kind: result, error: 'status 500' },
-      });
-    const [mail, https] = [
-      leasedNotifications.find(({ target }) => target === MAIL_URL),
-      leasedNotifications.find(({ target }) => target === HTTPS_URL),
-    ];
-    if (mail === undefined || https === undefined) throw new Error('a notification was not leased');
-    expect(await settleNotification(mail, 'delivered')).toBe('settled');
-    expect(await settleNotification(https, 'retry')).toBe('settled');
-    expect(await settleNotification(https, 'delivered')).toBe('lost');
-    expect(await claimNotifications(store, NOW + 999)).toEqual([]);
-    const [retriedNotification] = await claimNotifications(store, NOW + 1_000, 'node-b');
-    if (retriedNotification === undefined) throw new Error('the retry was not leased');
-    expect(await settleNotification(https, 'delivered')).toBe('lost');
-    expect(await settleNotification(retriedNotification, 'failed')).toBe('settled');
-    expect(await claimNotifications(store, NOW + 10 * LEASE_MS)).toEqual([]);
+    const [earlierId, id] = [await addNotification(store, NOW - INTERVAL_MS), await addNotification(store, NOW)];
+    const leased = [...(await claimNotifications(store, NOW)), ...(await claimNotifications(store, NOW))];
+    const settle = async ({ webhookId, owner, lease, ...delivery }: LeasedDelivery) => {
+      const isMail = delivery.sealedUrl === MAIL_URL;
+      const attempt = { at: NOW, durationMs: 1, body: '', status: isMail ? null : 410, error: isMail ? null : 'gone' };
+      const result = isMail ? { kind: 'delivered' as const, messageId: MESSAGE_ID } : { kind: 'failed' as const };
+      const settlement = { id: delivery.id, webhookId, owner, lease, attempt, result, isInstallationFault: false };
+      return store.settleDeliveries([{ ...settlement, isGone: !isMail }], NOW);
+    };
+    for (const delivery of leased) expect(await settle(delivery)).toEqual([{ kind: 'settled', disabled: null }]);
+    expect(await store.disableFailingWebhooks(NOW, NOW, 10)).toEqual([]);
     expect(await store.listNotifications(MAIL_URL, 10)).toMatchObject([
-      { id: 'n1', status: 'delivered', attempts: 1, attemptedAt: NOW + 5, error: null, messageId: MESSAGE_ID },
+      { id, status: 'delivered', attempts: [{ error: null }], messageId: MESSAGE_ID },
+      { id: earlierId },
     ]);
-    expect(await store.listNotifications(HTTPS_URL, 10)).toMatchObject([
-      { id: 'n1', status: 'failed', attempts: 2, attemptedAt: NOW + 5, error: 'status 500', messageId: null },
+    expect(await store.listNotifications(HTTPS_URL, 1)).toMatchObject([
+      { id, status: 'failed', attempts: [{ error: 'gone' }], messageId: null },
     ]);
-  });
-
-  test('old notifications are purged, and the newest notifications are listed first', async () => {
-    const store = await open();
-    for (const n of [1, 2, 3]) await addNotification(store, `n${n}`, NOW + n * INTERVAL_MS);
-    expect((await store.listNotifications(HTTPS_URL, 2)).map(({ id }) => id)).toEqual(['n3', 'n2']);
-    expect(await store.purgeNotifications(NOW + 2 * INTERVAL_MS, 100)).toBe(4);
-    expect((await store.listNotifications(HTTPS_URL, 10)).map(({ id }) => id)).toEqual(['n3']);
+    // Also a delivered one is kept for 30 days, so that `doctor` finds it.
+    expect(await store.purgeDeliveries(NOW, NOW - INTERVAL_MS, 10)).toBe(2);
+    expect((await store.listNotifications(MAIL_URL, 10)).map((stored) => stored.id)).toEqual([id]);
   });
 
   test('a notification by mail does not count towards the limits of its account, waits while the account is locked, and is not sent to a suppressed recipient', async () => {
@@ -188,10 +183,6 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('default', NO_LIMITS, now);
     const [id, laterId] = [createMessageIdAt(now - 7_200_000), createMessageIdAt(now)];
     await store.accept([createMessage({ id, acceptedAt: now - 7_200_000, keyId: NOTIFICATION_KEY_ID })]);
-    await addNotification(store, 'n1', now);
-    const leasedMail = (await claimNotifications(store, now)).find(({ target }) => target === MAIL_URL);
-    if (leasedMail === undefined) throw new Error('the notification was not leased');
-    await store.settleNotification({ ...leasedMail, at: now, result: { kind: 'delivered', messageId: id } });
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 1, oldest: null });
     await store.accept([createMessage({ id: laterId, acceptedAt: now })]);
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 2, oldest: { id: laterId } });

@@ -72,7 +72,7 @@ describe.each([
     const numbersQuery = `WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ${ENDPOINT_COUNT})`;
     const url = "'https://hooks.example.com/'";
     await run(
-      `${numbersQuery} INSERT INTO webhook (url, events, sealed, created_at) SELECT ${url}, 1, 'unused', 1 FROM s`,
+      `${numbersQuery} INSERT INTO webhook (url, sealed_url, events, sealed, created_at) SELECT ${url}, '', 1, 'unused', 1 FROM s`,
     );
     await run(
       `${numbersQuery} INSERT INTO webhook_delivery (${columns})

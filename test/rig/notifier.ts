@@ -3,9 +3,12 @@ import type { AttentionCode, AttentionItem } from '../../src/model/attention.ts'
 import type { ServiceEvent } from '../../src/model/events.ts';
 import type { NotificationPayload, NotificationTarget } from '../../src/model/notification.ts';
 import { type Notifier, startNotifier } from '../../src/notifications/notifier.ts';
-import type { DeliverNotification, TargetResult } from '../../src/notifications/target.ts';
+import { createNotificationLane, type DeliverNotification } from '../../src/notifications/target.ts';
 import type { Store } from '../../src/store/contract.ts';
+import { buildBody } from '../../src/webhooks/lane.ts';
+import { type SendResult, startOutboundWorker } from '../../src/webhooks/worker.ts';
 import { createVirtualClock, type VirtualClock } from './clock.ts';
+import { createMessageIdAt } from './messages.ts';
 
 export const NOTIFIER_START = Date.UTC(2030, 0, 1);
 export const HTTPS_TARGET: NotificationTarget = {
@@ -28,10 +31,18 @@ export interface DeliveryAttempt {
   readonly payload: string;
 }
 
-export const DELIVERED_RESULT: TargetResult = { kind: 'delivered', status: 200, messageId: null };
-export const REFUSED_RESULT: TargetResult = {
-  ...{ kind: 'refused', status: 500, error: 'status 500', retryAfterMs: null, isFinal: false },
+export const DELIVERED_RESULT: SendResult = {
+  ...{
+    status: 200,
+    error: null,
+    body: '',
+    retryAfterMs: null,
+    durationMs: 1,
+    isFinal: false,
+    isInstallationFault: false,
+  },
 };
+export const REFUSED_RESULT: SendResult = { ...DELIVERED_RESULT, status: 500, error: 'status 500' };
 
 export interface NotifierRig {
   readonly clock: VirtualClock;
@@ -42,7 +53,8 @@ export interface NotifierRig {
   readonly attempts: DeliveryAttempt[];
   readonly events: ServiceEvent[];
   /** Returns the result of an attempt. A promise that never resolves simulates a target that does not answer. */
-  answer: (attempt: DeliveryAttempt) => TargetResult | Promise<TargetResult>;
+  answer: (attempt: DeliveryAttempt) => SendResult | Promise<SendResult>;
+  /** With the worker of the lane of notifications. */
   startNode(name: string): Notifier;
   advance(ms: number): Promise<void>;
   listChanges(): (readonly [began: readonly string[], ended: readonly string[]])[];
@@ -55,7 +67,6 @@ export function createNotifierRig(
 ): NotifierRig {
   const clock = createVirtualClock(startAt);
   let pendingCallCount = 0;
-  let lastId = 0;
 
   const trackCall = <Args extends readonly unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
     return async (...args: Args): Promise<Result> => {
@@ -71,9 +82,10 @@ export function createNotifierRig(
   const trackedStore = {
     readAttentionCheck: trackCall(store.readAttentionCheck),
     recordAttention: trackCall(store.recordAttention),
-    claimNotifications: trackCall(store.claimNotifications),
-    settleNotification: trackCall(store.settleNotification),
-    purgeNotifications: trackCall(store.purgeNotifications),
+    claimDeliveries: trackCall(store.claimDeliveries),
+    settleDeliveries: trackCall(store.settleDeliveries),
+    releaseDeliveryLeases: trackCall(store.releaseDeliveryLeases),
+    recoverDeliveries: trackCall(store.recoverDeliveries),
   };
 
   async function waitUntilIdle(): Promise<void> {
@@ -93,27 +105,34 @@ export function createNotifierRig(
     events: [],
     answer: () => DELIVERED_RESULT,
     startNode(node) {
-      const deliverNotification: DeliverNotification = async ({ text: target }, { id, payload }) => {
-        const attempt = { node, target, id, payload };
+      const deliver: DeliverNotification = async ({ text: target }, { id, event }) => {
+        const attempt = { node, target, id, payload: buildBody(event) };
         rig.attempts.push(attempt);
         return rig.answer(attempt);
       };
-      return startNotifier({
-        ...{
-          node,
-          clock,
-          targets,
-          deliver: deliverNotification,
-          store: trackedStore,
-          operatorUrl: 'https://mail.example.com',
+      const publish = (event: ServiceEvent) => void rig.events.push(event);
+      const lane = createNotificationLane({ clock, targets, deliver, publish });
+      const worker = startOutboundWorker({
+        ...{ node, clock, random: () => 0.5, store: trackedStore, lane, publish },
+        async settle(settlement) {
+          const [result] = await trackedStore.settleDeliveries([settlement], clock.now());
+          return result ?? { kind: 'lost' };
         },
-        random: () => 0.5,
-        createId: () => `id${++lastId}`,
+      });
+      const notifier = startNotifier({
+        ...{ clock, targets, deliver, store: trackedStore, publish, wakeWorker: worker.wake },
+        operatorUrl: 'https://mail.example.com',
+        createId: createMessageIdAt,
         readAttention: async () => ({ items: rig.items, incompleteCodes: new Set() }),
         readOutage: () => rig.outage,
         getSecret: () => 'whsec_secret',
-        publish: (event) => void rig.events.push(event),
       });
+      return {
+        async stop(timeoutMs) {
+          await notifier.stop(timeoutMs);
+          await worker.drain(timeoutMs);
+        },
+      };
     },
     async advance(ms) {
       await waitUntilIdle();

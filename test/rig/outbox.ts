@@ -19,7 +19,8 @@ const RECORDED_QUERIES = {
   postgres: `SELECT message_id, coalesce(sequence, (SELECT count(*) FROM event e WHERE e.id = o.message_id AND e.n <= o.n)::int) AS sequence, type
     FROM outbox o WHERE message_id IS NOT NULL`,
 };
-const DELIVERIES_QUERY = 'SELECT message_id, sequence, type FROM webhook_delivery WHERE message_id IS NOT NULL';
+const DELIVERIES_QUERY =
+  'SELECT message_id, sequence, type FROM webhook_delivery WHERE webhook_id > 0 AND message_id IS NOT NULL';
 
 /** The endpoint is disabled immediately, so that its deliveries are stored and nothing is sent. */
 export async function createDisabledWebhook(database: Parameters<typeof openStore>[0]): Promise<void> {

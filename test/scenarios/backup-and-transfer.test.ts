@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -163,6 +164,9 @@ test('if a transfer is killed, the next transfer continues at the row at which t
   const store = await openStore({ kind: 'sqlite', path: getDatabasePath(folder) }, { exclusive: false });
   const messageCount = 6_000;
   for (let n = 0; n < messageCount; n += 500) await store.accept(Array.from({ length: 500 }, () => createMessage()));
+  // There is a target of notifications, and no endpoint of webhooks.
+  const notification = { id: randomUUID(), deliveries: [{ target: 'mailto:ops@example.com', data: '{}' }] };
+  await store.recordAttention({ round: 0, now: Date.now(), changedStates: [], removedKeys: [], notification });
   await store.close();
   const transferArgs = listTransferArgs(folder, url);
   const transfer = spawn(process.execPath, [LAUNCHER, ...transferArgs], {

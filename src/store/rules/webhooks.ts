@@ -9,8 +9,10 @@ import {
   MESSAGE_EVENT_TYPES,
   type MessageEventType,
   type MissingWebhookEvent,
+  NOTIFICATION_TYPE,
   RESOURCE_EVENT_TYPES,
   type RecordedWebhookEvent,
+  type StoredDelivery,
   WEBHOOK_EVENT_TYPES,
   WEBHOOK_TEST_TYPE,
   type Webhook,
@@ -146,10 +148,13 @@ export function toOutboxEvent(row: rows.Row): OutboxEvent {
 const DELIVERY_TYPES = [...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE] as const;
 
 export function toDelivery(row: rows.Row): WebhookDelivery {
+  return { ...toStoredDelivery(row), type: rows.readOneOf(row, 'type', DELIVERY_TYPES) };
+}
+
+export function toStoredDelivery(row: rows.Row): StoredDelivery {
   return {
     id: rows.readText(row, 'id'),
     webhookId: rows.readInteger(row, 'webhook_id'),
-    type: rows.readOneOf(row, 'type', DELIVERY_TYPES),
     messageId: rows.readTextOrNull(row, 'message_id'),
     status: rows.readOneOf(row, 'status', DELIVERY_STATUSES),
     createdAt: rows.readInteger(row, 'created_at'),
@@ -166,7 +171,7 @@ export function toRecordedEvent(
   if (row.message_id === null) {
     return {
       kind: 'resource',
-      type: rows.readOneOf(row, 'type', [...RESOURCE_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
+      type: rows.readOneOf(row, 'type', [...RESOURCE_EVENT_TYPES, WEBHOOK_TEST_TYPE, NOTIFICATION_TYPE]),
       at: rows.readInteger(row, 'at'),
       data: JSON.parse(rows.readText(row, 'data')) as Record<string, unknown>,
     };

@@ -387,25 +387,6 @@ CREATE TABLE attention (
   state TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE notification (
-  id           TEXT NOT NULL,
-  target       TEXT NOT NULL,
-  payload      TEXT NOT NULL,
-  status       TEXT NOT NULL,
-  created_at   INTEGER NOT NULL,
-  due_at       INTEGER,
-  owner        TEXT,
-  attempt      INTEGER NOT NULL DEFAULT 0,
-  attempted_at INTEGER,
-  error        TEXT,
-  message_id   TEXT,
-  PRIMARY KEY (id, target)
-) STRICT;
-CREATE INDEX notification_due ON notification (target, due_at) WHERE status = 'pending';
-CREATE INDEX notification_target ON notification (target, created_at);
-CREATE INDEX notification_created ON notification (created_at);
-CREATE INDEX notification_message ON notification (message_id) WHERE message_id IS NOT NULL;
-
 CREATE TABLE inbox_rule (
   id             INTEGER PRIMARY KEY,
   target         TEXT NOT NULL,

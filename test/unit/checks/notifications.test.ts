@@ -1,37 +1,29 @@
 import { describe, expect, test } from 'vitest';
 import { checkNotifications, type NotificationTargetFacts } from '../../../src/checks/outbound.ts';
-import type { StoredNotification } from '../../../src/model/notification.ts';
+import type { StoredDelivery } from '../../../src/model/webhook.ts';
 import { HTTPS_TARGET, MAIL_TARGET } from '../../rig/notifier.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const MINUTE_MS = 60_000;
-const DELIVERED: StoredNotification = {
-  ...{ id: 'ntf_1', target: HTTPS_TARGET.text, status: 'delivered', createdAt: NOW - MINUTE_MS, attempts: 1 },
-  ...{ attemptedAt: NOW - MINUTE_MS, error: null, messageId: null },
+const ATTEMPT = { at: NOW - MINUTE_MS, durationMs: 1, status: 200, error: null, body: '' };
+const DELIVERED: StoredDelivery = {
+  ...{ id: 'n-1', webhookId: -1, status: 'delivered', createdAt: NOW - MINUTE_MS, attempts: [ATTEMPT] },
+  ...{ messageId: null, nextAttemptAt: null },
 };
-const RETRIED: StoredNotification = {
-  ...DELIVERED,
-  id: 'ntf_2',
-  status: 'pending',
-  error: 'status 500',
+const RETRIED: StoredDelivery = {
+  ...{ ...DELIVERED, id: 'n-2', status: 'pending', attempts: [{ ...ATTEMPT, status: 500, error: 'status 500' }] },
 };
-const FAILED: StoredNotification = { ...RETRIED, id: 'ntf_3', status: 'failed' };
-const NEW: StoredNotification = {
-  ...DELIVERED,
-  id: 'ntf_4',
-  status: 'pending',
-  attempts: 0,
-  attemptedAt: null,
-};
+const FAILED: StoredDelivery = { ...RETRIED, id: 'n-3', status: 'failed' };
+const NEW: StoredDelivery = { ...DELIVERED, id: 'n-4', status: 'pending', attempts: [] };
 
 const https = (change: Partial<NotificationTargetFacts> = {}): NotificationTargetFacts => ({
   ...{ target: HTTPS_TARGET, notifications: [DELIVERED], messageState: null, isSuppressed: false },
   ...change,
 });
-const mail = (change: Partial<NotificationTargetFacts> = {}, attemptedAt = NOW - MINUTE_MS) =>
+const mail = (change: Partial<NotificationTargetFacts> = {}, at = NOW - MINUTE_MS) =>
   https({
     target: MAIL_TARGET,
-    notifications: [{ ...DELIVERED, attemptedAt, messageId: 'm-1' }],
+    notifications: [{ ...DELIVERED, attempts: [{ ...ATTEMPT, at }], messageId: 'm-1' }],
     ...change,
   });
 const check = (...targets: readonly NotificationTargetFacts[]) =>

@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
 import { ATTENTION_CODE_NAMES, ATTENTION_CODES, getAttentionChannel } from '../../../src/model/attention.ts';
-import { buildNotificationPayload, NotificationPayload } from '../../../src/model/notification.ts';
+import { buildNotificationData, NotificationPayload } from '../../../src/model/notification.ts';
+import { NOTIFICATION_TYPE } from '../../../src/model/webhook.ts';
 import { buildNotificationMail } from '../../../src/notifications/mail-text.ts';
 import { createApiDocument } from '../../../src/operator/api-document.ts';
+import { buildBody } from '../../../src/webhooks/lane.ts';
 import { ROOT } from '../../house/source.ts';
 import { NOTIFIER_START as AT, createAttention } from '../../rig/notifier.ts';
 
@@ -28,7 +30,13 @@ test('the documented example and the body of a notification match the schema in 
   expect(isValid(JSON.parse(example)), JSON.stringify(isValid.errors)).toBe(true);
   const item = { ...createAttention('domain-failing', 'example.com'), beganAt: AT, endedAt: AT + 1 };
   const change = { at: AT, began: [{ ...item, endedAt: null }], ended: [item], ongoingCount: 1 };
-  const body: unknown = JSON.parse(JSON.stringify(buildNotificationPayload(change, null)));
+  const event = {
+    kind: 'resource',
+    type: NOTIFICATION_TYPE,
+    at: AT,
+    data: buildNotificationData(change, null),
+  } as const;
+  const body: unknown = JSON.parse(buildBody(event));
   expect(isValid(body), JSON.stringify(isValid.errors)).toBe(true);
   expect(createApiDocument('1.0.0', '/api/v1')).toContain('"attention.changed"');
 });

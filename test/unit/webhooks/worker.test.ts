@@ -13,8 +13,9 @@ import {
 import { createSigningKey, createSigningSecret } from '../../../src/model/webhook-target.ts';
 import type { DeliveryClaimLimits, DeliveryRecovery } from '../../../src/store/contract.ts';
 import type { WebhookAttemptResult, WebhookRequest } from '../../../src/webhooks/attempt.ts';
+import { createWebhookLane } from '../../../src/webhooks/lane.ts';
 import { MAX_CONCURRENT_ATTEMPTS } from '../../../src/webhooks/slots.ts';
-import { startWebhookWorker, type WebhookWorker } from '../../../src/webhooks/worker.ts';
+import { type OutboundWorker, startOutboundWorker } from '../../../src/webhooks/worker.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2030, 0, 1);
@@ -91,7 +92,7 @@ function createRig(
     const getFree = (webhookId: number) => freeSlots.get(webhookId) ?? limits.defaultFreeSlots;
     const deliveries: LeasedDelivery[] = [];
     const ids = [...new Set(dueDeliveries.map(({ webhookId }) => webhookId))].sort((a, b) => a - b);
-    const examinedIds = ids.filter((id) => id > limits.after).slice(0, options.maxExamined ?? 1_000);
+    const examinedIds = ids.filter((id) => id > (limits.after ?? 0)).slice(0, options.maxExamined ?? 1_000);
     for (const id of examinedIds) {
       for (const delivery of dueDeliveries.filter(({ webhookId }) => webhookId === id)) {
         if (getFree(id) <= 0 || (delivery.dueAt ?? 0) > clock.now()) break;
@@ -104,18 +105,28 @@ function createRig(
     const lastExaminedId = examinedIds.length < (options.maxExamined ?? 1_000) ? undefined : examinedIds.at(-1);
     return { deliveries, next: lastExaminedId ?? null };
   };
-  const start = (): WebhookWorker => {
-    const worker = startWebhookWorker({
-      node: 'node',
-      clock,
-      random: () => 0.5,
-      createSeed: () => '0'.repeat(16),
-      getRetentionStart: () => 0,
+  const publish = (event: ServiceEvent) => events.push(event);
+  const start = (): OutboundWorker => {
+    const lane = createWebhookLane({
+      ...{ clock, publish, createSeed: () => '0'.repeat(16), getRetentionStart: () => 0 },
       store: {
         async fanOutEvents() {
           fanOutCount += 1;
           return { events: options.eventsPerRun ?? 0, deliveries: 0, hasMore: false };
         },
+        listWebhooks: async () => (options.failingWebhooks ?? []).map((id) => ({ id, failingSince: START })),
+      },
+      async attempt(request) {
+        requests.push(request);
+        return options.attempt?.(request) ?? respondWith(200);
+      },
+      getPauseMs: () => options.pauseMs ?? 0,
+      openUrl: (sealedUrl) => sealedUrl,
+      openSecret: createSigningKey,
+    });
+    const worker = startOutboundWorker({
+      ...{ node: 'node', clock, random: () => 0.5, lane, publish },
+      store: {
         async claimDeliveries(limits) {
           const claimResult = await claimDeliveries(limits);
           if (options.losesResponse?.() !== true) return claimResult;
@@ -129,21 +140,12 @@ function createRig(
         async releaseDeliveryLeases(leases) {
           releasedIds.push(...leases.map(({ id }) => id));
         },
-        listWebhooks: async () => (options.failingWebhooks ?? []).map((id) => ({ id, failingSince: START })),
       },
       async settle(settlement) {
         const result = (await options.settle?.(settlement)) ?? { kind: 'settled' as const, disabled: null };
         settlements.push(settlement);
         return result;
       },
-      openUrl: (sealedUrl) => sealedUrl,
-      async attempt(request) {
-        requests.push(request);
-        return options.attempt?.(request) ?? respondWith(200);
-      },
-      pace: { getPauseMs: () => options.pauseMs ?? 0 },
-      openSecret: createSigningKey,
-      publish: (event) => events.push(event),
     });
     onTestFinished(async () => {
       const whenDrained = worker.drain(1);
