@@ -92,8 +92,8 @@ export async function listNotifications(
   limit: number,
 ): Promise<readonly StoredDelivery[]> {
   const found = await tx.query(
-    `SELECT d.* FROM webhook w JOIN webhook_delivery d ON d.webhook_id = w.id
-     WHERE w.id < 0 AND w.sealed_url = $1 ORDER BY d.id DESC LIMIT $2`,
+    `SELECT * FROM webhook_delivery WHERE webhook_id = (SELECT id FROM webhook WHERE id < 0 AND sealed_url = $1)
+     ORDER BY id DESC LIMIT $2`,
     [target, limit],
   );
   return found.map(toStoredDelivery);
