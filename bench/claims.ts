@@ -63,22 +63,22 @@ export async function seedQueue(path: string, queuedCount: number): Promise<void
 }
 
 /** Claims and releases `messageCount` messages. Then claims and settles `messageCount` messages. */
-export function measureClaimRates(path: string, messageCount: number): ClaimRates {
+export async function measureClaimRates(path: string, messageCount: number): Promise<ClaimRates> {
   const database = openDatabase(path);
   // SQLite makes no automatic checkpoint, so the size of the write-ahead log is the number of bytes written to the log
   // since the last explicit checkpoint.
   database.exec('PRAGMA wal_autocheckpoint = 0');
   const { operations: store } = createEngine(database);
   const lease = { owner: 'bench', until: Date.now() + 3_600_000 };
-  const inTransaction = <T>(operation: () => T): T => {
+  const inTransaction = async <T>(operation: () => T | Promise<T>): Promise<T> => {
     database.exec('BEGIN IMMEDIATE');
-    const value = operation();
+    const value = await operation();
     database.exec('COMMIT');
     return value;
   };
   let writtenBytes = 0;
-  const measureRate = (
-    completeClaim: (leasedMessages: ReturnType<typeof store.claim>['messages'], now: number) => void,
+  const measureRate = async (
+    completeClaim: (leasedMessages: ReturnType<typeof store.claim>['messages'], now: number) => unknown,
   ) => {
     writtenBytes = 0;
     const startedAt = performance.now();
@@ -86,10 +86,10 @@ export function measureClaimRates(path: string, messageCount: number): ClaimRate
     let checkpointMs = 0;
     while (claimedCount < messageCount) {
       const now = Date.now() + 3_600_000;
-      const { messages: leasedMessages } = inTransaction(() =>
+      const { messages: leasedMessages } = await inTransaction(() =>
         store.claim(CLAIM_LIMITS, { ...lease, until: now + 600_000 }, now),
       );
-      inTransaction(() => completeClaim(leasedMessages, now));
+      await inTransaction(() => completeClaim(leasedMessages, now));
       claimedCount += leasedMessages.length;
       const checkpointStartedAt = performance.now();
       writtenBytes += statSync(`${path}-wal`).size;
@@ -98,16 +98,16 @@ export function measureClaimRates(path: string, messageCount: number): ClaimRate
     }
     return (claimedCount * 1000) / (performance.now() - startedAt - checkpointMs);
   };
-  const releasedPerSecond = measureRate((leasedMessages, now) =>
+  const releasedPerSecond = await measureRate((leasedMessages, now) =>
     store.release(
       leasedMessages.map(({ id, attempts }) => ({ id, owner: lease.owner, attempts })),
       now,
     ),
   );
   const writtenBytesPerMessage = writtenBytes / messageCount;
-  const settledPerSecond = measureRate((leasedMessages, now) => {
+  const settledPerSecond = await measureRate((leasedMessages, now) => {
     const event = { at: now, verb: 'delivered', by: 'bench', detail: null, failure: null, attempt: null };
-    store.settle(
+    return store.settle(
       packSettlements(
         leasedMessages.map(({ id, attempts }) => ({
           id,
@@ -128,7 +128,7 @@ export async function benchClaims(record: (measure: string, value: number, unit:
   const folder = createBenchFolder();
   const path = join(folder, 'postrider.db');
   await seedQueue(path, 1_000_000);
-  const { settledPerSecond, releasedPerSecond, writtenBytesPerMessage } = measureClaimRates(path, 50_000);
+  const { settledPerSecond, releasedPerSecond, writtenBytesPerMessage } = await measureClaimRates(path, 50_000);
   record('claims with settlement on the embedded store, 1,000,000 queued', settledPerSecond, '/s');
   record('claims with release on the embedded store, 1,000,000 queued', releasedPerSecond, '/s');
   record('size of the write-ahead log per message, claim with release', writtenBytesPerMessage / 1024, 'KB');

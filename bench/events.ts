@@ -52,7 +52,7 @@ export async function startEventBench(messageCount: number): Promise<EventBench>
   };
   const firstService = await startPostrider(settings, folder);
   await firstService.stop();
-  const seededMessages = seedDeliveredMessages(join(folder, 'data/postrider.db'), messageCount);
+  const seededMessages = await seedDeliveredMessages(join(folder, 'data/postrider.db'), messageCount);
   const service = { ...(await startPostrider(settings, folder)), key: firstService.key };
   let nextMessageIndex = 0;
   return {
@@ -86,7 +86,7 @@ export async function startEventBench(messageCount: number): Promise<EventBench>
 }
 
 /** Stores delivered messages of the account `default` and returns their ids and recipients. */
-function seedDeliveredMessages(path: string, count: number): readonly Pick<NewMessage, 'id' | 'to'>[] {
+async function seedDeliveredMessages(path: string, count: number): Promise<readonly Pick<NewMessage, 'id' | 'to'>[]> {
   const database = openDatabase(path);
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);
@@ -113,7 +113,7 @@ function seedDeliveredMessages(path: string, count: number): readonly Pick<NewMe
     });
     database.exec('BEGIN');
     operations.accept(batch);
-    operations.settle(
+    await operations.settle(
       packSettlements(
         batch.map(({ id }) => ({
           ...{ id, owner: lease.owner, attempts: 1, refundAttempt: false },

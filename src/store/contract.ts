@@ -7,7 +7,7 @@
  * `actor` a change is written to the audit log in the same transaction. Methods reject with a StoreError.
  */
 import type { DirectoryChanges } from '../model/account.ts';
-import type { AppliedReports, FeedbackReport, FeedbackResult, PackedReports } from '../model/feedback.ts';
+import type { FeedbackReport, FeedbackResult, PackedReports } from '../model/feedback.ts';
 import type {
   AcceptResult,
   Lease,
@@ -17,15 +17,6 @@ import type {
   Settlement,
   SettleResult,
 } from '../model/message.ts';
-import type {
-  DeliveryStatus,
-  NodeIdentity,
-  NodeStatus,
-  RefusedReports,
-  TokenGrant,
-  TokenRequest,
-} from '../model/node.ts';
-import type { RunningTime } from '../model/running-time.ts';
 import type * as accounts from './accounts.ts';
 import type * as credentials from './credentials.ts';
 import type * as deliveries from './deliveries.ts';
@@ -33,6 +24,7 @@ import type * as domains from './domains.ts';
 import type { StoreError } from './error.ts';
 import type * as inboxRules from './inbox-rules.ts';
 import type * as messages from './messages.ts';
+import type * as nodes from './nodes.ts';
 import type * as notifications from './notifications.ts';
 import type { Bound, NounMethod, Nouns } from './nouns.ts';
 import type * as overview from './overview.ts';
@@ -59,16 +51,11 @@ export interface ClaimedMessages {
   readonly hasMore: boolean;
 }
 
-export interface AcceptStore extends Pick<Nouns, 'findNewestId'> {
+export interface AcceptStore extends Pick<Nouns, 'findNewestId' | 'takeTokens'> {
   accept(batch: readonly NewMessage[]): Promise<readonly AcceptResult[]>;
-  /**
-   * From buckets that all nodes share; the store's time refills them. A new bucket is full. After a change of the
-   * limit, a full bucket stays full, and any other keeps its tokens up to the new burst.
-   */
-  takeTokens(batch: readonly TokenRequest[], now: number): Promise<readonly TokenGrant[]>;
 }
 
-export interface QueueStore extends Pick<Nouns, 'checkSuppression'> {
+export interface QueueStore extends Pick<Nouns, 'checkSuppression' | 'recover'> {
   /**
    * Fair among accounts, and between first attempts and retries. One claim examines a limited number of accounts; the
    * next one continues with the next account.
@@ -79,51 +66,22 @@ export interface QueueStore extends Pick<Nouns, 'checkSuppression'> {
   settle(batch: readonly Settlement[]): Promise<readonly SettleResult[]>;
   /** Releases unused leases without an event, so that a failing next hop does not fill the histories. */
   release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleResult[]>;
-  /**
-   * Recovers leases that ended without an outcome: expired leases of this node (`node`) and of nodes that are not
-   * alive. `includeDeadNodes` adds unexpired leases of other nodes that are not alive (see `recordHeartbeat`).
-   * `includeAllLeases` adds all leases and is used when the embedded store starts. Leases of messages in `excludedIds`,
-   * whose outcome this node has not stored yet, are not recovered. Under `hold` a message that `markTransmitting` has
-   * marked becomes `uncertain`. An unmarked message becomes `queued`, and its attempt is not counted. Under `resend`
-   * every message becomes `queued`, and its attempt stays counted, because the attempt may have been made. Resolves to
-   * the number of recovered leases.
-   */
-  recover(options: {
-    readonly now: number;
-    readonly includeAllLeases: boolean;
-    readonly includeDeadNodes: boolean;
-    readonly onUncertain: 'resend' | 'hold';
-    readonly node: string;
-    /**
-     * Default: `now`. With all known leases in `excludedIds`, a later time also recovers leases whose claim was
-     * committed although its response was lost.
-     */
-    readonly ownLeasesUntil?: number;
-    readonly excludedIds?: readonly string[];
-  }): Promise<number>;
 }
 
-export interface RetentionStore
-  extends Pick<Nouns, 'purgeFeedback' | 'purgeTraffic' | 'purgeDeliverability' | 'purgeMailboxProviders'> {
-  /** Expires up to `limit` queued messages that were accepted at or before `acceptedBefore`. */
-  expire(acceptedBefore: number, now: number, limit: number, node: string): Promise<readonly string[]>;
-  /**
-   * No retry is due after `latestDueAt`: such a due time was stored before the clock was set back. Resolves to the
-   * number of messages that are now due.
-   */
-  resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
-  /**
-   * Purges up to `limit` bodies and up to `limit` idempotency keys. Resolves to the greater of the counts. If it equals
-   * `limit`, more rows may remain.
-   */
-  purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
-}
+export type RetentionStore = Pick<
+  Nouns,
+  | 'expire'
+  | 'resetExcessiveDueTimes'
+  | 'purgeBodiesAndKeys'
+  | 'purgeFeedback'
+  | 'purgeTraffic'
+  | 'purgeDeliverability'
+  | 'purgeMailboxProviders'
+>;
 
-export interface FeedbackStore extends Pick<Nouns, 'findLastFeedbackAt' | 'listLastFeedback'> {
+export interface FeedbackStore extends Pick<Nouns, 'applyPendingReports' | 'findLastFeedbackAt' | 'listLastFeedback'> {
   recordFeedback(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
   recordPackedFeedback(batch: PackedReports): Promise<readonly FeedbackResult[]>;
-  /** Each pending report is applied once on all nodes, or postponed if its message is not yet settled. */
-  applyPendingReports(now: number, limit: number): Promise<AppliedReports>;
 }
 
 export interface DirectoryStore extends Pick<Nouns, 'findKeys' | 'createFirstAccount' | 'updateKeysLastUsed'> {
@@ -131,24 +89,7 @@ export interface DirectoryStore extends Pick<Nouns, 'findKeys' | 'createFirstAcc
   watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void>;
 }
 
-export interface NodeStore {
-  /** Advances the running time (`advanceRunningTime`) to the time of the store: the database server's, or `now`. */
-  updateRunningTime(elapsedMs: number, now: number): Promise<RunningTime>;
-  /**
-   * The node is alive for `ttlMs`. Resolves to the time of the store. `refused` and `delivery` replace what is stored.
-   */
-  recordHeartbeat(
-    node: NodeIdentity,
-    ttlMs: number,
-    now: number,
-    refused?: readonly RefusedReports[],
-    delivery?: DeliveryStatus | null,
-  ): Promise<number>;
-  /** Other nodes may then recover the leases of this node immediately. */
-  removeNode(name: string): Promise<void>;
-  /** Lists the nodes that are alive or were within the last hour, in order of name. */
-  listNodes(now: number): Promise<readonly NodeStatus[]>;
-}
+export type NodeStore = Bound<typeof nodes>;
 
 export type TrafficStore = Pick<Nouns, 'writeTraffic' | 'readTraffic'>;
 
@@ -251,22 +192,12 @@ export type MethodName = Exclude<keyof StoreMethods, ComposedMethod>;
 /** The methods that each database implements in its own way. */
 export const HOT_METHODS: Readonly<Record<Exclude<MethodName, NounMethod>, MethodKind>> = {
   accept: 'change',
-  takeTokens: 'change',
   claim: 'outcome',
   markTransmitting: 'change',
   settle: 'outcome',
   release: 'outcome',
-  recover: 'outcome',
-  expire: 'change',
-  resetExcessiveDueTimes: 'change',
-  purgeBodiesAndKeys: 'change',
   recordFeedback: 'change',
   recordPackedFeedback: 'change',
-  applyPendingReports: 'change',
-  updateRunningTime: 'change',
-  recordHeartbeat: 'outcome',
-  removeNode: 'outcome',
-  listNodes: 'read',
   searchMessages: 'operator-read',
   probe: 'change',
 };
@@ -320,6 +251,10 @@ const NOUN_KINDS: { readonly [Name in NounMethod]?: Exclude<MethodKind, 'change'
   listNotifications: 'operator-read',
   listInboxRules: 'read',
   consumeInboxRules: 'outcome',
+  recover: 'outcome',
+  recordHeartbeat: 'outcome',
+  removeNode: 'outcome',
+  listNodes: 'read',
 };
 
 const KINDS: { readonly [Name in MethodName]?: MethodKind } = { ...NOUN_KINDS, ...HOT_METHODS };

@@ -2,13 +2,13 @@
 
 import type { QueueStatistics } from '../model/attention.ts';
 import type { Actor } from '../model/audit.ts';
+import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 import {
   type AcceptResult,
   type BulkOutcome,
   type BulkResult,
   type BulkStep,
   createResentEntry,
-  type EntryWithoutAttempt,
   type MessageFilter,
   type MessageHistory,
   type NewMessage,
@@ -25,6 +25,7 @@ import {
 } from '../model/message.ts';
 import { isUuid } from '../model/submission.ts';
 import { auditRun, insertAuditEntry } from './audit.ts';
+import type { AppendedEntry } from './rules/feedback.ts';
 import {
   createResendAudit,
   decideOperatorChange,
@@ -46,18 +47,27 @@ export interface MessageTransaction extends Transaction {
   toUnusedId(newId: string): Promise<string>;
   /** Locks messages in order of id, so that transactions that change several messages do not deadlock. */
   lockMessages(ids: readonly string[]): Promise<unknown>;
-  endMessage(message: {
-    readonly id: string;
-    readonly state: State;
-    readonly endedAt: number;
-    readonly attempts: number;
-  }): Promise<void>;
-  /** Appends an entry to the history and records its event. `state` is the state after the change. */
-  appendEntry(
-    message: { readonly id: string; readonly accountId: number },
-    entry: EntryWithoutAttempt,
-    state: State,
-  ): Promise<void>;
+  endMessages(messages: readonly EndedMessage[]): Promise<void>;
+  /** Appends entries to the histories and records their events. The entries of one message keep their order. */
+  appendEntries(entries: readonly NewEntry[]): Promise<void>;
+  recordReports(batch: readonly FeedbackReport[]): Promise<readonly FeedbackResult[]>;
+  /** The time of the store: on SQLite `now`; on PostgreSQL null for the server's clock, or the time of a simulation. */
+  getStoreTime(now: number): number | null;
+}
+
+export interface EndedMessage {
+  readonly id: string;
+  readonly state: State;
+  readonly endedAt: number;
+  readonly attempts: number;
+}
+
+export interface NewEntry extends AppendedEntry {
+  readonly id: string;
+  readonly accountId: number;
+  /** After the change. */
+  readonly state: State;
+  readonly suppresses?: boolean;
 }
 
 /**
@@ -267,8 +277,8 @@ async function changeState(
           `UPDATE ${openTable} SET state = '${QUEUED_STATE}', due_at = $2, owner = NULL, handing_over = false WHERE ${key} = $1`,
           [toKey(id), now],
         )
-      : tx.endMessage({ id, state: CANCELLED_STATE, endedAt: now, attempts }),
-    tx.appendEntry({ id, accountId: rows.readInteger(openRow, 'account_id') }, decision.entry, to),
+      : tx.endMessages([{ id, state: CANCELLED_STATE, endedAt: now, attempts }]),
+    tx.appendEntries([{ ...decision.entry, id, accountId: rows.readInteger(openRow, 'account_id'), state: to }]),
     decision.audit === null ? null : insertAuditEntry(tx, decision.audit),
   ]);
   return { kind: 'done' };
@@ -305,9 +315,10 @@ export async function resendMessage(
   const [accepted = { kind: 'locked' as const }] = await tx.accept([message]);
   const result = toResendResult(message, accepted);
   if (result.kind !== 'done') return result;
-  const auditEntry = createResendAudit(actor, id, source.state, message.id);
+  const { accountId, state } = source;
+  const auditEntry = createResendAudit(actor, id, state, message.id);
   await Promise.all([
-    tx.appendEntry(source, createResentEntry(message.id, now), source.state),
+    tx.appendEntries([{ ...createResentEntry(message.id, now), id, accountId, state }]),
     auditEntry === null ? null : insertAuditEntry(tx, auditEntry),
   ]);
   return result;

@@ -7,15 +7,20 @@ import { findKeys } from './directory.ts';
 import * as domains from './domains.ts';
 import * as inboxRules from './inbox-rules.ts';
 import * as messages from './messages.ts';
+import * as nodes from './nodes.ts';
 import * as notifications from './notifications.ts';
 import * as overview from './overview.ts';
+import { recover } from './recovery.ts';
 import * as reports from './reports.ts';
+import * as retention from './retention.ts';
 import * as suppressions from './suppressions.ts';
+import { takeTokens } from './token-buckets.ts';
 import * as traffic from './traffic.ts';
 import * as webhooks from './webhooks.ts';
 
 const { readWindow: _, ...accountMethods } = accounts;
 const { readDomainsSince: __, ...domainMethods } = domains;
+const { findMessageIds: ___, ...reportMethods } = reports;
 
 export const NOUNS = {
   ...accountMethods,
@@ -25,13 +30,17 @@ export const NOUNS = {
   ...inboxRules,
   ...messages,
   ...notifications,
+  ...nodes,
   ...overview,
-  ...reports,
+  ...reportMethods,
+  ...retention,
   ...suppressions,
   ...traffic,
   ...webhooks,
   findKeys,
   listAudit,
+  recover,
+  takeTokens,
 };
 
 /** The methods of a module without the transaction. */

@@ -374,6 +374,16 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect((await findAccount(store, 'default'))?.locked).toBeNull();
   });
 
+  test('a bounce of a recipient that was suppressed after the lease is evidence, but not counted as a bounce', async () => {
+    const store = await openWithAccounts();
+    const message = createMessage({ to: 'gone@example.com', lease: LEASE });
+    await store.accept([message]);
+    await store.addSuppressions('default', [createManualEntry('gone@example.com')]);
+    await store.settle([createSettlement(message, { to: 'bounced', suppress: 'bounce' })]);
+    const counts = { emails: 1, bounces: 0, complaints: 0, provenBounces: 1, provenComplaints: 0 };
+    expect(await store.readReputation('default', Date.now())).toEqual({ kind: 'done', value: counts });
+  });
+
   test('leased messages are checked against suppressions that were added after the lease', async () => {
     const store = await openWithAccounts();
     const messages = ['Early@example.com', 'late@example.com', 'never@example.com'].map((to) =>

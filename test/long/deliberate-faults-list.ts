@@ -151,9 +151,9 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
   {
     name: 'body-erased-too-early',
     effect: 'the body of a message that is still queued is erased',
-    file: 'src/store/sqlite/retention.ts',
-    find: 'WHERE b.seq <= ? AND m.ended_at <= ?',
-    replace: 'WHERE b.seq <= ? AND coalesce(m.ended_at, 0) <= ?',
+    file: 'src/store/retention.ts',
+    find: 'WHERE b.seq <= $1 AND m.ended_at <= $2',
+    replace: 'WHERE b.seq <= $1 AND coalesce(m.ended_at, 0) <= $2',
     part: ['test/contract/store'],
   },
   {
@@ -193,17 +193,17 @@ export const DELIBERATE_FAULTS: readonly DeliberateFault[] = [
   {
     name: 'expired-lease-kept',
     effect: 'the expired lease of a stopped node is never taken over, and its message is never sent',
-    file: 'src/store/sqlite/lease-ends.ts',
-    find: '(:dead OR due_at <= :now)',
-    replace: '(:dead AND due_at <= :now)',
+    file: 'src/store/recovery.ts',
+    find: '($5 OR q.due_at <= $4)',
+    replace: '($5 AND q.due_at <= $4)',
     part: ['test/contract/store', 'test/contract/nodes'],
   },
   {
     name: 'lease-of-living-node-taken',
     effect: 'a node takes over the lease of a node that is alive, and the message is sent twice',
-    file: 'src/store/postgres/lease-ends.ts',
-    find: 'n.alive_until > coalesce(',
-    replace: 'n.alive_until < coalesce(',
+    file: 'src/store/recovery.ts',
+    find: 'n.alive_until > ${',
+    replace: 'n.alive_until < ${',
     part: ['test/contract/nodes', 'test/unit/store/postgres-nodes'],
   },
   {

@@ -75,7 +75,7 @@ export function createQueueRig(
     breaker: CLOSED_BREAKER,
     claim: (limits, lease, now) => runAsPromise(() => store.claim(limits, lease, now)),
     release: (batch, now) => runAsPromise(() => store.release(batch, now)),
-    settle: (settlement) => runAsPromise(() => store.settle(packSettlements([settlement]))[0] ?? 'lost'),
+    settle: async (settlement) => (await store.settle(packSettlements([settlement])))[0] ?? 'lost',
     markTransmitting: (lease) => runAsPromise(() => store.markTransmitting([lease])[0] ?? 'lost'),
     prepare,
     mustNotAttempt: () => false,

@@ -321,7 +321,6 @@ async function writeAccepted(
         id,
         accountId,
         state,
-        suppresses: false,
       })),
     ),
     writeCounts(transaction, context),

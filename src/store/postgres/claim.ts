@@ -248,7 +248,7 @@ async function endSuppressedMessages(transaction: Transaction, suppressed: reado
         ...createSuppressedEntry(now, 'store'),
         id: rows.readText(row, 'id'),
         accountId: rows.readInteger(row, 'account_id'),
-        ...{ state: SUPPRESSED_STATE, suppresses: false },
+        state: SUPPRESSED_STATE,
       })),
     ),
   ]);

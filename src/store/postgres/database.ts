@@ -238,7 +238,7 @@ function createDatabase(connections: Connections, random: () => number) {
 
   const transaction: Database['transaction'] = (work, checkStored = async () => true) =>
     withRetries(() => runTransaction(work, checkStored));
-  return { dialect: 'postgres' as const, withConnection, query, transaction };
+  return { dialect: 'postgres' as const, slot: 0, withConnection, query, transaction };
 }
 
 /**

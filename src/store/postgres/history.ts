@@ -1,18 +1,11 @@
 import type { RecordedFailure } from '../../model/failure.ts';
-import type { State } from '../../model/message.ts';
 import { getEventBit } from '../../model/webhook.ts';
-import { type AppendedEntry, getFacts } from '../rules/feedback.ts';
+import type { EndedMessage, NewEntry } from '../messages.ts';
+import { getFacts } from '../rules/feedback.ts';
 import { inheritsFailure, setsLastFailure } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { findEventType } from '../rules/webhooks.ts';
 import type { Session } from './session.ts';
-
-export interface NewEvent extends AppendedEntry {
-  readonly id: string;
-  readonly accountId: number;
-  readonly state: State;
-  readonly suppresses: boolean;
-}
 
 const APPEND_EVENTS = `WITH entries AS MATERIALIZED (
       SELECT e.*, nextval('event_n') AS n
@@ -40,12 +33,12 @@ const UPDATE_SUMMARIES = `UPDATE mail_request m SET failure_class = coalesce(s.c
         OR m.failure_category IS DISTINCT FROM coalesce(s.category, m.failure_category) OR m.facts | s.facts <> m.facts)`;
 
 /** The transaction must have locked the messages or their queue rows. The entries of one message keep their order. */
-export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
+export async function appendEvents(session: Session, events: readonly NewEntry[]): Promise<void> {
   if (events.length === 0) return;
   await Promise.all([insertEvents(session, events), updateSummaries(session, events)]);
 }
 
-async function updateSummaries(session: Session, events: readonly NewEvent[]): Promise<void> {
+async function updateSummaries(session: Session, events: readonly NewEntry[]): Promise<void> {
   const summaries = new Map<string, { failure: RecordedFailure | null; facts: number }>();
   for (const event of events) {
     const { id, verb, state, failure } = event;
@@ -65,7 +58,7 @@ async function updateSummaries(session: Session, events: readonly NewEvent[]): P
   ]);
 }
 
-async function insertEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
+async function insertEvents(session: Session, events: readonly NewEntry[]): Promise<void> {
   await session.query(APPEND_EVENTS, [
     events.map(({ id }) => id),
     events.map(({ accountId }) => accountId),
@@ -77,19 +70,12 @@ async function insertEvents(session: Session, events: readonly NewEvent[]): Prom
     events.map(({ verb, failure }) => failure === null && inheritsFailure(verb)),
     events.map(({ attempt }) => attempt),
     events.map(({ state }) => state),
-    events.map(({ suppresses }) => suppresses),
+    events.map(({ suppresses = false }) => suppresses),
     events.map(({ verb }) => {
       const type = findEventType(verb);
       return type === null ? 0 : getEventBit(type);
     }),
   ]);
-}
-
-export interface EndedMessage {
-  readonly id: string;
-  readonly state: State;
-  readonly endedAt: number;
-  readonly attempts: number;
 }
 
 const DELETE_QUEUE_ROWS = 'DELETE FROM queue WHERE id = ANY($1::uuid[])';

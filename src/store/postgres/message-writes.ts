@@ -1,9 +1,11 @@
 import type { Work } from '../bind.ts';
 import { isRead, type MethodKind } from '../contract.ts';
+import type { ServerTimeOverride } from '../environment.ts';
 import type { MessageTransaction } from '../messages.ts';
 import { acceptInTransaction } from './accept.ts';
 import { appendEvents, endMessages } from './history.ts';
 import { lockMessages } from './message-locks.ts';
+import { recordBatch } from './report-batch.ts';
 import type { Database, Session, Transaction } from './session.ts';
 
 const SELECT_STORED = 'SELECT 1 AS one FROM mail_request WHERE id = ANY($1::uuid[])';
@@ -16,27 +18,9 @@ const SELECT_STORED = 'SELECT 1 AS one FROM mail_request WHERE id = ANY($1::uuid
 export function createMessageWork(
   database: Database,
   requireStandby: (session: Session) => Promise<void>,
+  serverTime: ServerTimeOverride,
 ): (kind: MethodKind, work: Work) => Promise<unknown> {
-  return async (kind, work) => {
-    if (isRead(kind)) return work(addMessageWrites({ ...database, slot: 0 }, requireStandby, []));
-    let acceptedIds: string[] = [];
-    return database.transaction(
-      (transaction) => {
-        acceptedIds = [];
-        return work(addMessageWrites(transaction, requireStandby, acceptedIds));
-      },
-      async (session) =>
-        acceptedIds.length === 0 || (await session.query(SELECT_STORED, [acceptedIds])).length === acceptedIds.length,
-    );
-  };
-}
-
-function addMessageWrites(
-  transaction: Transaction,
-  requireStandby: (session: Session) => Promise<void>,
-  acceptedIds: string[],
-): MessageTransaction {
-  return {
+  const addMessageWrites = (transaction: Transaction, acceptedIds: string[]): MessageTransaction => ({
     ...transaction,
     async accept(batch) {
       const [, results] = await Promise.all([
@@ -48,8 +32,21 @@ function addMessageWrites(
     },
     toUnusedId: async (newId) => newId,
     lockMessages: (ids) => lockMessages(transaction, ids),
-    endMessage: (message) => endMessages(transaction, [message]),
-    appendEntry: ({ id, accountId }, entry, state) =>
-      appendEvents(transaction, [{ ...entry, id, accountId, state, suppresses: false }]),
+    endMessages: (messages) => endMessages(transaction, messages),
+    appendEntries: (entries) => appendEvents(transaction, entries),
+    recordReports: (batch) => recordBatch(transaction, batch),
+    getStoreTime: serverTime,
+  });
+  return async (kind, work) => {
+    if (isRead(kind)) return work(addMessageWrites(database, []));
+    let acceptedIds: string[] = [];
+    return database.transaction(
+      (transaction) => {
+        acceptedIds = [];
+        return work(addMessageWrites(transaction, acceptedIds));
+      },
+      async (session) =>
+        acceptedIds.length === 0 || (await session.query(SELECT_STORED, [acceptedIds])).length === acceptedIds.length,
+    );
   };
 }

@@ -4,6 +4,7 @@
  * without a partition are in the default one.
  */
 
+import type { ServerTimeOverride } from '../environment.ts';
 import { getMinIdAt } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { getErrorCode } from './fault.ts';
@@ -11,6 +12,7 @@ import type { Database, Statement, Transaction } from './session.ts';
 
 const DAY_MS = 86_400_000;
 const PERIODS_AHEAD = 2;
+const CHECK_INTERVAL_MS = 3_600_000;
 /** The key of the advisory lock. Neither the migration nor other software uses it. */
 const LOCK_ID = 0x50524450;
 /** If it expires, the next call tries again. */
@@ -28,6 +30,18 @@ interface Period {
   readonly name: string;
   readonly from: string;
   readonly to: string;
+}
+
+/** `serverTime` and `monotonic` determine which partitions are created, and when the next ones are. */
+export function preparePartitions(database: Database, serverTime: ServerTimeOverride, monotonic: () => number) {
+  let checkedAt = 0;
+  return async function maintainPartitions(endedBefore: number): Promise<void> {
+    const now = monotonic();
+    if (checkedAt !== 0 && now - checkedAt <= CHECK_INTERVAL_MS) return;
+    const isComplete = await ensurePartitions(database, serverTime() ?? undefined);
+    await dropExpiredBodies(database, endedBefore);
+    checkedAt = isComplete ? now : 0;
+  };
 }
 
 /**

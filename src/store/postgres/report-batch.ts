@@ -1,30 +1,28 @@
 /** Records a batch of reports in rounds: the statements of a round read and change all its messages together. */
 
-import { toComplainant } from '../../model/address.ts';
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
 import type { State } from '../../model/message.ts';
+import type { EndedMessage, NewEntry } from '../messages.ts';
+import { findMessageIds } from '../reports.ts';
+import { countReports, type ReportEffect } from '../reputation.ts';
 import {
   computeNextPendingAttemptAt,
   computePrematureReportDigest,
-  countsTowardReputation,
   decideFeedback,
   decideWithoutMessage,
   type FeedbackDecision,
   formatPendingReport,
   isIdentifiedByHistory,
   maySuppress,
-  type RecordDecision,
   toPendingReport,
 } from '../rules/feedback.ts';
-import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
-import { appendEvents, type EndedMessage, endMessages, type NewEvent } from './history.ts';
+import { appendEvents, endMessages } from './history.ts';
 import { SUPPRESS_RECIPIENTS } from './lease-ends.ts';
 import { type LockedMessage, lockMessages } from './message-locks.ts';
 import {
   type AccountRecipient,
   findDigests,
-  findMessageIds,
   findSuppressed,
   type IdentifiedReport,
   insertDigests,
@@ -33,7 +31,6 @@ import {
   storeReport,
   toRecipientKey,
 } from './report-rows.ts';
-import { addReputation, type Evidence, recordComplaint, recordEvidence } from './reputation.ts';
 import { forceDurableCommit, type Transaction } from './session.ts';
 
 const INSERT_PENDING = `INSERT INTO pending_report (digest, received_at, due_at, report) VALUES ($1, $2, $3, $4)
@@ -51,21 +48,12 @@ export async function recordBatch(
   transaction: Transaction,
   batch: readonly FeedbackReport[],
 ): Promise<readonly FeedbackResult[]> {
-  const deltas = new ReputationDeltas();
   const { results, pendingEffects } = await changeMessages(transaction, batch);
-  const suppressingEffects = await suppressRecipients(
-    transaction,
-    pendingEffects.map(({ effect }) => effect),
-  );
+  const effects = pendingEffects.map(({ effect }) => effect);
+  const suppressing = await suppressRecipients(transaction, effects);
   for (const { position, effect } of pendingEffects)
-    results[position] = effect.decision.createResult(suppressingEffects.has(effect));
-  await countReputation(
-    transaction,
-    pendingEffects.map(({ effect }) => effect),
-    suppressingEffects,
-    deltas,
-  );
-  await addReputation(transaction, deltas);
+    results[position] = effect.decision.createResult(suppressing.has(effect));
+  await countReports(transaction, effects, suppressing);
   const lastDeliveries = new Map<string, RecordedReport>();
   for (const { position, effect } of pendingEffects) {
     const report = batch[position];
@@ -83,7 +71,7 @@ export async function recordBatch(
 
 interface MessageChanges {
   readonly results: FeedbackResult[];
-  readonly pendingEffects: readonly { readonly position: number; readonly effect: Effect }[];
+  readonly pendingEffects: readonly { readonly position: number; readonly effect: ReportEffect }[];
 }
 
 async function changeMessages(transaction: Transaction, batch: readonly FeedbackReport[]): Promise<MessageChanges> {
@@ -111,22 +99,16 @@ async function changeMessages(transaction: Transaction, batch: readonly Feedback
     for (const [position, recordResult] of await recordRound(transaction, round, changedMessages, suppressedByBatch))
       recordResults.set(position, recordResult);
   }
-  const pendingEffects: { readonly position: number; readonly effect: Effect }[] = [];
+  const pendingEffects: { readonly position: number; readonly effect: ReportEffect }[] = [];
   for (const [position, recordResult] of recordResults)
     if (recordResult.kind === 'open') pendingEffects.push({ position, effect: recordResult.effect });
     else results[position] = recordResult.answer;
   return { results, pendingEffects };
 }
 
-interface Effect {
-  readonly decision: RecordDecision;
-  readonly recipient: string;
-  readonly at: number;
-}
-
 type RecordResult =
   | { readonly kind: 'answered'; readonly answer: FeedbackResult }
-  | { readonly kind: 'open'; readonly effect: Effect };
+  | { readonly kind: 'open'; readonly effect: ReportEffect };
 
 /** The results of the others are `repeated`. */
 async function removeRepeated(
@@ -172,7 +154,7 @@ function splitIntoRounds(
 }
 
 interface RoundChanges {
-  readonly entries: NewEvent[];
+  readonly entries: NewEntry[];
   readonly endedMessages: EndedMessage[];
   readonly newStates: { readonly id: string; readonly state: State }[];
   /** A report of null is only counted. */
@@ -305,57 +287,23 @@ function createIneffectiveResult(answer: FeedbackResult): RecordResult {
 }
 
 /** Resolves to the effects that added an entry, at most one for each recipient. */
-async function suppressRecipients(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
+async function suppressRecipients(
+  transaction: Transaction,
+  effects: readonly ReportEffect[],
+): Promise<ReadonlySet<ReportEffect>> {
   // Only the first report per message is used, so that a retry of the transaction selects the same report as the source
   // of the entry.
-  const effectsByMessageId = new Map<string, Effect>();
+  const effectsByMessageId = new Map<string, ReportEffect>();
   for (const effect of effects)
     if (effect.decision.suppress !== null && !effectsByMessageId.has(effect.decision.id))
       effectsByMessageId.set(effect.decision.id, effect);
   if (effectsByMessageId.size === 0) return new Set();
   const suppressionEffects = [...effectsByMessageId.values()];
-  const insertedRows = await transaction.query(SUPPRESS_RECIPIENTS, [
+  const found = await transaction.query(SUPPRESS_RECIPIENTS, [
     suppressionEffects.map(({ decision: recording }) => recording.id),
     suppressionEffects.map(({ decision: recording }) => recording.suppress),
     suppressionEffects.map(({ at }) => at),
   ]);
-  const sources = new Set(insertedRows.map((row) => rows.readText(row, 'source')));
+  const sources = new Set(found.flatMap((row) => (row.is_new === true ? rows.readText(row, 'source') : [])));
   return new Set(suppressionEffects.filter(({ decision: recording }) => sources.has(recording.id)));
-}
-
-/** Complainants are locked in the same order on every node. */
-async function countReputation(
-  transaction: Transaction,
-  effects: readonly Effect[],
-  suppressingEffects: ReadonlySet<Effect>,
-  deltas: ReputationDeltas,
-): Promise<void> {
-  const countedEffects = effects
-    .map((effect) => ({
-      effect,
-      isCounted: countsTowardReputation(effect.decision, suppressingEffects.has(effect)),
-      key: `${effect.decision.accountId} ${toComplainant(effect.recipient)}`,
-    }))
-    .filter(({ effect, isCounted }) => isCounted || effect.decision.evidence !== null);
-  countedEffects.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
-  const newEffects = new Set<Effect>();
-  const evidence = new Map<Effect, Evidence>();
-  for (const { effect, isCounted } of countedEffects) {
-    const { accountId, reputationState, evidence: kind } = effect.decision;
-    const { recipient, at } = effect;
-    const isNew =
-      reputationState === 'complained'
-        ? isCounted && (await recordComplaint(transaction, accountId, recipient, at))
-        : suppressingEffects.has(effect);
-    if (isNew) newEffects.add(effect);
-    if (kind !== null) evidence.set(effect, { accountId, kind, recipient, at });
-  }
-  const proven: ReadonlySet<Evidence> = await recordEvidence(transaction, [...evidence.values()]);
-  for (const { effect, isCounted } of countedEffects) {
-    const { accountId, from, reputationState } = effect.decision;
-    const item = evidence.get(effect);
-    const isProven = item !== undefined && proven.has(item);
-    const isNew = newEffects.has(effect);
-    deltas.add(accountId, from, reputationState, { isNew, isProven, isCounted }, effect.at);
-  }
 }

@@ -3,7 +3,6 @@ import * as rows from '../rules/rows.ts';
 import type { Transaction } from './session.ts';
 
 const SELECT_DIGESTS = 'SELECT digest FROM feedback WHERE digest = ANY($1::text[])';
-const SELECT_BY_REFERENCES = 'SELECT reference, id FROM provider_reference WHERE reference = ANY($1::text[])';
 const SELECT_SUPPRESSED = `SELECT r.recipient, r.account_id FROM unnest($1::text[], $2::int[]) AS r(recipient, account_id)
     WHERE EXISTS (SELECT 1 FROM suppression s WHERE s.recipient = r.recipient AND s.account_id = r.account_id)`;
 const INSERT_REPORT = `INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -12,24 +11,6 @@ const INSERT_DIGESTS = `INSERT INTO feedback (digest, at, source, mail_id)
     SELECT d.digest, d.at, d.source, d.mail_id
     FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) WITH ORDINALITY AS d(digest, at, source, mail_id, o) ORDER BY d.o
     ON CONFLICT (digest) DO NOTHING RETURNING digest`;
-
-/** Null if a report names no message or an unknown id of the provider. */
-export async function findMessageIds(
-  transaction: Transaction,
-  reports: readonly FeedbackReport[],
-): Promise<readonly (string | null)[]> {
-  const references = reports.flatMap(({ messageRef }) =>
-    messageRef !== null && 'reference' in messageRef ? [messageRef.reference] : [],
-  );
-  const referenceRows = references.length === 0 ? [] : await transaction.query(SELECT_BY_REFERENCES, [references]);
-  const idsByReference = new Map(
-    referenceRows.map((row) => [rows.readText(row, 'reference'), rows.readText(row, 'id')]),
-  );
-  return reports.map(({ messageRef }) => {
-    if (messageRef === null) return null;
-    return 'id' in messageRef ? messageRef.id : (idsByReference.get(messageRef.reference) ?? null);
-  });
-}
 
 export async function findDigests(transaction: Transaction, digests: readonly string[]): Promise<ReadonlySet<string>> {
   if (digests.length === 0) return new Set();

@@ -1,13 +1,7 @@
 /** Defines the interfaces that execute statements: sessions, transactions and the pool. */
-import type { Row } from '../transaction.ts';
+import type { Row, Statement, Transaction as StoreTransaction } from '../transaction.ts';
 
-export { forceDurableCommit, type Row } from '../transaction.ts';
-
-/** A statement, which each connection prepares once under its name. Without a name it is prepared for each use. */
-export interface Statement {
-  readonly name: string;
-  readonly text: string;
-}
+export { forceDurableCommit, type Row, type Statement } from '../transaction.ts';
 
 /** By their text. Their names are unique within the process. */
 const STATEMENTS = new Map<string, Statement>();
@@ -25,15 +19,9 @@ export interface Session {
   query(statement: Statement | string, values?: readonly unknown[]): Promise<readonly Row[]>;
 }
 
-export interface Transaction extends Session {
-  /**
-   * The counter slot of the connection. Transactions that count in different slots do not wait for each other, and most
-   * connections that are open at the same time have different slots.
-   */
-  readonly slot: number;
-}
+export type Transaction = Session & Pick<StoreTransaction, 'slot'>;
 
-export interface Database extends Session {
+export interface Database extends Transaction {
   /**
    * Runs `work` in one READ COMMITTED transaction, again after a serialization failure or a deadlock. Rejects with a
    * StoreError if the commit is not confirmed. After a crash the server may reuse the id of a transaction whose commit

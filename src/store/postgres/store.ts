@@ -5,26 +5,27 @@
  */
 
 import type { PostgresSetting } from '../../config/settings.ts';
+import { unpackReports } from '../../model/feedback.ts';
 import type { Standby } from '../../model/node.ts';
 import { bindNouns } from '../bind.ts';
 import type { Store } from '../contract.ts';
 import { recoverDeliveries } from '../deliveries.ts';
 import { getServerTimeOverride, type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
+import { MAX_RECOVERED_LEASES } from '../recovery.ts';
+import { type IndexProgress, type IndexStep, planIndexStep, writeIndexChange } from '../search/indexer.ts';
+import { searchMessages } from '../search/source.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareClaim } from './claim.ts';
 import { createPool, type Pool } from './database.ts';
 import { prepareDirectory } from './directory.ts';
-import { prepareFeedback } from './feedback.ts';
 import { prepareLeaseEnds } from './lease-ends.ts';
 import { createMessageWork } from './message-writes.ts';
 import { migrate, requireSameDatabase } from './migrate.ts';
-import { prepareNodes } from './nodes.ts';
 import { waitAfterChanges } from './outbox.ts';
-import { ensurePartitions } from './partitions.ts';
-import { prepareRetention } from './retention.ts';
-import { prepareSearch, runIndexStep } from './search.ts';
+import { ensurePartitions, preparePartitions } from './partitions.ts';
+import { recordBatch } from './report-batch.ts';
 import { listServerWarnings, readStandby, reportOpeningWaits, requireStandby } from './server-checks.ts';
-import type { Session } from './session.ts';
+import type { Database, Session } from './session.ts';
 
 export interface PostgresOptions {
   readonly setting: PostgresSetting;
@@ -65,17 +66,29 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     if (options.requireSyncStandby) await requireStandby(session, pool.server);
   };
   const { stopWatching, ...directory } = prepareDirectory(pool, environment);
-  const nouns = bindNouns(createMessageWork(pool, requireOwnStandby));
+  const nouns = bindNouns(createMessageWork(pool, requireOwnStandby, serverTime));
+  const { recover } = bindNouns(createMessageWork(pool.settlements, requireOwnStandby, serverTime));
+  const maintainPartitions = preparePartitions(pool, serverTime, clock.monotonic);
   return {
     ...nouns,
     accept: prepareAccept(pool, clock.monotonic, requireOwnStandby),
     claim: prepareClaim(pool),
-    ...prepareLeaseEnds(pool.settlements, serverTime),
-    ...prepareRetention(pool, serverTime, clock.monotonic),
-    ...prepareSearch(pool, clock.monotonic),
+    ...prepareLeaseEnds(pool.settlements),
+    async recover(recovery) {
+      for (let recoveredCount = 0; ; ) {
+        const batchCount = await recover(recovery);
+        recoveredCount += batchCount;
+        if (batchCount < MAX_RECOVERED_LEASES) return recoveredCount;
+      }
+    },
+    async purgeBodiesAndKeys(endedBefore, keysBefore, limit) {
+      await maintainPartitions(endedBefore);
+      return nouns.purgeBodiesAndKeys(endedBefore, keysBefore, limit);
+    },
+    searchMessages: (search, budgetMs) => searchMessages(pool, search, budgetMs, clock.monotonic),
     indexMessages: (step) => runIndexStep(pool, step),
-    ...prepareNodes(pool, serverTime),
-    ...prepareFeedback(pool),
+    recordFeedback: (batch) => pool.transaction((tx) => recordBatch(tx, batch)),
+    recordPackedFeedback: (batch) => pool.transaction((tx) => recordBatch(tx, unpackReports(batch))),
     ...waitAfterChanges(pool, nouns),
     recoverDeliveries: (recovery) => pool.transaction((tx) => recoverDeliveries(tx, recovery, serverTime())),
     ...directory,
@@ -91,6 +104,20 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
       await pool.close();
     },
   };
+}
+
+/** The key of the advisory lock of index steps. No other code and no other software uses this key. */
+const INDEX_LOCK_ID = 0x50524453;
+
+/** Runs a step in one transaction, unless another node runs a step. */
+function runIndexStep(database: Database, step: IndexStep): Promise<IndexProgress> {
+  return database.transaction(async (session) => {
+    const [lock] = await session.query('SELECT pg_try_advisory_xact_lock($1) AS acquired', [INDEX_LOCK_ID]);
+    if (lock?.acquired !== true) return { hasChanged: false, unindexedCount: 0, indexedCount: 0 };
+    const { change, progress } = await planIndexStep(session, step);
+    if (change !== null) await writeIndexChange(session, change);
+    return progress;
+  });
 }
 
 /** Rejects if POSTRIDER_DATABASE_DIRECT is set and leads to another database or nowhere. */

@@ -9,6 +9,7 @@ import {
   type Thresholds,
   type WindowCounts,
 } from '../../model/account.ts';
+import type { EvidenceKind } from '../../model/address.ts';
 import type { State } from '../../model/message.ts';
 
 export function toHourSinceEpoch(ms: number): number {
@@ -58,25 +59,33 @@ export function evaluateReputation(
 
 const NO_COUNTS: WindowCounts = { emails: 0, bounces: 0, complaints: 0, provenBounces: 0, provenComplaints: 0 };
 
+/** Of the state of a message, or a late report about it. */
+export interface CountedChange {
+  readonly accountId: number;
+  readonly from: State;
+  readonly to: State;
+  readonly at: number;
+  /** A bounce that added a suppression, or the first complaint of a recipient. */
+  readonly isNew: boolean;
+  /** False for evidence about what an earlier report has counted. */
+  readonly isCounted: boolean;
+  /** Authenticated; only the first of its source and kind in the window counts toward a lock. */
+  readonly evidence: { readonly kind: EvidenceKind; readonly recipient: string } | null;
+}
+
+/**
+ * The next hop itself refused the recipient, so the outcome of an attempt is evidence even if another message or report
+ * suppressed the recipient since the claim. `recipient` is null if the outcome suppresses nobody.
+ */
+export function getAttemptEvidence(to: State, recipient: string | null): CountedChange['evidence'] {
+  return recipient === null ? null : { kind: to === 'complained' ? 'complaint' : 'bounce', recipient };
+}
+
 export class ReputationDeltas {
   readonly #byAccount = new Map<number, ReputationDelta & { at: number }>();
 
-  /**
-   * Adds a change of a message's state at `at`, or a late report about the message. `getReputationDelta`
-   * (model/account.ts) determines the counts. `isProven` is true for the first authenticated evidence of a source,
-   * `isCounted` is false for evidence about what an earlier report has counted.
-   */
-  add(
-    accountId: number,
-    from: State,
-    to: State,
-    {
-      isNew,
-      isProven,
-      isCounted = true,
-    }: { readonly isNew: boolean; readonly isProven: boolean; readonly isCounted?: boolean },
-    at: number,
-  ): void {
+  /** `getReputationDelta` (model/account.ts) determines the counts. */
+  add({ accountId, from, to, at, isNew, isCounted }: CountedChange, isProven: boolean): void {
     const addedCounts = (isCounted ? getReputationDelta(from, to, isNew) : null) ?? NO_COUNTS;
     if (addedCounts === NO_COUNTS && !isProven) return;
     const delta = this.#byAccount.get(accountId) ?? { ...NO_COUNTS, at };

@@ -230,16 +230,15 @@ export function toLastOutcome(row: Row): LastOutcome {
   };
 }
 
-/** `lastEntryRow` contains the time of the last entry in the history of the message, or null. */
-export function toFoundMembers(
-  row: Row,
-  lastEntryRow: Row,
-  { state, acceptedAt }: Pick<StoredMessageSummary, 'state' | 'acceptedAt'>,
-): Pick<FoundMessage, 'attempts' | 'updatedAt' | 'deferred'> {
+/** `at` is the time of the last entry in the history of the message, or null. */
+export function toFoundMessage(row: Row): FoundMessage {
+  const summary = toMessageSummary(row);
   return {
+    ...summary,
     attempts: readIntegerOrNull(row, 'attempts') ?? 0,
-    updatedAt: readIntegerOrNull(lastEntryRow, 'at') ?? acceptedAt,
-    deferred: state === 'queued' && readIntegerOrNull(row, 'lane') === 1,
+    updatedAt: readIntegerOrNull(row, 'at') ?? summary.acceptedAt,
+    deferred: summary.state === 'queued' && readIntegerOrNull(row, 'lane') === 1,
+    lastOutcome: readTextOrNull(row, 'verb') === null ? null : toLastOutcome(row),
   };
 }
 

@@ -1,6 +1,6 @@
 /**
  * Implements the token bucket that all nodes share for one account. The functions have no side effects. PostgreSQL
- * applies the same rules in one statement (postgres/nodes.ts), so that a node holds no lock during a round trip. A test
+ * applies the same rules in one statement (token-buckets.ts), so that a node holds no lock during a round trip. A test
  * compares the results of that statement with those of this file.
  */
 import type { TokenGrant, TokenRequest } from '../../model/node.ts';

@@ -21,18 +21,20 @@ export function toSqlite(sql: string): string {
   return TRANSLATIONS.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), sql);
 }
 
-/** Runs the statements of the shared modules on one connection. Each text is translated and prepared once. */
+/** Runs the statements of the shared modules on one connection. Each text is translated and prepared once, except of statements without a name. */
 export function createSqliteTransaction(database: DatabaseSync): Transaction {
   const statements = new Map<string, StatementSync>();
   return {
     dialect: 'sqlite',
-    async query(sql, values = []) {
-      let statement = statements.get(sql);
-      if (statement === undefined) {
-        statement = database.prepare(toSqlite(sql));
-        statements.set(sql, statement);
+    slot: 0,
+    async query(statement, values = []) {
+      const text = typeof statement === 'string' ? statement : statement.text;
+      let prepared = statements.get(text);
+      if (prepared === undefined) {
+        prepared = database.prepare(toSqlite(text));
+        if (typeof statement === 'string') statements.set(text, prepared);
       }
-      return statement.all(...values.map(toSqliteValue));
+      return prepared.all(...values.map(toSqliteValue));
     },
   };
 }

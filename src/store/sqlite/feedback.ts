@@ -1,47 +1,32 @@
 /** Applies each report to its message exactly once. A report that cannot be applied is stored for the operator. */
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { ReputationDelta } from '../../model/account.ts';
-import type { EvidenceKind } from '../../model/address.ts';
-import {
-  type AppliedReport,
-  type AppliedReports,
-  type FeedbackReport,
-  type FeedbackResult,
-  type PackedReports,
-  unpackReports,
-} from '../../model/feedback.ts';
+import { type FeedbackReport, type FeedbackResult, type PackedReports, unpackReports } from '../../model/feedback.ts';
+import { countReports, type ReportEffect } from '../reputation.ts';
 import {
   computeNextPendingAttemptAt,
   computePrematureReportDigest,
-  countsTowardReputation,
   decideFeedback,
   decideWithoutMessage,
   type FeedbackDecision,
   formatPendingReport,
   isIdentifiedByHistory,
   maySuppress,
-  parsePendingReport,
   toPendingReport,
 } from '../rules/feedback.ts';
 import { toSeq } from '../rules/messages.ts';
-import { ReputationDeltas } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
+import type { Transaction } from '../transaction.ts';
 import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
-
-export interface FeedbackReputation {
-  readonly addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void;
-  readonly recordComplaint: (accountId: number, recipient: string, at: number) => boolean;
-  readonly recordEvidence: (accountId: number, kind: EvidenceKind, recipient: string, at: number) => boolean;
-}
 
 const MIN_DELIVERY_ROW_INTERVAL_MS = 1_000;
 
 /** The state of a batch of reports. The effects on accounts and sources are written once, after the reports. */
 interface BatchState {
   readonly unchangedMessages: Map<string, rows.Row>;
-  readonly deltas: ReputationDeltas;
+  readonly effects: ReportEffect[];
+  readonly suppressing: Set<ReportEffect>;
   /**
    * By source. At most one report a second that needs no digest has a row, from which the time of the last report is
    * read.
@@ -49,11 +34,7 @@ interface BatchState {
   readonly lastDeliveries: Map<string, { readonly report: FeedbackReport; readonly messageId: string }>;
 }
 
-export function prepareFeedback(
-  database: DatabaseSync,
-  { addToReputation, recordComplaint, recordEvidence }: FeedbackReputation,
-  outbox: Outbox,
-) {
+export function prepareFeedback(database: DatabaseSync, transaction: Transaction, outbox: Outbox) {
   const selectDigest = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
   const selectByReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
   // CROSS JOIN makes SQLite read the list of sequence numbers first.
@@ -89,12 +70,6 @@ export function prepareFeedback(
   const insertPending = database.prepare(
     `INSERT OR IGNORE INTO pending_report (digest, received_at, due_at, report) VALUES (?, ?, ?, ?)`,
   );
-  const selectPending = database.prepare(
-    'SELECT digest, received_at, report FROM pending_report WHERE due_at <= ? ORDER BY due_at LIMIT ?',
-  );
-  const postponePending = database.prepare('UPDATE pending_report SET due_at = ? WHERE digest = ?');
-  const deletePending = database.prepare('DELETE FROM pending_report WHERE digest = ?');
-  const selectNextDueAt = database.prepare('SELECT min(due_at) AS due_at FROM pending_report');
 
   function storeReport(report: FeedbackReport, messageId: string | null, reason: string): FeedbackResult {
     const { digest, at, source, summary, raw } = report;
@@ -146,7 +121,7 @@ export function prepareFeedback(
     unchangedMessages.delete(rows.readText(row, 'id'));
   }
 
-  function recordReport(report: FeedbackReport, batchState: BatchState): FeedbackResult {
+  function applyReport(report: FeedbackReport, batchState: BatchState): FeedbackResult {
     const { digest, at, source } = report;
     const needsDigest = !isIdentifiedByHistory(report);
     if (needsDigest && selectDigest.get(digest) !== undefined) return { kind: 'repeated' };
@@ -177,7 +152,7 @@ export function prepareFeedback(
         addToSummary(decision.addedReport, row, batchState);
         return (decision.premature ? storePrematureReport : storeReport)(report, decision.messageId, decision.reason);
       case 'record': {
-        const { deltas, lastDeliveries, unchangedMessages } = batchState;
+        const { effects, suppressing, lastDeliveries, unchangedMessages } = batchState;
         const seq = rows.readInteger(row, 'seq');
         unchangedMessages.delete(decision.id);
         addToSummary(decision.addedReport, row, batchState);
@@ -186,76 +161,43 @@ export function prepareFeedback(
         if (decision.newState !== null) updateState.run(decision.newState, at, seq);
         const state = decision.newState ?? decision.from;
         for (const entry of decision.entries) appendEntry(seq, entry, state, decision.suppress !== null);
-        const isNewSuppression =
-          decision.suppress !== null && Number(suppressRecipient.run(decision.suppress, at, seq).changes) > 0;
-        if (decision.suppress !== null && isNewSuppression) {
-          const entry = { address: rows.readText(row, 'recipient'), reason: decision.suppress, source: decision.id };
-          outbox.recordSuppression('suppression.added', decision.accountId, at, entry);
-        }
-        const isCounted = countsTowardReputation(decision, isNewSuppression);
-        const { accountId, from, reputationState, evidence } = decision;
-        if (isCounted || evidence !== null) {
-          const recipient = rows.readText(row, 'recipient');
-          const isNew =
-            reputationState === 'complained'
-              ? isCounted && recordComplaint(accountId, recipient, at)
-              : isNewSuppression;
-          const isProven = evidence !== null && recordEvidence(accountId, evidence, recipient, at);
-          deltas.add(accountId, from, reputationState, { isNew, isProven, isCounted }, at);
-        }
+        const { accountId, suppress } = decision;
+        const recipient = rows.readText(row, 'recipient');
+        const isNewSuppression = suppress !== null && suppressRecipient.run(suppress, at, seq).changes > 0;
+        if (suppress !== null && isNewSuppression)
+          outbox.recordSuppression('suppression.added', accountId, at, {
+            address: recipient,
+            reason: suppress,
+            source: decision.id,
+          });
+        const effect = { decision, recipient, at };
+        effects.push(effect);
+        if (isNewSuppression) suppressing.add(effect);
         return decision.createResult(isNewSuppression);
       }
     }
   }
 
-  function runBatch<Result>(
-    unchangedMessages: Map<string, rows.Row>,
-    record: (batchState: BatchState) => Result,
-  ): Result {
-    const batchState: BatchState = { unchangedMessages, deltas: new ReputationDeltas(), lastDeliveries: new Map() };
-    const result = record(batchState);
-    for (const [accountId, delta, at] of batchState.deltas.listByAccount()) addToReputation(accountId, delta, at);
+  async function recordFeedback(batch: readonly FeedbackReport[]): Promise<FeedbackResult[]> {
+    const ids = batch.flatMap(({ messageRef }) => (messageRef !== null && 'id' in messageRef ? [messageRef.id] : []));
+    const unchangedMessages = readMessages(new Set(ids));
+    const batchState: BatchState = {
+      unchangedMessages,
+      effects: [],
+      suppressing: new Set(),
+      lastDeliveries: new Map(),
+    };
+    const results = batch.map((report) => applyReport(report, batchState));
+    await countReports(transaction, batchState.effects, batchState.suppressing);
     for (const { report, messageId } of batchState.lastDeliveries.values())
       insertDelivery.run({ digest: report.digest, at: report.at, source: report.source, messageId });
-    return result;
-  }
-
-  function applyPendingReport(row: rows.Row, now: number, batchState: BatchState): readonly AppliedReport[] {
-    const digest = rows.readText(row, 'digest');
-    const report = parsePendingReport(rows.readText(row, 'report'));
-    const result = recordReport(report, batchState);
-    if (result.kind !== 'pending') {
-      deletePending.run(digest);
-      return [{ report, result }];
-    }
-    const nextDueAt = computeNextPendingAttemptAt(rows.readInteger(row, 'received_at'), findMessageId(report), now);
-    if (nextDueAt === null) {
-      deletePending.run(digest);
-      return [{ report, result: { kind: 'unrelated' } }];
-    }
-    postponePending.run(nextDueAt, digest);
-    return [];
-  }
-
-  function recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
-    const ids = batch.flatMap(({ messageRef }) => (messageRef !== null && 'id' in messageRef ? [messageRef.id] : []));
-    return runBatch(readMessages(new Set(ids)), (batchState) =>
-      batch.map((report) => recordReport(report, batchState)),
-    );
+    return results;
   }
 
   return {
     recordFeedback,
     /** Returns the results as JSON, because copying a text to the caller's thread costs less than copying objects. */
-    recordPackedFeedback: (batch: PackedReports): string => JSON.stringify(recordFeedback(unpackReports(batch))),
-    applyPendingReports(now: number, limit: number): AppliedReports {
-      const reports = runBatch(new Map(), (batchState) =>
-        selectPending.all(now, limit).flatMap((row) => applyPendingReport(row, now, batchState)),
-      );
-      return {
-        reports,
-        nextDueAt: rows.readIntegerOrNull(selectNextDueAt.get() ?? { due_at: null }, 'due_at'),
-      };
-    },
+    recordPackedFeedback: async (batch: PackedReports): Promise<string> =>
+      JSON.stringify(await recordFeedback(unpackReports(batch))),
   };
 }

@@ -5,12 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { State } from '../../model/message.ts';
 import type { Suppression } from '../../model/suppression.ts';
-import {
-  getEventBit,
-  type MessageEventType,
-  type ResourceEventType,
-  type WebhookEventType,
-} from '../../model/webhook.ts';
+import { getEventBit, type MessageEventType, type WebhookEventType } from '../../model/webhook.ts';
 import { buildSuppressionData } from '../../model/webhook-payload.ts';
 import * as rows from '../rules/rows.ts';
 import { SERVICE_ACCOUNT_ID } from '../rules/webhooks.ts';
@@ -45,10 +40,6 @@ export function prepareOutbox(database: DatabaseSync) {
     },
     recordEntry(type: MessageEventType, seq: number, state: State, suppressed: boolean): void {
       if (isSubscribed(type)) insertEntry.run(type, seq, state, suppressed ? 1 : 0);
-    },
-    /** `build` is called only if the event is recorded. */
-    recordResource(type: ResourceEventType, accountId: number, at: number, build: () => object): void {
-      if (isSubscribed(type)) insertResource.run(type, accountId, at, JSON.stringify(build()));
     },
     recordSuppression(
       type: 'suppression.added' | 'suppression.removed',

@@ -24,18 +24,16 @@ import {
   planIndexStep,
   writeIndexChange,
 } from '../search/indexer.ts';
+import { searchMessages } from '../search/source.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareClaim } from './claim.ts';
+import { createSqliteTransaction } from './driver.ts';
 import { getSystemErrorCode, toStoreError } from './fault.ts';
 import { prepareFeedback } from './feedback.ts';
 import { readFileIdentity } from './files.ts';
 import { prepareLeaseEnds } from './lease-ends.ts';
 import { createMessageTransaction } from './message-writes.ts';
-import { prepareNodes } from './nodes.ts';
 import { type Outbox, prepareOutbox } from './outbox.ts';
-import { prepareReputation } from './reputation.ts';
-import { prepareRetention } from './retention.ts';
-import { prepareSearch } from './search.ts';
 
 /** Limits the time until the first call of a group is answered. */
 const MAX_GROUP_CALLS = 64;
@@ -257,16 +255,15 @@ type SynchronousMethod<Method> = Method extends (...args: infer Args) => Promise
   ? (...args: Args) => Answer
   : never;
 
-export type Operations = Pick<StoreMethods, NounMethod> & {
+export type Operations = Pick<StoreMethods, NounMethod | 'searchMessages' | 'recordFeedback'> & {
   readonly [Name in Exclude<
     MethodName,
-    NounMethod | 'searchMessages' | 'settle' | 'recordPackedFeedback'
+    NounMethod | 'searchMessages' | 'settle' | 'recordFeedback' | 'recordPackedFeedback'
   >]: SynchronousMethod<StoreMethods[Name]>;
 } & {
-  settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
-  recordPackedFeedback(batch: PackedReports): string;
+  settle(batch: readonly PackedSettlement[]): Promise<readonly SettleResult[]>;
+  recordPackedFeedback(batch: PackedReports): Promise<string>;
   readDirectorySince(revision: number): Promise<DirectoryChanges | null>;
-  searchMessages: StoreMethods['searchMessages'];
   buildIndex(step: IndexStep): Promise<BuiltStep>;
   changeIndex(change: IndexChange): Promise<void>;
 };
@@ -294,21 +291,28 @@ export function requiresFiles(name: OperationName): boolean {
 
 function prepareOperations(database: DatabaseSync, monotonic: () => number, outbox: Outbox): Operations {
   const updateProbe = database.prepare('UPDATE installation SET probed_at = probed_at + 1');
-  const reputation = prepareReputation(database, outbox);
   const accept = prepareAccept(database, outbox);
-  const transaction = createMessageTransaction(database, accept, outbox);
+  const statements = createSqliteTransaction(database);
+  const feedback = prepareFeedback(database, statements, outbox);
+  const transaction = createMessageTransaction(database, statements, accept, feedback.recordFeedback, outbox);
   return {
     accept,
     claim: prepareClaim(database, outbox),
-    ...prepareLeaseEnds(database, reputation, outbox),
-    ...prepareRetention(database, outbox),
+    ...prepareLeaseEnds(database, statements, outbox),
     ...bindNouns((_kind, work) => work(transaction)),
     readDirectorySince: (revision) => readDirectorySince(transaction, revision),
-    ...prepareSearch(database, monotonic),
+    async searchMessages(search, budgetMs) {
+      // The transaction gives the whole search one snapshot.
+      database.exec('BEGIN');
+      try {
+        return await searchMessages(transaction, search, budgetMs, monotonic);
+      } finally {
+        database.exec('COMMIT');
+      }
+    },
     buildIndex: (step) => planIndexStep(transaction, step),
     changeIndex: (change) => writeIndexChange(transaction, change),
-    ...prepareNodes(database),
-    ...prepareFeedback(database, reputation, outbox),
+    ...feedback,
     probe: (): void => {
       updateProbe.run();
     },

@@ -63,7 +63,7 @@ test('an outcome that cannot be recorded is recorded later, and until then no at
     parts: {
       settle: async (settlement) => {
         if (isBroken) throw rig.storeError;
-        return rig.store.settle(packSettlements([settlement]))[0] ?? 'lost';
+        return (await rig.store.settle(packSettlements([settlement])))[0] ?? 'lost';
       },
     },
   });
@@ -136,7 +136,7 @@ test('with POSTRIDER_ON_UNCERTAIN=hold, the lease is marked in the store before 
   const rig = createQueueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' } },
     respond: async ({ id }, beforeCompletion) => {
-      if (markedIds.length === 1) rig.endLeases('hold');
+      if (markedIds.length === 1) await rig.endLeases('hold');
       try {
         await beforeCompletion?.();
         markedIds.push('marked');
@@ -144,7 +144,7 @@ test('with POSTRIDER_ON_UNCERTAIN=hold, the lease is marked in the store before 
         markedIds.push('refused');
         return createAttempt(createDeferral());
       }
-      rig.endLeases('hold');
+      await rig.endLeases('hold');
       markedIds.push((await rig.store.findMessage(id))?.state ?? 'none');
       return createAttempt();
     },
@@ -244,8 +244,8 @@ test('a prepared message is not sent after its account is locked or its recipien
 
 test('a settlement after the lease was recovered changes nothing, and the lost lease is published', async () => {
   const rig = createQueueRig({
-    respond: ({ id }) => {
-      rig.endLeases('resend');
+    respond: async ({ id }) => {
+      await rig.endLeases('resend');
       const [claimedMessage] = rig.store.claim(
         { maxMessages: 1, maxBytes: 1_000 },
         { owner: 'node-b', until: rig.clock.now() + LEASE_MS },

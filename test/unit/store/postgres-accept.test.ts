@@ -23,6 +23,7 @@ async function openInterceptedStore(
   const texts: string[] = [];
   const database: Database = {
     dialect: 'postgres',
+    slot: 0,
     query: pool.query,
     transaction: (work, stored) =>
       pool.transaction((transaction) => {
