@@ -78,7 +78,7 @@ export async function measureClaimRates(path: string, messageCount: number): Pro
   };
   let writtenBytes = 0;
   const measureRate = async (
-    completeClaim: (leasedMessages: ReturnType<typeof store.claim>['messages'], now: number) => unknown,
+    completeClaim: (leasedMessages: Awaited<ReturnType<typeof store.claim>>['messages'], now: number) => unknown,
   ) => {
     writtenBytes = 0;
     const startedAt = performance.now();

@@ -7,11 +7,8 @@ import { type EvidenceKind, getDomain, parseAddress, toCanonicalAddress } from '
 import { type Failure, MAX_DIAGNOSTIC_LENGTH, type RecordedFailure } from './failure.ts';
 import { isAllowedTransition, type State } from './message.ts';
 
-interface ReportedMessage {
-  readonly state: State;
-  readonly to: string;
-  /** A test message of `doctor --loop`. */
-  readonly isTest: boolean;
+/** What the history of a message says to a report about it. */
+export interface HistoryFacts {
   /** An earlier attempt was unanswered, or its lease was lost. */
   readonly mayHaveBeenSent: boolean;
   readonly isConfirmed: boolean;
@@ -19,6 +16,13 @@ interface ReportedMessage {
   readonly hasHardFailure: boolean;
   /** An earlier report bounced the message, or named the provider's suppression list. */
   readonly hasReportedBounce: boolean;
+}
+
+interface MessageFacts extends HistoryFacts {
+  readonly state: State;
+  readonly to: string;
+  /** A test message of `doctor --loop`. */
+  readonly isTest: boolean;
 }
 
 type FeedbackChange =
@@ -83,7 +87,7 @@ export function isProviderSimulator(address: string): boolean {
 
 /** A provider event names the recipient of the message, or none. With another recipient it changes nothing. */
 export function decideFeedbackChange(
-  message: ReportedMessage,
+  message: MessageFacts,
   events: readonly FeedbackEvent[],
   isProviderEvent: boolean = false,
 ): FeedbackChange {
@@ -109,11 +113,7 @@ export function decideFeedbackChange(
   return decideEventChange(message, highestRankedEvent, eventsAboutRecipient.length > 0);
 }
 
-function decideEventChange(
-  message: ReportedMessage,
-  event: RecipientEvent,
-  concernsRecipient: boolean,
-): FeedbackChange {
+function decideEventChange(message: MessageFacts, event: RecipientEvent, concernsRecipient: boolean): FeedbackChange {
   const detail = formatDetail(event, message.to);
   const failure = findFailure(event);
   switch (event.kind) {
@@ -153,7 +153,7 @@ function decideEventChange(
 }
 
 /** A message that is uncertain, or queued after an attempt without a reply, becomes `delivered`. */
-function decideConfirmation({ state, mayHaveBeenSent, isConfirmed }: ReportedMessage, detail: string): FeedbackChange {
+function decideConfirmation({ state, mayHaveBeenSent, isConfirmed }: MessageFacts, detail: string): FeedbackChange {
   if (state === 'sending') return { kind: 'wait' };
   if (state === 'uncertain' || (state === 'queued' && mayHaveBeenSent))
     return { kind: 'confirm', to: 'delivered', detail };
@@ -162,7 +162,7 @@ function decideConfirmation({ state, mayHaveBeenSent, isConfirmed }: ReportedMes
 }
 
 function decideStateChange(
-  message: ReportedMessage,
+  message: MessageFacts,
   to: 'bounced' | 'complained',
   suppress: FeedbackSuppression | null,
   verb: ReportEntryType,
@@ -194,14 +194,14 @@ function decideStateChange(
 
 /** Suppresses only if the earlier bounce did not: an operator may have removed the suppression since. */
 function suppressesBouncedRecipient(
-  { state, hasHardFailure, hasReportedBounce }: ReportedMessage,
+  { state, hasHardFailure, hasReportedBounce }: MessageFacts,
   suppress: FeedbackSuppression | null,
 ): boolean {
   return state === 'bounced' && !hasHardFailure && (suppress === 'bounce' || !hasReportedBounce);
 }
 
 function decideSuppression(
-  { to, isTest }: ReportedMessage,
+  { to, isTest }: MessageFacts,
   suppress: FeedbackSuppression | null,
 ): FeedbackSuppression | null {
   return isTest || isProviderSimulator(to) ? null : suppress;

@@ -16,11 +16,10 @@ import { buildAccountData } from '../model/webhook-payload.ts';
 import { writeAudit } from './audit.ts';
 import { selectAccounts } from './directory.ts';
 import { recordResourceEvent } from './outbox.ts';
-import { incrementRevision } from './revision.ts';
 import { decideRotatedExpiry, findChangeConflict, NO_LIMITS, toLimitColumns } from './rules/directory.ts';
 import { getLastHourBeforeWindow } from './rules/reputation.ts';
 import * as rows from './rules/rows.ts';
-import type { Transaction } from './transaction.ts';
+import { incrementRevision, type Transaction } from './transaction.ts';
 
 export interface NewKey {
   readonly name: string;

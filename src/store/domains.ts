@@ -8,10 +8,9 @@ import type { DkimKey, DomainChange, DomainUpdate, RecordCheck, SendingDomain } 
 import { buildDomainData } from '../model/webhook-payload.ts';
 import { writeAudit } from './audit.ts';
 import { recordResourceEvent } from './outbox.ts';
-import { incrementRevision } from './revision.ts';
 import { decideDomainChange, decideDomainUpdate, findStatusChange } from './rules/directory.ts';
 import * as rows from './rules/rows.ts';
-import type { Transaction } from './transaction.ts';
+import { incrementRevision, type Transaction } from './transaction.ts';
 
 const KEY_COLUMNS = [
   'selector',

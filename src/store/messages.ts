@@ -32,10 +32,10 @@ import {
   decideResend,
   getMaxIdAt,
   getMaxSeqAt,
+  MESSAGE_KEYS,
   type OperatorTargetState,
   requireTransition,
   toResendResult,
-  toSeq,
 } from './rules/messages.ts';
 import * as rows from './rules/rows.ts';
 import { forceDurableCommit, type Transaction } from './transaction.ts';
@@ -76,8 +76,7 @@ export interface NewEntry extends AppendedEntry {
  */
 const DIALECTS = {
   sqlite: {
-    key: 'seq',
-    toKey: toSeq,
+    ...MESSAGE_KEYS.sqlite,
     toLastKeyAt: getMaxSeqAt,
     messages: 'mail_request m',
     openMessages: 'mail_request m',
@@ -90,8 +89,7 @@ const DIALECTS = {
     recipient: '(m."to" = $1 COLLATE NOCASE OR m.recipient = $1 COLLATE NOCASE)',
   },
   postgres: {
-    key: 'id',
-    toKey: (id: string) => id,
+    ...MESSAGE_KEYS.postgres,
     toLastKeyAt: getMaxIdAt,
     messages: 'mail_request m LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id',
     openMessages: 'mail_request m JOIN queue q ON q.id = m.id AND q.account_id = m.account_id',

@@ -24,12 +24,7 @@ export const MAX_RECOVERED_LEASES = 2_000;
 
 const DIALECTS = {
   sqlite: { key: 'seq', table: 'mail_request', isOpen: 'q.ended_at IS NULL AND', limit: '' },
-  postgres: {
-    key: 'id',
-    table: 'queue',
-    isOpen: '',
-    limit: `LIMIT ${MAX_RECOVERED_LEASES}`,
-  },
+  postgres: { key: 'id', table: 'queue', isOpen: '', limit: `LIMIT ${MAX_RECOVERED_LEASES}` },
 } as const;
 
 /**

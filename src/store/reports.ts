@@ -12,7 +12,7 @@ import type {
 import type { MessageTransaction } from './messages.ts';
 import { computeNextPendingAttemptAt, MAX_SCANNED_REPORTS, parsePendingReport } from './rules/feedback.ts';
 import * as rows from './rules/rows.ts';
-import type { Transaction } from './transaction.ts';
+import { deleteRows, type Transaction } from './transaction.ts';
 
 /** Each pending report is applied once on all nodes, or postponed if its message is not yet settled. */
 export async function applyPendingReports(tx: MessageTransaction, now: number, limit: number): Promise<AppliedReports> {
@@ -127,20 +127,18 @@ export async function purgeFeedback(
 ): Promise<number> {
   const purged = await Promise.all([
     ...Object.entries(PURGED_KEYS).map(([table, key]) =>
-      tx.query(
-        `DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM ${table} WHERE at <= $1 ORDER BY at LIMIT $2
-           FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
-        [before, limit],
-      ),
+      deleteRows(tx, table, key, 'WHERE at <= $1 ORDER BY at LIMIT $2', [before, limit]),
     ),
     maxStored < 1
-      ? []
-      : tx.query(
-          `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
-             (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET $1)
-             ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
+      ? 0
+      : deleteRows(
+          tx,
+          'feedback',
+          'id',
+          `WHERE reason IS NOT NULL AND id <
+             (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET $1) ORDER BY id LIMIT $2`,
           [maxStored - 1, limit],
         ),
   ]);
-  return Math.max(...purged.map(({ length }) => length));
+  return Math.max(...purged);
 }

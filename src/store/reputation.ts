@@ -8,7 +8,6 @@ import { toComplainant, toEvidenceSource } from '../model/address.ts';
 import { buildAccountData } from '../model/webhook-payload.ts';
 import { readWindow } from './accounts.ts';
 import { recordResourceEvent } from './outbox.ts';
-import { incrementRevision } from './revision.ts';
 import { countsTowardReputation, type RecordDecision } from './rules/feedback.ts';
 import {
   type CountedChange,
@@ -20,7 +19,7 @@ import {
   toHourSinceEpoch,
 } from './rules/reputation.ts';
 import * as rows from './rules/rows.ts';
-import type { Row, Transaction } from './transaction.ts';
+import { incrementRevision, type Row, type Transaction } from './transaction.ts';
 
 const formatAddCounts = (slotColumn: string, slotValue: string) =>
   `INSERT INTO reputation AS r (account_id, hour, emails, bounces, complaints, proven_bounces, proven_complaints${slotColumn})

@@ -3,7 +3,7 @@ import { createExpiredEntry } from '../model/message.ts';
 import type { MessageTransaction } from './messages.ts';
 import { getMaxIdAt, getMaxSeqAt, getMinIdAt, requireTransition } from './rules/messages.ts';
 import * as rows from './rules/rows.ts';
-import type { Transaction } from './transaction.ts';
+import { deleteRows, type Transaction } from './transaction.ts';
 
 /** Of one statement on PostgreSQL. */
 const MAX_SCANNED_BODIES = 5_000;
@@ -102,13 +102,9 @@ export async function purgeBodiesAndKeys(
 ): Promise<number> {
   const [purgedBodies, purgedKeys] = await Promise.all([
     purgeBodies(tx, endedBefore, limit),
-    tx.query(
-      `DELETE FROM idempotency WHERE (account_id, key) IN (
-         SELECT account_id, key FROM idempotency WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
-      [keysBefore, limit],
-    ),
+    deleteRows(tx, 'idempotency', 'account_id, key', 'WHERE at <= $1 ORDER BY at LIMIT $2', [keysBefore, limit]),
   ]);
-  return Math.max(purgedBodies, purgedKeys.length);
+  return Math.max(purgedBodies, purgedKeys);
 }
 
 // A message cannot end before it is accepted, so only messages that were accepted before `endedBefore` are read. On

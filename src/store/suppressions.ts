@@ -10,7 +10,7 @@ import type {
 } from '../model/suppression.ts';
 import { auditImport, writeAudit } from './audit.ts';
 import { recordSuppressionEvents } from './outbox.ts';
-import { toSeq } from './rules/messages.ts';
+import { MESSAGE_KEYS } from './rules/messages.ts';
 import * as rows from './rules/rows.ts';
 import { forceDurableCommit, type Transaction } from './transaction.ts';
 
@@ -22,23 +22,19 @@ const PREFIX_END = '\u{10FFFF}';
 const TEXT_END = '\u0001';
 
 /**
- * What differs: the text after the last @ as in the index suppression_domain (a quoted local part may contain an @), the
- * choice of the index, and the key of a message.
+ * What differs: the text after the last @ as in the index suppression_domain (a quoted local part may contain an @), and
+ * the choice of the index.
  */
 const DIALECTS = {
   sqlite: {
     domain: "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)",
     byAddress: 'INDEXED BY suppression_account',
     byDomain: 'INDEXED BY suppression_domain',
-    messageKey: 'seq',
-    toMessageKey: toSeq,
   },
   postgres: {
     domain: "split_part(recipient, '@', -1)",
     byAddress: '',
     byDomain: '',
-    messageKey: 'id',
-    toMessageKey: (id: string) => id,
   },
 } as const;
 const SELECT_ENTRIES = 'SELECT recipient, reason, source, at FROM suppression';
@@ -226,10 +222,10 @@ export async function checkSuppression(
   tx: Transaction,
   batch: readonly { readonly id: string }[],
 ): Promise<readonly boolean[]> {
-  const { messageKey, toMessageKey } = DIALECTS[tx.dialect];
-  const keys = batch.map(({ id }) => toMessageKey(id));
+  const { key: column, toKey } = MESSAGE_KEYS[tx.dialect];
+  const keys = batch.map(({ id }) => toKey(id));
   const unsuppressed = await tx.query(
-    `SELECT m.${messageKey} AS key FROM mail_request m WHERE m.${messageKey} = ANY($1::uuid[]) AND NOT EXISTS (
+    `SELECT m.${column} AS key FROM mail_request m WHERE m.${column} = ANY($1::uuid[]) AND NOT EXISTS (
        SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
     [keys],
   );

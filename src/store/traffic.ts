@@ -15,7 +15,7 @@ import {
   type TrafficStep,
 } from '../model/traffic.ts';
 import * as rows from './rules/rows.ts';
-import type { Transaction } from './transaction.ts';
+import { deleteRows, type Transaction } from './transaction.ts';
 
 const COLUMNS = ['latencies', 'confirmations', 'bounces', ...TRAFFIC_COUNTS];
 const WRITE_TRAFFIC = `INSERT INTO traffic (node, span, at, ${COLUMNS.join(', ')})
@@ -26,8 +26,6 @@ const SUM_TRAFFIC = `SELECT at / cast($1 AS bigint) * cast($1 AS bigint) AS step
     string_agg(confirmations, ' ') AS confirmations, string_agg(bounces, ' ') AS bounces,
     ${TRAFFIC_COUNTS.map((name) => `sum(${name})::bigint AS ${name}`).join(', ')}
   FROM traffic WHERE span = $2 AND at >= $3 AND at < $4 GROUP BY step ORDER BY step`;
-const PURGE_TRAFFIC = `DELETE FROM traffic WHERE (span, at, node) IN (
-    SELECT span, at, node FROM traffic WHERE span = $1 AND at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`;
 
 /** The commit does not wait for the disk, because a crash may lose recent figures. */
 async function allowLoss({ dialect, query }: Transaction): Promise<void> {
@@ -74,11 +72,10 @@ export async function purgeTraffic(
   hourRowsBefore: number,
   limit: number,
 ): Promise<number> {
-  const [minutes, hours] = await Promise.all([
-    tx.query(PURGE_TRAFFIC, [MINUTE_MS, minuteRowsBefore, limit]),
-    tx.query(PURGE_TRAFFIC, [HOUR_MS, hourRowsBefore, limit]),
-  ]);
-  return minutes.length + hours.length;
+  const purge = (spanMs: number, before: number) =>
+    deleteRows(tx, 'traffic', 'span, at, node', 'WHERE span = $1 AND at < $2 LIMIT $3', [spanMs, before, limit]);
+  const [minutes, hours] = await Promise.all([purge(MINUTE_MS, minuteRowsBefore), purge(HOUR_MS, hourRowsBefore)]);
+  return minutes + hours;
 }
 
 export async function writeDeliverability(
@@ -110,18 +107,9 @@ export async function readDeliverability(
   return found.map((row) => ({ at: rows.readInteger(row, 'at'), counts: rows.readText(row, 'counts') }));
 }
 
-export async function purgeDeliverability(
-  tx: Transaction,
-  spanMs: SpanMs,
-  before: number,
-  limit: number,
-): Promise<number> {
-  const purged = await tx.query(
-    `DELETE FROM deliverability WHERE (span, series, at, node) IN (SELECT span, series, at, node FROM deliverability
-       WHERE span = $1 AND at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
-    [spanMs, before, limit],
-  );
-  return purged.length;
+export function purgeDeliverability(tx: Transaction, spanMs: SpanMs, before: number, limit: number): Promise<number> {
+  const clauses = 'WHERE span = $1 AND at < $2 LIMIT $3';
+  return deleteRows(tx, 'deliverability', 'span, series, at, node', clauses, [spanMs, before, limit]);
 }
 
 export async function writeMailboxProviders(tx: Transaction, batch: readonly StoredMailboxProvider[]): Promise<void> {
@@ -174,15 +162,9 @@ export async function purgeMailboxProviders(
   maxStored: number,
   limit: number,
 ): Promise<number> {
-  const old = await tx.query(
-    `DELETE FROM mailbox_provider WHERE domain IN (SELECT domain FROM mailbox_provider
-       WHERE looked_up_at < $1 ORDER BY looked_up_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
-    [before, limit],
-  );
-  const excess = await tx.query(
-    `DELETE FROM mailbox_provider WHERE domain IN (SELECT domain FROM mailbox_provider
-       ORDER BY looked_up_at DESC LIMIT $1 OFFSET $2) RETURNING 1 AS one`,
-    [limit, maxStored],
-  );
-  return Math.max(old.length, excess.length);
+  const purge = (clauses: string, values: readonly unknown[]) =>
+    deleteRows(tx, 'mailbox_provider', 'domain', clauses, values);
+  const old = await purge('WHERE looked_up_at < $1 ORDER BY looked_up_at LIMIT $2', [before, limit]);
+  const excess = await purge('ORDER BY looked_up_at DESC LIMIT $1 OFFSET $2', [limit, maxStored]);
+  return Math.max(old, excess);
 }

@@ -1,5 +1,6 @@
-/** One row. `bigint` columns are numbers; `uuid` and `text` columns are strings; SQLite reads booleans as 0 and 1. */
-export type Row = Readonly<Record<string, unknown>>;
+import { type Row, readInteger } from './rules/rows.ts';
+
+export type { Row } from './rules/rows.ts';
 
 /** A statement, which each connection prepares once under its name. Without a name it is prepared for each use. */
 export interface Statement {
@@ -39,4 +40,34 @@ export function formatStoreTime({ dialect }: Pick<Transaction, 'dialect'>, param
  */
 export async function forceDurableCommit({ dialect, query }: Pick<Transaction, 'dialect' | 'query'>): Promise<void> {
   if (dialect === 'postgres') await query("SELECT pg_logical_emit_message(true, 'postrider', ''::text)");
+}
+
+/** The channel on which PostgreSQL notifies the nodes of a committed change. */
+export const DIRECTORY_CHANNEL = 'postrider_directory';
+
+/** Increments the revision of the directory. Returns the new one, which the transaction writes to the rows that it changes. */
+export async function incrementRevision(tx: Transaction): Promise<number> {
+  const [[row = {}]] = await Promise.all([
+    tx.query('UPDATE installation SET revision = revision + 1 RETURNING revision'),
+    tx.dialect === 'postgres' ? tx.query(`SELECT pg_notify('${DIRECTORY_CHANNEL}', '')`) : null,
+  ]);
+  return readInteger(row, 'revision');
+}
+
+/**
+ * Deletes the rows of `table` with the keys that `clauses` selects, without those that another transaction has locked.
+ * Resolves to their number.
+ */
+export async function deleteRows(
+  tx: Pick<Transaction, 'query'>,
+  table: string,
+  key: string,
+  clauses: string,
+  values: readonly unknown[],
+): Promise<number> {
+  const deleted = await tx.query(
+    `DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM ${table} ${clauses} FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
+    values,
+  );
+  return deleted.length;
 }

@@ -73,7 +73,7 @@ export function createQueueRig(
     policy: { maxAgeMs: 24 * 3_600_000, onUncertain: 'resend' },
     transport,
     breaker: CLOSED_BREAKER,
-    claim: (limits, lease, now) => runAsPromise(() => store.claim(limits, lease, now)),
+    claim: store.claim,
     release: (batch, now) => runAsPromise(() => store.release(batch, now)),
     settle: async (settlement) => (await store.settle(packSettlements([settlement])))[0] ?? 'lost',
     markTransmitting: (lease) => runAsPromise(() => store.markTransmitting([lease])[0] ?? 'lost'),

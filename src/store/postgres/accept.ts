@@ -25,7 +25,7 @@ import { type AcceptanceLookups, type AcceptedState, decideAcceptance } from '..
 import * as rows from '../rules/rows.ts';
 import { appendEvents } from './history.ts';
 import { isSubscribed, recordAcceptances, SELECT_SUBSCRIBED } from './outbox.ts';
-import { type Database, forceDurableCommit, type Row, type Session, type Transaction } from './session.ts';
+import { type Database, forceDurableCommit, type Row, type Session, type Transaction, toColumns } from './session.ts';
 
 /**
  * No other accepting transaction then reads or changes their remaining volume and rate. Accounts without a limit are
@@ -181,10 +181,10 @@ async function readContext(
     transaction.query(READ_ACCOUNTS, [ids]),
     keyedMessages.length === 0
       ? emptyResult
-      : transaction.query(READ_KEYS, [
-          keyedMessages.map(({ accountId }) => accountId),
-          keyedMessages.map(({ key }) => key),
-        ]),
+      : transaction.query(
+          READ_KEYS,
+          toColumns(keyedMessages, ({ accountId, key }) => [accountId, key]),
+        ),
     transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
     mayBeStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : emptyResult,
   ]);
@@ -237,9 +237,6 @@ async function writeAccepted(
   context: AcceptContext,
 ): Promise<void> {
   const statements: Promise<unknown>[] = [];
-  const ids = accepted.map(({ id }) => id);
-  const accountIds = accepted.map(({ accountId }) => accountId);
-  const acceptedTimes = accepted.map(({ acceptedAt }) => acceptedAt);
   // A batch may contain an idempotency key twice if the key expires between the two messages. In this case, the key is
   // stored with the second message.
   const keyedMessages = new Map(
@@ -253,14 +250,13 @@ async function writeAccepted(
     const keys = [...keyedMessages.values()];
     statements.push(
       transaction
-        .query(WRITE_KEYS, [
-          keys.map(({ accountId }) => accountId),
-          keys.map(({ key }) => key),
-          keys.map(({ fingerprint }) => fingerprint),
-          keys.map(({ id }) => id),
-          keys.map(({ acceptedAt }) => acceptedAt),
-          keys.map(getIdempotencyExpiryCutoff),
-        ])
+        .query(
+          WRITE_KEYS,
+          toColumns(keys, (message) => {
+            const { accountId, key, fingerprint, id, acceptedAt } = message;
+            return [accountId, key, fingerprint, id, acceptedAt, getIdempotencyExpiryCutoff(message)];
+          }),
+        )
         .then((writtenKeys) => {
           if (writtenKeys.length !== keys.length)
             throw new ConcurrentChange('another transaction has stored the same idempotency key');
@@ -269,35 +265,29 @@ async function writeAccepted(
   }
   if (accepted.length > 0) {
     statements.push(
-      transaction.query(WRITE_MESSAGES, [
-        ids,
-        accountIds,
-        accepted.map(({ keyId }) => keyId),
-        accepted.map(({ state }) => (state === 'suppressed' ? 'suppressed' : null)),
-        acceptedTimes,
-        accepted.map(({ state, acceptedAt }) => (state === 'suppressed' ? acceptedAt : null)),
-        accepted.map(({ state }) => (state === 'suppressed' ? 0 : null)),
-        accepted.map(({ to }) => to),
-        accepted.map(({ to, recipient }) => (recipient === to ? null : recipient)),
-        accepted.map(({ from }) => from),
-        accepted.map(({ subject }) => subject),
-      ]),
-      transaction.query(WRITE_BODIES, [ids, accountIds, accepted.map(({ message }) => message)]),
+      transaction.query(
+        WRITE_MESSAGES,
+        toColumns(accepted, ({ id, accountId, keyId, state, acceptedAt, to, recipient, from, subject }) => {
+          const ended = state === 'suppressed' ? [state, acceptedAt, acceptedAt, 0] : [null, acceptedAt, null, null];
+          return [id, accountId, keyId, ...ended, to, recipient === to ? null : recipient, from, subject];
+        }),
+      ),
+      transaction.query(
+        WRITE_BODIES,
+        toColumns(accepted, ({ id, accountId, message }) => [id, accountId, message]),
+      ),
     );
   }
   const queuedMessages = accepted.filter(({ state }) => state !== 'suppressed');
   if (queuedMessages.length > 0) {
     statements.push(
-      transaction.query(WRITE_QUEUE, [
-        queuedMessages.map(({ id }) => id),
-        queuedMessages.map(({ accountId }) => accountId),
-        queuedMessages.map(({ state }) => state),
-        queuedMessages.map(({ lease, acceptedAt }) => lease?.until ?? acceptedAt),
-        queuedMessages.map(({ lease }) => lease?.owner ?? null),
-        queuedMessages.map(({ lease }) => (lease === null ? 0 : 1)),
-        queuedMessages.map(({ acceptedAt }) => acceptedAt),
-        queuedMessages.map(({ message }) => Buffer.byteLength(message)),
-      ]),
+      transaction.query(
+        WRITE_QUEUE,
+        toColumns(queuedMessages, ({ id, accountId, state, lease, acceptedAt, message }) => {
+          const leased = lease === null ? [acceptedAt, null, 0] : [lease.until, lease.owner, 1];
+          return [id, accountId, state, ...leased, acceptedAt, Buffer.byteLength(message)];
+        }),
+      ),
     );
   }
   const suppressedMessages = accepted.filter(({ state }) => state === 'suppressed');
@@ -340,12 +330,13 @@ async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefor
   const statements: Promise<unknown>[] = [];
   if (limitedAccounts.length > 0)
     statements.push(
-      transaction.query(WRITE_COUNTS, [
-        limitedAccounts.map(({ account }) => account.id),
-        limitedAccounts.map((counts) => countAddedMessages(counts.account.id, counts)),
-        limitedAccounts.map(({ rateUsed }) => rateUsed),
-        limitedAccounts.map(({ rateWindowAt }) => rateWindowAt),
-      ]),
+      transaction.query(
+        WRITE_COUNTS,
+        toColumns(limitedAccounts, (counts) => {
+          const { account, rateUsed, rateWindowAt } = counts;
+          return [account.id, countAddedMessages(account.id, counts), rateUsed, rateWindowAt];
+        }),
+      ),
     );
   if (unlimitedAccounts.length > 0)
     statements.push(

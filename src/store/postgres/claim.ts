@@ -4,6 +4,7 @@
  */
 
 import { createSuppressedEntry, type Lease } from '../../model/message.ts';
+import { claimLanes, isExhausted, type RemainingLimits } from '../claim-lanes.ts';
 import type { ClaimedMessages, ClaimLimits, Store } from '../contract.ts';
 import { getRowsPerTurn, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
@@ -92,17 +93,12 @@ const LEASE_MESSAGES = `WITH candidates AS MATERIALIZED (
     FROM leased l JOIN mail_request m ON m.id = l.id AND m.account_id = l.account_id
       JOIN body b ON b.id = l.id AND b.account_id = l.account_id ORDER BY l.position`;
 
-interface RemainingLimits {
-  messageCount: number;
-  bytes: number;
-  isNothingLeased: boolean;
-}
-
 const SUPPRESSED_STATE = requireTransition('queued', 'suppressed', 'queue');
 requireTransition('queued', 'sending', 'queue');
 
 export function prepareClaim(database: Database): Store['claim'] {
-  const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(lane) }));
+  const createLane = (lane: number) => ({ lane, rotation: createAccountRotation(lane) });
+  let lanes = [createLane(0), createLane(1)] as const;
 
   /** Resolves to true if more messages of the lane may be due. */
   async function claimLane(
@@ -114,7 +110,7 @@ export function prepareClaim(database: Database): Store['claim'] {
     now: number,
     leasedRows: Row[],
   ): Promise<boolean> {
-    if (remaining.messageCount <= 0 || (remaining.bytes <= 0 && !remaining.isNothingLeased)) return true;
+    if (isExhausted(remaining)) return true;
     const nextAccounts = await rotation.next(transaction, now, remaining.messageCount);
     let waitingAccounts = nextAccounts.accounts;
     while (waitingAccounts.length > 0) {
@@ -179,36 +175,10 @@ export function prepareClaim(database: Database): Store['claim'] {
     now: number,
   ): Promise<ClaimedMessages> {
     const leasedRows: Row[] = [];
-    const remaining: RemainingLimits = {
-      messageCount: limits.maxMessages,
-      bytes: limits.maxBytes,
-      isNothingLeased: true,
-    };
-    const [firstLane, secondLane] = lanes;
-    if (firstLane === undefined || secondLane === undefined) return { messages: [], suppressed: [], hasMore: false };
-    const firstLaneLimits: RemainingLimits = {
-      messageCount: Math.ceil(limits.maxMessages / 2),
-      bytes: Math.ceil(limits.maxBytes / 2),
-      isNothingLeased: true,
-    };
-    const initialLimits = { ...firstLaneLimits };
     const rowsPerTurn = getRowsPerTurn(limits.maxMessages);
-    let firstLaneHasMore = await claimLane(
-      transaction,
-      firstLane,
-      rowsPerTurn,
-      firstLaneLimits,
-      lease,
-      now,
-      leasedRows,
+    const hasMore = await claimLanes(lanes, limits, (lane, remaining) =>
+      claimLane(transaction, lane, rowsPerTurn, remaining, lease, now, leasedRows),
     );
-    remaining.messageCount -= initialLimits.messageCount - firstLaneLimits.messageCount;
-    remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
-    remaining.isNothingLeased = firstLaneLimits.isNothingLeased;
-    const secondLaneHasMore = await claimLane(transaction, secondLane, rowsPerTurn, remaining, lease, now, leasedRows);
-    // The first lane receives the limits that the second lane did not use.
-    if (firstLaneHasMore)
-      firstLaneHasMore = await claimLane(transaction, firstLane, rowsPerTurn, remaining, lease, now, leasedRows);
     const suppressedRows = leasedRows.filter((row) => row.suppressed === true);
     await endSuppressedMessages(transaction, suppressedRows, now);
     return {
@@ -220,12 +190,12 @@ export function prepareClaim(database: Database): Store['claim'] {
         accountId: rows.readInteger(row, 'account_id'),
         to: rows.readText(row, 'to'),
       })),
-      hasMore: firstLaneHasMore || secondLaneHasMore,
+      hasMore,
     };
   }
 
   return async (limits, lease, now) => {
-    lanes.reverse();
+    lanes = [lanes[1], lanes[0]];
     return database.transaction((transaction) => claimInTransaction(transaction, limits, lease, now));
   };
 }

@@ -4,7 +4,7 @@ import { runEvery } from '../../clock.ts';
 import type { DirectoryChanges } from '../../model/account.ts';
 import { readDirectorySince } from '../directory.ts';
 import type { StoreEnvironment } from '../environment.ts';
-import { DIRECTORY_CHANNEL } from '../revision.ts';
+import { DIRECTORY_CHANNEL } from '../transaction.ts';
 import type { Pool, SeparateConnection } from './database.ts';
 
 /** Poll interval. A change must be visible on every node within one second. */

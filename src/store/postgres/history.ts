@@ -5,7 +5,7 @@ import { getFacts } from '../rules/feedback.ts';
 import { inheritsFailure, setsLastFailure } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { findEventType } from '../rules/webhooks.ts';
-import type { Session } from './session.ts';
+import { type Session, toColumns } from './session.ts';
 
 const APPEND_EVENTS = `WITH entries AS MATERIALIZED (
       SELECT e.*, nextval('event_n') AS n
@@ -49,13 +49,15 @@ async function updateSummaries(session: Session, events: readonly NewEntry[]): P
     summaries.set(id, { failure: lastFailure ?? earlier?.failure ?? null, facts: facts | (earlier?.facts ?? 0) });
   }
   if (summaries.size === 0) return;
-  const values = [...summaries.values()];
-  await session.query(UPDATE_SUMMARIES, [
-    [...summaries.keys()],
-    values.map(({ failure }) => failure?.class ?? null),
-    values.map(({ failure }) => failure?.category ?? null),
-    values.map(({ facts }) => facts),
-  ]);
+  await session.query(
+    UPDATE_SUMMARIES,
+    toColumns([...summaries], ([id, { failure, facts }]) => [
+      id,
+      failure?.class ?? null,
+      failure?.category ?? null,
+      facts,
+    ]),
+  );
 }
 
 async function insertEvents(session: Session, events: readonly NewEntry[]): Promise<void> {
@@ -91,11 +93,9 @@ export async function endMessages(session: Session, endedMessages: readonly Ende
   const ids = endedMessages.map(({ id }) => id);
   await Promise.all([
     session.query(DELETE_QUEUE_ROWS, [ids]),
-    session.query(WRITE_END, [
-      ids,
-      endedMessages.map(({ state }) => state),
-      endedMessages.map(({ endedAt }) => endedAt),
-      endedMessages.map(({ attempts }) => attempts),
-    ]),
+    session.query(
+      WRITE_END,
+      toColumns(endedMessages, ({ id, state, endedAt, attempts }) => [id, state, endedAt, attempts]),
+    ),
   ]);
 }

@@ -18,7 +18,7 @@ import { type CountedChange, getAttemptEvidence } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
 import { appendEvents, endMessages } from './history.ts';
 import { insertSuppressionEvents } from './outbox.ts';
-import { type Database, forceDurableCommit, type Transaction } from './session.ts';
+import { type Database, forceDurableCommit, type Transaction, toColumns } from './session.ts';
 
 // This query needs one index lookup per lease, in order of id. The condition on the state is written so that no partial
 // index matches it. Because statistics about leases are outdated within a second, the planner would read all leases if
@@ -108,29 +108,30 @@ async function settleInTransaction(
   const [suppressedRows] = await Promise.all([
     suppressed.length === 0
       ? []
-      : transaction.query(SUPPRESS_RECIPIENTS, [
-          suppressed.map(({ id }) => id),
-          suppressed.map(({ reason }) => reason),
-          suppressed.map(({ at }) => at),
-        ]),
+      : transaction.query(
+          SUPPRESS_RECIPIENTS,
+          toColumns(suppressed, ({ id, reason, at }) => [id, reason, at]),
+        ),
     endMessages(transaction, settlementRows.endedMessages),
     requeuedMessages.length === 0
       ? []
-      : transaction.query(REQUEUE_MESSAGES, [
-          requeuedMessages.map(({ id }) => id),
-          requeuedMessages.map(({ state }) => state),
-          requeuedMessages.map(({ dueAt }) => dueAt),
-          requeuedMessages.map(({ lane }) => lane),
-          requeuedMessages.map(({ refundCount }) => refundCount),
-        ]),
+      : transaction.query(
+          REQUEUE_MESSAGES,
+          toColumns(requeuedMessages, ({ id, state, dueAt, lane, refundCount }) => [
+            id,
+            state,
+            dueAt,
+            lane,
+            refundCount,
+          ]),
+        ),
     appendEvents(transaction, settlementRows.events),
     providerReferences.length === 0
       ? []
-      : transaction.query(ADD_REFERENCES, [
-          providerReferences.map(({ reference }) => reference),
-          providerReferences.map(({ id }) => id),
-          providerReferences.map(({ at }) => at),
-        ]),
+      : transaction.query(
+          ADD_REFERENCES,
+          toColumns(providerReferences, ({ reference, id, at }) => [reference, id, at]),
+        ),
   ]);
   const recipients = new Map(suppressedRows.map((row) => [rows.readText(row, 'source'), row]));
   const counted = validSettlements.flatMap(([{ id, changes, excludedFromReputation }, accountId]) =>
@@ -157,22 +158,10 @@ function collectRows(
   let from: State = 'sending';
   let lane = 0;
   for (const [index, change] of changes.entries()) {
-    const { to, at, verb, by, detail, failure, attempt, isUnanswered, suppress, reference } = change;
+    const { to, at, verb, suppress, reference } = change;
     from = getStateAfterChange(from, to, index === 0);
     if (index === 0) lane = getLane(verb);
-    settlementRows.events.push({
-      id,
-      accountId,
-      at,
-      verb,
-      by,
-      detail,
-      failure,
-      attempt,
-      isUnanswered,
-      state: from,
-      suppresses: suppress !== null,
-    });
+    settlementRows.events.push({ ...change, id, accountId, state: from, suppresses: suppress !== null });
     if (reference !== null) settlementRows.providerReferences.push({ reference, id, at });
     if (suppress !== null) settlementRows.suppressed.push({ id, reason: suppress, at });
   }

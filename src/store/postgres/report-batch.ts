@@ -28,10 +28,9 @@ import {
   insertDigests,
   insertReport,
   type RecordedReport,
-  storeReport,
   toRecipientKey,
 } from './report-rows.ts';
-import { forceDurableCommit, type Transaction } from './session.ts';
+import { forceDurableCommit, type Transaction, toColumns } from './session.ts';
 
 const INSERT_PENDING = `INSERT INTO pending_report (digest, received_at, due_at, report) VALUES ($1, $2, $3, $4)
     ON CONFLICT (digest) DO NOTHING`;
@@ -101,14 +100,13 @@ async function changeMessages(transaction: Transaction, batch: readonly Feedback
   }
   const pendingEffects: { readonly position: number; readonly effect: ReportEffect }[] = [];
   for (const [position, recordResult] of recordResults)
-    if (recordResult.kind === 'open') pendingEffects.push({ position, effect: recordResult.effect });
-    else results[position] = recordResult.answer;
+    if ('decision' in recordResult) pendingEffects.push({ position, effect: recordResult });
+    else results[position] = recordResult;
   return { results, pendingEffects };
 }
 
-type RecordResult =
-  | { readonly kind: 'answered'; readonly answer: FeedbackResult }
-  | { readonly kind: 'open'; readonly effect: ReportEffect };
+/** An effect is completed with those of the whole batch. */
+type RecordResult = FeedbackResult | ReportEffect;
 
 /** The results of the others are `repeated`. */
 async function removeRepeated(
@@ -213,35 +211,32 @@ async function recordDecision(
   const { at } = report;
   switch (decision.kind) {
     case 'answer':
-      return createIneffectiveResult(decision.answer);
+      return decision.answer;
     case 'digest':
-      if ((await insertReport(transaction, report, null, null)) === null)
-        return createIneffectiveResult({ kind: 'repeated' });
-      return createIneffectiveResult(decision.answer);
+      return (await insertReport(transaction, report, null, null)) === null ? { kind: 'repeated' } : decision.answer;
     case 'pending': {
       const pendingReport = toPendingReport(report);
       if (pendingReport.digest !== report.digest && (await insertReport(transaction, report, null, null)) === null)
-        return createIneffectiveResult({ kind: 'repeated' });
+        return { kind: 'repeated' };
       const dueAt = computeNextPendingAttemptAt(at, decision.messageId, at);
       await transaction.query(INSERT_PENDING, [pendingReport.digest, at, dueAt, formatPendingReport(pendingReport)]);
-      return createIneffectiveResult({ kind: 'pending' });
+      return { kind: 'pending' };
     }
     case 'count':
       if (report.recordsDigestAlways === true) await insertReport(transaction, report, null, null);
       changes.reports.push({ id: decision.id, report: null, facts: decision.facts });
-      return createIneffectiveResult({ kind: 'repeated' });
+      return { kind: 'repeated' };
     case 'store': {
       if (decision.messageId !== null && decision.addedReport !== null)
         changes.reports.push({ id: decision.messageId, report: decision.addedReport, facts: 0 });
       const digest = decision.premature ? computePrematureReportDigest(report.digest) : report.digest;
-      return createIneffectiveResult(
-        await storeReport(transaction, { ...report, digest }, decision.messageId, decision.reason),
-      );
+      const { messageId, reason } = decision;
+      const feedbackId = await insertReport(transaction, { ...report, digest }, messageId, reason);
+      return feedbackId === null ? { kind: 'repeated' } : { kind: 'stored', feedbackId, reason };
     }
     case 'record': {
       // An earlier round or another node can have stored the same digest.
-      if (!isIdentifiedByHistory(report) && !insertedDigests.has(report.digest))
-        return createIneffectiveResult({ kind: 'repeated' });
+      if (!isIdentifiedByHistory(report) && !insertedDigests.has(report.digest)) return { kind: 'repeated' };
       const { id, accountId, newState, addedReport } = decision;
       if (addedReport !== null) changes.reports.push({ id, report: addedReport, facts: 0 });
       const { row = {}, queueRow } = lockedMessage ?? {};
@@ -256,7 +251,7 @@ async function recordDecision(
           state: newState ?? decision.from,
           suppresses: decision.suppress !== null,
         });
-      return { kind: 'open', effect: { decision, recipient: rows.readText(row, 'recipient'), at } };
+      return { decision, recipient: rows.readText(row, 'recipient'), at };
     }
   }
 }
@@ -266,24 +261,21 @@ async function writeChanges(
   { entries, endedMessages, newStates, reports }: RoundChanges,
 ): Promise<void> {
   if (newStates.length > 0)
-    await transaction.query(UPDATE_STATES, [newStates.map(({ id }) => id), newStates.map(({ state }) => state)]);
+    await transaction.query(
+      UPDATE_STATES,
+      toColumns(newStates, ({ id, state }) => [id, state]),
+    );
   await endMessages(transaction, endedMessages);
   await appendEvents(transaction, entries);
   if (reports.length > 0)
-    await transaction.query(UPDATE_REPORTS, [
-      reports.map(({ id }) => id),
-      reports.map(({ report }) => report),
-      reports.map(({ report }) => (report === null ? 1 : 0)),
-      reports.map(({ facts }) => facts),
-    ]);
+    await transaction.query(
+      UPDATE_REPORTS,
+      toColumns(reports, ({ id, report, facts }) => [id, report, report === null ? 1 : 0, facts]),
+    );
 }
 
 function toAccountRecipient({ row, message }: LockedMessage): AccountRecipient {
   return { accountId: message.accountId, recipient: rows.readText(row, 'recipient') };
-}
-
-function createIneffectiveResult(answer: FeedbackResult): RecordResult {
-  return { kind: 'answered', answer };
 }
 
 /** Resolves to the effects that added an entry, at most one for each recipient. */
@@ -299,11 +291,10 @@ async function suppressRecipients(
       effectsByMessageId.set(effect.decision.id, effect);
   if (effectsByMessageId.size === 0) return new Set();
   const suppressionEffects = [...effectsByMessageId.values()];
-  const found = await transaction.query(SUPPRESS_RECIPIENTS, [
-    suppressionEffects.map(({ decision: recording }) => recording.id),
-    suppressionEffects.map(({ decision: recording }) => recording.suppress),
-    suppressionEffects.map(({ at }) => at),
-  ]);
+  const found = await transaction.query(
+    SUPPRESS_RECIPIENTS,
+    toColumns(suppressionEffects, ({ decision, at }) => [decision.id, decision.suppress, at]),
+  );
   const sources = new Set(found.flatMap((row) => (row.is_new === true ? rows.readText(row, 'source') : [])));
-  return new Set(suppressionEffects.filter(({ decision: recording }) => sources.has(recording.id)));
+  return new Set(suppressionEffects.filter(({ decision }) => sources.has(decision.id)));
 }

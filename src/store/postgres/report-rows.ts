@@ -1,6 +1,6 @@
-import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
+import type { FeedbackReport } from '../../model/feedback.ts';
 import * as rows from '../rules/rows.ts';
-import type { Transaction } from './session.ts';
+import { type Transaction, toColumns } from './session.ts';
 
 const SELECT_DIGESTS = 'SELECT digest FROM feedback WHERE digest = ANY($1::text[])';
 const SELECT_SUPPRESSED = `SELECT r.recipient, r.account_id FROM unnest($1::text[], $2::int[]) AS r(recipient, account_id)
@@ -38,10 +38,10 @@ export async function findSuppressed(
   recipients: readonly AccountRecipient[],
 ): Promise<ReadonlySet<string>> {
   if (recipients.length === 0) return new Set();
-  const suppressedRows = await transaction.query(SELECT_SUPPRESSED, [
-    recipients.map(({ recipient }) => recipient),
-    recipients.map(({ accountId }) => accountId),
-  ]);
+  const suppressedRows = await transaction.query(
+    SELECT_SUPPRESSED,
+    toColumns(recipients, ({ recipient, accountId }) => [recipient, accountId]),
+  );
   return new Set(
     suppressedRows.map((row) =>
       toRecipientKey({ accountId: rows.readInteger(row, 'account_id'), recipient: rows.readText(row, 'recipient') }),
@@ -60,24 +60,11 @@ export async function insertDigests(
   recordedReports: readonly RecordedReport[],
 ): Promise<ReadonlySet<string>> {
   if (recordedReports.length === 0) return new Set();
-  const insertedRows = await transaction.query(INSERT_DIGESTS, [
-    recordedReports.map(({ report }) => report.digest),
-    recordedReports.map(({ report }) => report.at),
-    recordedReports.map(({ report }) => report.source),
-    recordedReports.map(({ messageId }) => messageId),
-  ]);
+  const insertedRows = await transaction.query(
+    INSERT_DIGESTS,
+    toColumns(recordedReports, ({ report, messageId }) => [report.digest, report.at, report.source, messageId]),
+  );
   return new Set(insertedRows.map((row) => rows.readText(row, 'digest')));
-}
-
-/** The result is `repeated` if the digest is already stored. */
-export async function storeReport(
-  transaction: Transaction,
-  report: FeedbackReport,
-  messageId: string | null,
-  reason: string,
-): Promise<FeedbackResult> {
-  const feedbackId = await insertReport(transaction, report, messageId, reason);
-  return feedbackId === null ? { kind: 'repeated' } : { kind: 'stored', feedbackId, reason };
 }
 
 /** Null if the digest is already stored. Summary and bytes are stored only with a `reason`. */

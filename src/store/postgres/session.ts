@@ -13,6 +13,12 @@ export function toStatement(statement: Statement | string): Statement {
   return named;
 }
 
+/** Returns the array parameters of a statement, one for each column of the rows. */
+export function toColumns<Item>(items: readonly Item[], toRow: (item: Item) => readonly unknown[]): unknown[][] {
+  const found = items.map(toRow);
+  return (found[0] ?? []).map((_, column) => found.map((row) => row[column]));
+}
+
 export interface Session {
   readonly dialect: 'postgres';
   /** Concurrent calls share a round trip (the pipeline mode of libpq). */

@@ -8,6 +8,7 @@ import {
   type FeedbackReport,
   type FeedbackResult,
   type FeedbackSuppression,
+  type HistoryFacts,
   isProviderSimulator,
   type ReportEntryType,
 } from '../../model/feedback.ts';
@@ -36,11 +37,7 @@ export interface ReportedMessage {
 /**
  * Columns of the message contain this, so that the cost of a decision does not depend on the number of earlier reports.
  */
-export interface HistorySummary {
-  readonly mayHaveBeenSent: boolean;
-  readonly isConfirmed: boolean;
-  readonly hasHardFailure: boolean;
-  readonly hasReportedBounce: boolean;
+export interface HistorySummary extends HistoryFacts {
   /** The kinds of evidence of authenticated reports. Each counts toward a lock once. */
   readonly provenKinds: readonly EvidenceKind[];
   readonly reports: readonly string[];
@@ -216,6 +213,8 @@ export function decideFeedback(
   const change = decideFeedbackChange({ state: from, to, isTest, ...summary }, report.events, isProviderEvent);
   const isFull = summary.reports.length >= MAX_REPORTS;
   const isAuthenticated = report.source !== 'smtp' || report.feedbackLoop !== undefined;
+  const record = { kind: 'record', id, accountId, from } as const;
+  const subject = { id, accountId, recipient: to, sender };
   const findEvidence = (kind: EvidenceKind | null) =>
     kind !== null && isAuthenticated && isCounted && !summary.provenKinds.includes(kind) ? kind : null;
   switch (change.kind) {
@@ -236,16 +235,19 @@ export function decideFeedback(
       const formattedReport = formatReport(verb, failure);
       const isRepeated = summary.reports.includes(formattedReport) || (verb === DELIVERY_VERB && summary.isConfirmed);
       const entry: ReportEntry = {
-        ...createHistoryEntry(report, verb, change.detail, failure),
+        ...createReportEntry(report, verb, change.detail, failure),
         concernsOther: change.suppress === null,
         evidence,
       };
       if (!hasEffect && isRepeated) return createDecisionWithoutChange(report, { kind: 'repeated' });
       if (!hasEffect && isFull) return { kind: 'count', id, facts: getFacts(entry) };
       return {
-        ...{ kind: 'record', id, accountId, from, evidence, suppress, newState: null },
+        ...record,
         entries: [entry],
         addedReport: isRepeated || isFull ? null : formattedReport,
+        newState: null,
+        suppress,
+        evidence,
         reputationState: (suppress ?? evidence) === 'complaint' ? 'complained' : 'bounced',
         reputationRule: countsForReputation && isCounted ? 'if-suppressed' : 'never',
         createResult: (suppressed) => ({ kind: 'recorded', id, verb, suppressed, failure }),
@@ -255,51 +257,36 @@ export function decideFeedback(
       const { to: newState, suppress, detail, failure, countsForReputation } = change;
       const formattedReport = formatReport(change.verb, failure);
       const evidence = findEvidence(change.evidence);
+      const entry = createReportEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure);
       return {
-        ...{ kind: 'record', id, accountId, from, evidence, suppress },
+        ...record,
+        entries: [{ ...entry, concernsOther: suppress === null, evidence }],
         addedReport: isFull || summary.reports.includes(formattedReport) ? null : formattedReport,
         newState: requireTransition(from, newState, 'feedback'),
-        entries: [
-          {
-            ...createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure),
-            concernsOther: suppress === null,
-            evidence,
-          },
-        ],
+        suppress,
+        evidence,
         reputationState: newState,
         reputationRule: isCounted && countsForReputation ? 'always' : 'never',
-        createResult: (suppressed) => ({
-          ...{ kind: 'applied', id, accountId, to: newState, recipient: to, sender },
-          ...{ suppressed, detail, failure },
-        }),
+        createResult: (suppressed) => ({ kind: 'applied', ...subject, to: newState, suppressed, detail, failure }),
       };
     }
     case 'confirm': {
       const { to: newState, detail } = change;
-      const confirmationEntry = createHistoryEntry(report, CONFIRMED_VERB, detail, null);
-      const uncountedMembers = {
-        evidence: null,
-        suppress: null,
+      const confirmation = createReportEntry(report, CONFIRMED_VERB, detail, null);
+      const delivery = createReportEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail, null);
+      return {
+        ...record,
+        entries: newState === null ? [confirmation] : [delivery, confirmation],
         addedReport: null,
+        newState: newState === null ? null : requireTransition(from, newState, 'feedback'),
+        suppress: null,
+        evidence: null,
         reputationState: 'bounced',
         reputationRule: 'never',
-      } as const;
-      if (newState === null)
-        return {
-          ...{ kind: 'record', id, accountId, from, newState, entries: [confirmationEntry], ...uncountedMembers },
-          createResult: () => ({ kind: 'confirmed', id, accountId, recipient: to, sender, detail }),
-        };
-      return {
-        ...{ kind: 'record', id, accountId, from, ...uncountedMembers },
-        newState: requireTransition(from, newState, 'feedback'),
-        entries: [
-          createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail, null),
-          confirmationEntry,
-        ],
-        createResult: () => ({
-          ...{ kind: 'applied', id, accountId, to: newState, recipient: to, sender },
-          ...{ suppressed: false, detail, failure: null },
-        }),
+        createResult: () =>
+          newState === null
+            ? { kind: 'confirmed', ...subject, detail }
+            : { kind: 'applied', ...subject, to: newState, suppressed: false, detail, failure: null },
       };
     }
   }
@@ -334,7 +321,7 @@ function createDecisionWithoutChange(
 
 const UNRELATED: FeedbackResult = { kind: 'unrelated' };
 
-function createHistoryEntry(
+function createReportEntry(
   { at, source }: FeedbackReport,
   verb: string,
   detail: string,

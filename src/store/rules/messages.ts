@@ -276,6 +276,12 @@ export function toSeq(id: string): number {
   return (getIdTimestamp(id) - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + getIdCounter(id);
 }
 
+/** The key of a message: on SQLite the sequence number of its id. */
+export const MESSAGE_KEYS = {
+  sqlite: { key: 'seq', toKey: toSeq },
+  postgres: { key: 'id', toKey: (id: string) => id },
+} as const;
+
 /** Returns the greatest sequence number of an id created at `ms`. */
 export function getMaxSeqAt(ms: number): number {
   return (ms - SEQUENCE_EPOCH_MS) * COUNTERS_PER_MS + COUNTERS_PER_MS - 1;

@@ -47,6 +47,7 @@ import { type ReportedMessage, toHistorySummary } from './feedback.ts';
 import type { ResendSource } from './messages.ts';
 import type { TokenBucket } from './token-bucket.ts';
 
+/** One row. `bigint` columns are numbers; `uuid` and `text` columns are strings; SQLite reads booleans as 0 and 1. */
 export type Row = Readonly<Record<string, unknown>>;
 
 export function readInteger(row: Row, column: string): number {

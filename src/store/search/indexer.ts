@@ -4,7 +4,7 @@
  * is committed later is indexed minutes afterwards.
  */
 import type { Clock } from '../../clock.ts';
-import { getMinIdAt, toSeq } from '../rules/messages.ts';
+import { getMinIdAt, MESSAGE_KEYS } from '../rules/messages.ts';
 import { type Row, readInteger, readText, toSearchableMessage } from '../rules/rows.ts';
 import type { Transaction } from '../transaction.ts';
 import { type IdRange, type IndexBlock, MIN_ID, selectEarlier } from './execute.ts';
@@ -46,14 +46,12 @@ export interface BuiltStep {
 
 const DIALECTS = {
   sqlite: {
-    key: 'seq',
-    toKey: toSeq,
+    ...MESSAGE_KEYS.sqlite,
     isMissing: 'NOT EXISTS (SELECT 1 FROM search_docsize d WHERE d.id = m.seq)',
     insertDocument: 'INSERT INTO search (rowid, terms) VALUES ($1, $2)',
   },
   postgres: {
-    key: 'id',
-    toKey: (id: string) => id,
+    ...MESSAGE_KEYS.postgres,
     isMissing: 'NOT EXISTS (SELECT 1 FROM search s WHERE s.id = m.id)',
     insertDocument: `INSERT INTO search (id, terms) VALUES ($1, array_to_tsvector(string_to_array($2, ' ')))`,
   },

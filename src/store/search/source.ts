@@ -4,7 +4,7 @@
  * index for a parameter; they need no escaping, because they are numbers or belong to fixed sets.
  */
 import { type FoundMessage, getOutcomeText, type StateFilter, VERBS_WITHOUT_OUTCOME } from '../../model/message.ts';
-import { toSeq } from '../rules/messages.ts';
+import { MESSAGE_KEYS } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Row, Statement, Transaction } from '../transaction.ts';
 import { executeSearch, type RowFilter, type RowIndex, type SearchSource } from './execute.ts';
@@ -19,8 +19,7 @@ const JOIN_QUEUE = 'JOIN queue q ON q.id = m.id AND q.account_id = m.account_id'
 /** What differs. While a message is open on PostgreSQL, its row in `queue` has its state. */
 const DIALECTS = {
   sqlite: {
-    key: 'seq',
-    toKey: toSeq,
+    ...MESSAGE_KEYS.sqlite,
     listed: 'json_each($1) AS r CROSS JOIN mail_request m ON m.seq = r.value',
     listedIds: 'json_each($1) AS r CROSS JOIN mail_request m ON m.seq = r.value',
     joinQueue: '',
@@ -36,8 +35,7 @@ const DIALECTS = {
     expression: { quote: '"', prefix: '*', and: ' AND ', or: ' OR ' },
   },
   postgres: {
-    key: 'id',
-    toKey: (id: string) => id,
+    ...MESSAGE_KEYS.postgres,
     // LIMIT makes the planner look up each id in the primary key.
     listed: 'unnest($1::uuid[]) AS r(id) CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id = r.id LIMIT 1) m',
     listedIds: 'unnest($1::uuid[]) AS m(id)',

@@ -1,22 +1,17 @@
 /**
  * The claim of due messages, where one writer needs no SKIP LOCKED. Claims begin with first attempts and retries in
- * turn; the first lane gets half of the limits, the other the rest. Within a lane accounts take turns, a few rows at a
+ * turn (claim-lanes.ts). Within a lane accounts take turns, a few rows at a
  * time, so that no backlog delays another account.
  */
 
 import type { DatabaseSync } from 'node:sqlite';
 import { createSuppressedEntry, type Lease, type LeasedMessage } from '../../model/message.ts';
+import { claimLanes, isExhausted, type RemainingLimits } from '../claim-lanes.ts';
 import type { ClaimedMessages, ClaimLimits } from '../contract.ts';
 import { getRowsPerTurn, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
-
-interface RemainingLimits {
-  messageCount: number;
-  bytes: number;
-  isNothingLeased: boolean;
-}
 
 interface ClaimResult {
   readonly messages: LeasedMessage[];
@@ -26,7 +21,7 @@ interface ClaimResult {
 export function prepareClaim(
   database: DatabaseSync,
   outbox: Outbox,
-): (limits: ClaimLimits, lease: Lease, now: number) => ClaimedMessages {
+): (limits: ClaimLimits, lease: Lease, now: number) => Promise<ClaimedMessages> {
   const SENDING_STATE = requireTransition('queued', 'sending', 'queue');
   const SUPPRESSED_STATE = requireTransition('queued', 'suppressed', 'queue');
   const selectDue = database.prepare(
@@ -45,7 +40,8 @@ export function prepareClaim(
     `UPDATE mail_request SET state = '${SUPPRESSED_STATE}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const appendEntry = prepareAppend(database, outbox);
-  const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(database, lane) }));
+  const createLane = (lane: number) => ({ lane, rotation: createAccountRotation(database, lane) });
+  let lanes = [createLane(0), createLane(1)] as const;
 
   function leaseMessage(row: rows.Row, lease: Lease, now: number, claimedMessages: ClaimResult): void {
     const seq = rows.readInteger(row, 'seq');
@@ -89,7 +85,7 @@ export function prepareClaim(
     now: number,
     claimedMessages: ClaimResult,
   ): boolean {
-    if (remaining.messageCount <= 0 || (remaining.bytes <= 0 && !remaining.isNothingLeased)) return true;
+    if (isExhausted(remaining)) return true;
     let accountsWithMore: number[] = [];
     let lastServedAccount: number | null = null;
     rotation.beginRound();
@@ -124,31 +120,15 @@ export function prepareClaim(
     return false;
   }
 
-  return function claim(limits, lease, now) {
+  return async function claim(limits, lease, now) {
     const claimResult: ClaimResult = { messages: [], suppressed: [] };
-    const remaining: RemainingLimits = {
-      messageCount: limits.maxMessages,
-      bytes: limits.maxBytes,
-      isNothingLeased: true,
-    };
     const rowsPerAccount = getRowsPerTurn(limits.maxMessages);
-    const [firstLane, secondLane] = lanes;
-    lanes.reverse();
-    if (firstLane === undefined || secondLane === undefined) return { ...claimResult, hasMore: false };
-    const firstLaneLimits: RemainingLimits = {
-      ...remaining,
-      messageCount: Math.ceil(limits.maxMessages / 2),
-      bytes: Math.ceil(limits.maxBytes / 2),
-    };
-    const initialLimits = { ...firstLaneLimits };
-    let firstLaneHasMore = claimLane(firstLane, rowsPerAccount, firstLaneLimits, lease, now, claimResult);
-    remaining.messageCount -= initialLimits.messageCount - firstLaneLimits.messageCount;
-    remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
-    remaining.isNothingLeased = firstLaneLimits.isNothingLeased;
-    const secondLaneHasMore = claimLane(secondLane, rowsPerAccount, remaining, lease, now, claimResult);
-    // The first lane receives the limits that the second lane did not use.
-    if (firstLaneHasMore) firstLaneHasMore = claimLane(firstLane, rowsPerAccount, remaining, lease, now, claimResult);
-    return { ...claimResult, hasMore: firstLaneHasMore || secondLaneHasMore };
+    const order = lanes;
+    lanes = [lanes[1], lanes[0]];
+    const hasMore = await claimLanes(order, limits, (lane, remaining) =>
+      claimLane(lane, rowsPerAccount, remaining, lease, now, claimResult),
+    );
+    return { ...claimResult, hasMore };
   };
 }
 

@@ -255,10 +255,10 @@ type SynchronousMethod<Method> = Method extends (...args: infer Args) => Promise
   ? (...args: Args) => Answer
   : never;
 
-export type Operations = Pick<StoreMethods, NounMethod | 'searchMessages' | 'recordFeedback'> & {
+export type Operations = Pick<StoreMethods, NounMethod | 'searchMessages' | 'claim' | 'recordFeedback'> & {
   readonly [Name in Exclude<
     MethodName,
-    NounMethod | 'searchMessages' | 'settle' | 'recordFeedback' | 'recordPackedFeedback'
+    NounMethod | 'searchMessages' | 'claim' | 'settle' | 'recordFeedback' | 'recordPackedFeedback'
   >]: SynchronousMethod<StoreMethods[Name]>;
 } & {
   settle(batch: readonly PackedSettlement[]): Promise<readonly SettleResult[]>;

@@ -246,12 +246,13 @@ test('a settlement after the lease was recovered changes nothing, and the lost l
   const rig = createQueueRig({
     respond: async ({ id }) => {
       await rig.endLeases('resend');
-      const [claimedMessage] = rig.store.claim(
+      const { messages } = await rig.store.claim(
         { maxMessages: 1, maxBytes: 1_000 },
         { owner: 'node-b', until: rig.clock.now() + LEASE_MS },
         rig.clock.now(),
-      ).messages;
-      if (claimedMessage !== undefined) rig.store.settle(packSettlements([createSettlement(claimedMessage)]));
+      );
+      const [claimedMessage] = messages;
+      if (claimedMessage !== undefined) await rig.store.settle(packSettlements([createSettlement(claimedMessage)]));
       expect(claimedMessage?.id).toBe(id);
       return createAttempt({
         kind: 'bounced',
@@ -270,7 +271,7 @@ test('a drain waits for a running claim and releases the leases of the claim', a
   const rig = createQueueRig({
     parts: {
       claim: async (limits, lease, now) => {
-        const claimResult = rig.store.claim(limits, lease, now);
+        const claimResult = await rig.store.claim(limits, lease, now);
         await new Promise<void>((resolve) => {
           answer = resolve;
         });
@@ -306,7 +307,7 @@ test('while the circuit breaker is not closed, each probe leases one message, an
         return { id, envelope: { from, to, smtputf8: false }, data: Buffer.from(message) };
       },
       claim: async (limits, lease, now) => {
-        const claimResult = rig.store.claim(limits, lease, now);
+        const claimResult = await rig.store.claim(limits, lease, now);
         leasedCount += claimResult.messages.length;
         return claimResult;
       },
