@@ -526,13 +526,6 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
     expect(listKinds(await store.accept([createMessage({ acceptedAt: earlierTime + 1_000 })]))).toEqual(['accepted']);
   });
 
-  test('messages that arrive slightly out of order are not accepted beyond the rate limit', async () => {
-    const store = await openWithAccounts({ rate: { limit: 2, periodMs: 1_000 } });
-    const at = Date.now();
-    const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => createMessage({ acceptedAt: at + ms })));
-    expect(listKinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
-  });
-
   test('due times after the latest possible time, which were stored before the clock was set back, are reset, and other due times stay unchanged', async () => {
     const store = await openWithAccounts({}, 'other');
     const now = Date.now();

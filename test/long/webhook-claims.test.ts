@@ -1,12 +1,11 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { DatabaseSetting } from '../../src/config/settings.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { NO_LIMITS } from '../rig/messages.ts';
-import { createTemporaryDatabase } from '../rig/postgres.ts';
+import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
 const CLAIM_LIMITS = { maxDeliveries: 10, freeSlots: [], defaultFreeSlots: 10 };
@@ -37,15 +36,7 @@ async function installPostgres(): Promise<Installation> {
   const url = await createTemporaryDatabase();
   return {
     setting: parsePostgresUrl(url),
-    async run(sql) {
-      const client = new pg.Client({ connectionString: url });
-      await client.connect();
-      try {
-        await client.query(sql);
-      } finally {
-        await client.end();
-      }
-    },
+    run: (sql) => runStatement(url, sql),
   };
 }
 

@@ -45,7 +45,8 @@ const decide = (state: State, events: readonly FeedbackEvent[], members: object 
 
 const WAIT = { kind: 'wait' } as const;
 const BOUNCED = { kind: 'change', to: 'bounced' } as const;
-const BOUNCE_ENTRY = { kind: 'history-entry', verb: 'bounce-reported' } as const;
+const createEntry = (verb: string) => ({ kind: 'history-entry', verb });
+const BOUNCE_ENTRY = createEntry('bounce-reported');
 
 test('a permanent bounce about a missing mailbox ends a delivered message as bounced, suppresses the recipient, and records the evidence', () => {
   expect(decide('delivered', [createBounce()])).toEqual({
@@ -64,17 +65,16 @@ test('a permanent bounce about a missing mailbox ends a delivered message as bou
 });
 
 const aboutOther = createBounce(createRecipient(OTHER));
+const complaintOfOther = createComplaint('abuse', OTHER);
+const aboutOtherCase = createBounce(createRecipient('rITA@EXAMPLE.com'));
+const aboutForwarding = createBounce(createRecipient(OTHER, RECIPIENT));
+const deliveryToThird = createEvent('delivered', 'c@d.example');
 const softBounce = createBounce({ permanent: false, failure: { class: 'soft', category: 'mailbox-full' } });
 
 test.each<[string, State, readonly FeedbackEvent[], object]>([
   ['a bounce for another reason', 'delivered', [createBounce({ failure: BLOCK })], { ...BOUNCED, suppress: null }],
   ['a bounce without a recipient', 'delivered', [createBounce(createRecipient(null))], { suppress: 'bounce' }],
-  [
-    'the recipient in another case',
-    'delivered',
-    [createBounce(createRecipient('rITA@EXAMPLE.com'))],
-    { suppress: 'bounce' },
-  ],
+  ['the recipient in another case', 'delivered', [aboutOtherCase], { suppress: 'bounce' }],
   ['a forwarding address', 'delivered', [createBounce(createRecipient(RECIPIENT, OTHER))], { suppress: null }],
   ...['private@example.com', 'rita@mail.example.com'].map(
     (alias): [string, State, readonly FeedbackEvent[], object] => [
@@ -84,73 +84,38 @@ test.each<[string, State, readonly FeedbackEvent[], object]>([
       { suppress: 'bounce' },
     ],
   ),
-  [
-    'a forwarding address first',
-    'delivered',
-    [createBounce(createRecipient(OTHER, RECIPIENT))],
-    { suppress: 'bounce' },
-  ],
+  ['a forwarding address first', 'delivered', [aboutForwarding], { suppress: 'bounce' }],
   [
     'a bounce about another address',
     'delivered',
     [aboutOther],
     { ...BOUNCED, suppress: null, detail: expect.stringContaining(`about ${OTHER}`) },
   ],
-  [
-    'a bounce beside a delivery to a third address',
-    'delivered',
-    [aboutOther, createEvent('delivered', 'c@d.example')],
-    BOUNCE_ENTRY,
-  ],
+  ['a bounce beside a delivery to a third address', 'delivered', [aboutOther, deliveryToThird], BOUNCE_ENTRY],
   ['a bounce', 'queued', [createBounce()], WAIT],
   ['a bounce', 'sending', [createBounce()], WAIT],
   ['a bounce, which proves the transmission,', 'uncertain', [createBounce()], BOUNCED],
   ...STATES.filter((state) => !['queued', 'sending', 'delivered', 'uncertain'].includes(state)).map(
     (state): [string, State, readonly FeedbackEvent[], object] => ['a bounce', state, [createBounce()], BOUNCE_ENTRY],
   ),
-  ['a soft bounce', 'delivered', [softBounce], { kind: 'history-entry', verb: 'soft-bounced' }],
-  ['a delay report', 'delivered', [createEvent('delayed')], { kind: 'history-entry', verb: 'delay-reported' }],
-  ['a delivery report', 'delivered', [createEvent('delivered')], { kind: 'history-entry', verb: 'delivery-reported' }],
-  [
-    'an automatic reply',
-    'delivered',
-    [{ kind: 'auto-reply', evidence }],
-    { kind: 'history-entry', verb: 'auto-replied' },
-  ],
-  [
-    'a not-spam report',
-    'delivered',
-    [createComplaint('not-spam')],
-    { kind: 'history-entry', verb: 'complaint-reported' },
-  ],
-  [
-    'an authentication report',
-    'delivered',
-    [createComplaint('auth-failure')],
-    { kind: 'history-entry', verb: 'complaint-reported' },
-  ],
+  ['a soft bounce', 'delivered', [softBounce], createEntry('soft-bounced')],
+  ['a delay report', 'delivered', [createEvent('delayed')], createEntry('delay-reported')],
+  ['a delivery report', 'delivered', [createEvent('delivered')], createEntry('delivery-reported')],
+  ['an automatic reply', 'delivered', [{ kind: 'auto-reply', evidence }], createEntry('auto-replied')],
+  ['a not-spam report', 'delivered', [createComplaint('not-spam')], createEntry('complaint-reported')],
+  ['an authentication report', 'delivered', [createComplaint('auth-failure')], createEntry('complaint-reported')],
   ...['abuse', 'fraud', 'virus', 'opt-out'].map((type): [string, State, readonly FeedbackEvent[], object] => [
     `a complaint of type ${type}`,
     'delivered',
     [createComplaint(type)],
     { kind: 'change', to: 'complained', suppress: 'complaint', detail: expect.stringContaining(type) },
   ]),
-  [
-    'a complaint of another address',
-    'delivered',
-    [createComplaint('abuse', OTHER)],
-    { to: 'complained', suppress: null },
-  ],
+  ['a complaint of another address', 'delivered', [complaintOfOther], { to: 'complained', suppress: null }],
   ['a complaint beside a bounce', 'delivered', [createBounce(), createComplaint()], { to: 'complained' }],
   ['a bounce', 'expired', [createBounce()], { ...BOUNCE_ENTRY, suppress: 'bounce' }],
   ['a bounce for another reason', 'expired', [createBounce({ failure: BLOCK })], { ...BOUNCE_ENTRY, suppress: null }],
   ['a bounce about another address', 'expired', [aboutOther], { ...BOUNCE_ENTRY, suppress: null }],
-  [
-    'a second bounce, for another reason,',
-    'bounced',
-    [createBounce({ failure: BLOCK })],
-    { ...BOUNCE_ENTRY, suppress: null },
-  ],
+  ['a second bounce, as a block,', 'bounced', [createBounce({ failure: BLOCK })], { ...BOUNCE_ENTRY, suppress: null }],
   ['a complaint', 'bounced', [createComplaint()], { kind: 'history-entry', suppress: 'complaint' }],
   ['a complaint', 'expired', [createComplaint()], { kind: 'history-entry', suppress: 'complaint' }],
   ['a complaint', 'cancelled', [createComplaint()], { kind: 'history-entry', suppress: 'complaint' }],
@@ -207,11 +172,11 @@ describe('an event of a provider', () => {
   const SENT = { mayHaveBeenSent: true };
   const confirmation = createEvent('confirmed');
   const suppressed = createEvent('provider-suppressed');
-  const DELIVERY_ENTRY = { kind: 'history-entry', verb: 'delivery-reported' };
+  const DELIVERY_ENTRY = createEntry('delivery-reported');
 
   test.each<[State, FeedbackEvent, object, object]>([
     ['delivered', aboutOther, {}, { kind: 'other-recipient' }],
-    ['delivered', createComplaint('abuse', OTHER), {}, { kind: 'other-recipient' }],
+    ['delivered', complaintOfOther, {}, { kind: 'other-recipient' }],
     ['delivered', createEvent('confirmed', OTHER), {}, { kind: 'other-recipient' }],
     ['delivered', confirmation, {}, { kind: 'confirm', to: null }],
     ['complained', confirmation, {}, { kind: 'confirm', to: null }],

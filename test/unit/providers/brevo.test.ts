@@ -92,8 +92,4 @@ describe('the events of Brevo', () => {
       hasListReason,
     });
   });
-
-  it('if the store fails, the response is 429, because Brevo discards an event after any other failure status', () => {
-    expect(BREVO_EVENTS.storeFailureStatus).toBe(429);
-  });
 });

@@ -54,13 +54,15 @@ describe('acceptance', () => {
     expect(decideAcceptance(message, account && toLimitUsage(account), lookups)).toMatchObject(expected);
   });
 
-  test('a batch of any size accepts and counts exactly the messages that volume and rate allow', () => {
+  test('a batch of any size accepts and counts exactly the messages that volume and rate allow, even slightly out of order', () => {
     const limits = fc.record({ volume: fc.option(fc.nat(40)), limit: fc.option(fc.integer({ min: 1, max: 40 })) });
     fc.assert(
-      fc.property(limits, fc.nat(60), ({ volume, limit }, size) => {
+      fc.property(limits, fc.array(fc.nat(4), { maxLength: 60 }), ({ volume, limit }, offsetsMs) => {
+        const size = offsetsMs.length;
         const rate = limit === null ? null : { limit, periodMs: 60_000 };
         const limitUsage = toLimitUsage(createAccount({ volume, rate }));
-        const kinds = Array.from({ length: size }, () => decideAcceptance(plainMessage, limitUsage, emptyLookups).kind);
+        const messages = offsetsMs.map((ms) => ({ ...plainMessage, acceptedAt: NOW + ms }));
+        const kinds = messages.map((message) => decideAcceptance(message, limitUsage, emptyLookups).kind);
         const maxAccepted = Math.min(size, volume ?? size, limit ?? size);
         expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(maxAccepted);
         expect(kinds.slice(0, maxAccepted).every((kind) => kind === 'accepted')).toBe(true);

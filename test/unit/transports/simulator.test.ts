@@ -40,29 +40,18 @@ describe('simulator addresses', () => {
   });
 
   test.each([
-    ['success', { kind: 'delivered' }],
-    ['complaint+1', { kind: 'delivered' }],
-    ['bounce', { kind: 'bounced', suppress: false, reply: { code: 550, enhanced: '5.1.1', stage: 'rcpt' } }],
-    ['DEFER', { kind: 'deferred', scope: 'message', reply: { code: 451 } }],
-    ['suppressed', { kind: 'bounced', suppress: false }],
-    ['unknown', { kind: 'bounced', suppress: false }],
-  ])('%s has its outcome and never reaches the transport', async (local, expected) => {
+    ['success', { kind: 'delivered' }, 'outcome'],
+    ['complaint+1', { kind: 'delivered' }, 'complaint'],
+    ['bounce', { kind: 'bounced', suppress: false, reply: { code: 550, enhanced: '5.1.1', stage: 'rcpt' } }, 'outcome'],
+    ['DEFER', { kind: 'deferred', scope: 'message', reply: { code: 451 } }, 'outcome'],
+    ['suppressed', { kind: 'bounced', suppress: false }, 'suppression'],
+    ['unknown', { kind: 'bounced', suppress: false }, 'outcome'],
+  ])('%s has its outcome and its local answer, and never reaches the transport', async (local, outcome, kind) => {
     const { transport, reachedMessages } = createTransport();
-    expect((await transport.attempt(createMessage(local), null)).outcome).toMatchObject(expected);
+    const message = createMessage(local);
+    expect((await transport.attempt(message, null)).outcome).toMatchObject(outcome);
     expect(reachedMessages).toEqual([]);
-  });
-
-  test.each([
-    ['success', 'outcome'],
-    ['complaint+1', 'complaint'],
-    ['suppressed', 'suppression'],
-    ['unknown', 'outcome'],
-  ] as const)('%s has the local answer %s', (local, expected) => {
-    const { transport } = createTransport();
-    expect(transport.answerLocally?.(createMessage(local).envelope.to)).toMatchObject({
-      kind: expected,
-      by: 'simulator',
-    });
+    expect(transport.answerLocally?.(message.envelope.to)).toMatchObject({ kind, by: 'simulator' });
     expect(transport.answerLocally?.(createOutgoingMessage().envelope.to)).toBeNull();
   });
 });
