@@ -121,6 +121,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await claimNotifications(store, NOW + LEASE_MS, 'd', [HTTPS_URL])).toMatchObject([
       { owner: 'd', sealedUrl: HTTPS_URL, lease: 2 },
     ]);
+    const later = { now: NOW + LEASE_MS, until: NOW + 2 * LEASE_MS, node: 'd', areNotifications: true };
+    expect(await store.recoverDeliveries({ ...recovery, ...later })).toBe(1);
     // No operator sees a target as an endpoint.
     expect([(await store.listWebhooks()).length, (await store.readWebhookStatistics()).length]).toEqual([1, 1]);
   });
