@@ -217,7 +217,7 @@ function toConnectionOutcome(stage: 'connect' | 'starttls', text: string): Outco
     kind: 'deferred',
     reply: { stage, code: null, enhanced: null, text },
     reason: 'connection',
-    scope: 'transport',
+    scope: 'route',
   };
 }
 

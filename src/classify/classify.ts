@@ -14,19 +14,21 @@ import { RECIPIENT_UNAVAILABLE, RULES, SENDER_REFUSAL, SERVER_UNAVAILABLE, UNKNO
 
 export function classify(reply: Reply, relayRules: readonly FailureRule[] = []): Outcome {
   const { code, stage } = reply;
-  if (code === null) return { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
+  if (code === null) return { kind: 'deferred', reply, reason: 'connection', scope: 'route' };
   // RFC 5321 section 4.2: the second digit of a reply code is 0 to 5.
   if (code >= 200 && code < 260 && stage === 'content') return { kind: 'delivered', reply };
   const { verdict, replyClass } = judge(reply, relayRules);
   const reason = getReason(verdict);
   if (replyClass === 5 && isFinal(verdict, reply))
     return { kind: 'bounced', reply, reason, suppress: verdict.class === 'hard' };
-  return { kind: 'deferred', reply, reason, scope: verdict.scope === 'route' ? 'transport' : 'message' };
+  return { kind: 'deferred', reply, reason, scope: verdict.scope };
 }
 
 /** A later attempt can succeed when the operator has acted, by another route, or at a lower rate. */
-function isFinal({ category, scope }: Verdict, { stage }: Reply): boolean {
+function isFinal({ category, scope }: Verdict, { stage, enhanced }: Reply): boolean {
   if (category === 'auth' || category === 'throttled' || category === 'greylisted') return false;
+  // The next hop refuses this sender, unless the address is invalid or its domain does not exist (RFC 3463 section 3.2).
+  if (stage === 'mail' && scope === 'sender') return enhanced === '5.1.7' || enhanced === '5.1.8';
   // After the content, a bad reputation concerns what this message contains.
   return scope !== 'route' || (category === 'reputation' && (stage === 'data' || stage === 'content'));
 }
@@ -49,6 +51,7 @@ function getReason({ category, scope }: Verdict): Reason {
     case 'content':
     case 'size':
     case 'throttled':
+    case 'quota':
     case 'greylisted':
     case 'unknown':
       return category;
@@ -74,6 +77,7 @@ const CATEGORIES_BY_REASON: Readonly<Record<Reason, FailureCategory>> = {
   reputation: 'reputation',
   configuration: 'auth',
   throttled: 'throttled',
+  quota: 'quota',
   greylisted: 'greylisted',
   unavailable: 'network',
   connection: 'network',
@@ -86,6 +90,7 @@ const SOFT_REASONS: readonly Reason[] = [
   'recipient-disabled',
   'mailbox-full',
   'throttled',
+  'quota',
   'greylisted',
   'unavailable',
   'connection',

@@ -6,6 +6,7 @@ import {
   type FailureRule,
   nameRules,
   POLICY_REFUSAL,
+  ROUTE_QUOTA,
   ROUTE_THROTTLED,
   SENDER_FAULT,
   SIZE_REFUSAL,
@@ -62,6 +63,10 @@ export const UNKNOWN_REFUSAL: Verdict = { class: 'block', category: 'unknown', s
 const LOOP_REFUSAL: Verdict = { class: 'block', category: 'network', scope: 'message' };
 const PROTOCOL_FAULT: Verdict = { class: 'soft', category: 'unknown', scope: 'route' };
 
+const RATE_PHRASES = parsePhrases(
+  'too many, too fast, rate limit, throttl, slow down, exceeded the rate, too much mail, try fewer',
+);
+
 const IN_ANY_TEXT = { form: 'any', stages: MESSAGE_STAGES } as const;
 
 const DOMAIN_CODES: readonly number[] = [550, 551, 552, 553, 554, 556];
@@ -92,13 +97,29 @@ export const RULES: readonly FailureRule[] = nameRules({
     exceptPhrases: ['delivery restriction'],
     verdict: CONFIGURATION_FAULT,
   },
-  'EHLO name, reverse DNS name or account refused': {
+  'EHLO name or reverse DNS name refused': {
     phrases: parsePhrases(`
       helo command rejected, invalid helo, invalid ehlo, bad helo, helo name, ehlo name, helo/ehlo
       ptr record, reverse dns, cannot find your, reverse hostname, no reverse, dns ptr, rdns
-      sending paused, account is paused, sending suspended, smtp account is not, account is not yet activated
-      account is under review
     `),
+    verdict: CONFIGURATION_FAULT,
+  },
+  'account of this service paused or suspended': {
+    phrases: parsePhrases(`
+      your account is suspended, your account has been suspended, your account was suspended, your account is disabled
+      your account has been disabled, your account is blocked, your account has been blocked, your account is locked
+      your account is on hold, your account has been paused, your account is not active, your account is inactive
+      your account has been deactivated, your account is temporarily, account may not send, account cannot send
+      account is paused, account is under review, account is not yet activated, smtp account is not
+      sending paused, sending suspended
+      sending is paused, sending has been paused, sending is disabled, sending has been disabled, sending disabled
+      sending is suspended, sending has been suspended, mail server has been suspended
+    `),
+    verdict: CONFIGURATION_FAULT,
+  },
+  'account disabled, in the reply to the sender': {
+    stages: ['mail'],
+    phrases: ACCOUNT_DISABLED_PHRASES,
     verdict: CONFIGURATION_FAULT,
   },
   'EHLO refused by syntax': { stages: ['ehlo'], codes: [500, 501, 502, 504], verdict: CONFIGURATION_FAULT },
@@ -110,7 +131,9 @@ export const RULES: readonly FailureRule[] = nameRules({
       address is not verified, identities failed the check, verified sender, sender signature, sender identity
       unverified sender, unverified domain, unverified identity, domain is not verified, domain not verified
       domain is unverified, unconfigured sending domain, permissions to send as, not owned by user
-      not authorized to send from, not allowed to send from, not authorized as sender
+      not authorized to send from, not allowed to send from, not authorized as sender, sender address is not allowed
+      sender is not allowed, sender not allowed, sender is not verified, sender not verified, sender is not authorized
+      sender not authorized, sender address rejected: access denied
       duplicate header 'dkim-signature'
     `),
     verdict: SENDER_FAULT,
@@ -235,12 +258,27 @@ export const RULES: readonly FailureRule[] = nameRules({
     `),
     verdict: THROTTLED,
   },
-  'sending rate or quota exceeded': {
+  'sending quota used up': {
     phrases: parsePhrases(`
-      maximum sending rate exceeded, daily message quota exceeded, throttling failure, exceeded your messaging limits
-      sending quota exceeded, sending limit, too many connections, concurrent connections, too many concurrent
-      connection rate limit
+      daily message quota, daily sending quota, daily quota, monthly quota, hourly quota, sending quota
+      exceeded your messaging limits, sending limit, daily limit, monthly limit, hourly limit, daily message limit
+      daily email limit, monthly email limit, credits exceeded, out of credits, no credits, not enough credits
+      insufficient credits
     `),
+    exceptPhrases: parsePhrases('mailbox, inbox, receiving'),
+    verdict: ROUTE_QUOTA,
+  },
+  'sending rate exceeded': {
+    phrases: parsePhrases(`
+      maximum sending rate exceeded, throttling failure, too many connections, concurrent connections
+      too many concurrent, connection rate limit, emails per second, messages per second, requests per second
+    `),
+    verdict: ROUTE_THROTTLED,
+  },
+  'throttled before the recipient is known': {
+    stages: [...STAGES_BEFORE_MAIL, 'mail'],
+    codes: [450, 451, 452, 454, 550, 554],
+    phrases: RATE_PHRASES,
     verdict: ROUTE_THROTTLED,
   },
   'connection closed by a rate limit': {
@@ -258,9 +296,7 @@ export const RULES: readonly FailureRule[] = nameRules({
   throttled: {
     stages: MESSAGE_STAGES,
     codes: [450, 451, 452, 454],
-    phrases: parsePhrases(`
-      too many, too fast, rate limit, throttl, slow down, exceeded the rate, too much mail, try fewer
-    `),
+    phrases: RATE_PHRASES,
     verdict: THROTTLED,
   },
   'next hop has insufficient storage': {
@@ -418,7 +454,8 @@ export const RULES: readonly FailureRule[] = nameRules({
     phrases: [...SENDER_PHRASES, 'sender does not exist', 'sender unknown', 'unknown sender', 'no such sender'],
     verdict: SENDER_REFUSAL,
   },
-  policy: { stages: ['mail', ...MESSAGE_STAGES], enhancedCodes: ['5.7.'], verdict: POLICY_REFUSAL },
+  'policy about the sender': { stages: ['mail'], enhancedCodes: ['5.7.'], verdict: SENDER_REFUSAL },
+  policy: { stages: MESSAGE_STAGES, enhancedCodes: ['5.7.'], verdict: POLICY_REFUSAL },
   'refused by policy, according to the text': {
     stages: MESSAGE_STAGES,
     phrases: [...POLICY_PHRASES, 'policy', 'rejected due to'],

@@ -1,5 +1,5 @@
 /** The classification of failed deliveries, the same for replies, bounce messages and provider events. */
-import type { Stage } from './outcome.ts';
+import type { FailureScope, Stage } from './outcome.ts';
 
 /** `hard`: the recipient is suppressed. `soft`: a later message may be delivered. `block`: refused. */
 export const FAILURE_CLASSES = ['hard', 'soft', 'block'] as const;
@@ -7,7 +7,8 @@ export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
 /**
  * `domain`: it does not exist or does not receive mail. `auth`: this service or the sender is not authenticated or not
- * authorized. `network`: the connection failed, or the server is not available.
+ * authorized. `network`: the connection failed, or the server is not available. `throttled`: the rate is too high.
+ * `quota`: what this service may send at the relay in a day or a month is used up.
  */
 export const FAILURE_CATEGORIES = [
   'mailbox-unknown',
@@ -21,6 +22,7 @@ export const FAILURE_CATEGORIES = [
   'auth',
   'network',
   'throttled',
+  'quota',
   'greylisted',
   'unknown',
 ] as const;
@@ -47,12 +49,6 @@ export function formatFailure({ class: failureClass, category }: Failure): strin
 }
 
 // The rules about failed deliveries, as data: for every server in classify/rules.ts, for relays in src/providers.
-
-/**
- * Whose fault a failure is. `route`: the connection, the relay or the configuration, so other messages fail too.
- * `sender`: messages of other senders are delivered. `recipient`: the mailbox, its domain or its server.
- */
-export type FailureScope = 'recipient' | 'message' | 'sender' | 'route';
 
 /** The recipient is suppressed if and only if the class is `hard`. */
 export interface Verdict extends Failure {
@@ -87,6 +83,7 @@ export const CONFIGURATION_FAULT: Verdict = { class: 'block', category: 'auth', 
 /** The configuration of one sender is wrong. */
 export const SENDER_FAULT: Verdict = { class: 'block', category: 'auth', scope: 'sender' };
 export const ROUTE_THROTTLED: Verdict = { class: 'soft', category: 'throttled', scope: 'route' };
+export const ROUTE_QUOTA: Verdict = { class: 'soft', category: 'quota', scope: 'route' };
 export const THROTTLED: Verdict = { class: 'soft', category: 'throttled', scope: 'recipient' };
 export const SIZE_REFUSAL: Verdict = { class: 'block', category: 'size', scope: 'message' };
 export const CONTENT_REFUSAL: Verdict = { class: 'block', category: 'content', scope: 'message' };

@@ -23,24 +23,27 @@ export type Reason =
   | 'reputation'
   | 'configuration'
   | 'throttled'
+  | 'quota'
   | 'greylisted'
   | 'unavailable'
   | 'connection'
   | 'smtputf8'
   | 'unknown';
 
+/**
+ * Whose fault a failure is. `route`: the connection, the relay or the configuration, so other messages fail too.
+ * `sender`: messages of other senders are delivered. `recipient`: the mailbox, its domain or its server.
+ */
+export const FAILURE_SCOPES = ['recipient', 'message', 'sender', 'route'] as const;
+export type FailureScope = (typeof FAILURE_SCOPES)[number];
+
 export type Outcome =
   /** `reference`: the provider's id of the message, if its events use it (Amazon SES). */
   | { readonly kind: 'delivered'; readonly reply: Reply; readonly reference?: string }
   /** `suppress`: the mailbox does not exist or is disabled. */
   | { readonly kind: 'bounced'; readonly reply: Reply; readonly reason: Reason; readonly suppress: boolean }
-  /** `transport`: other messages fail too. Only these failures open the circuit breaker. */
-  | {
-      readonly kind: 'deferred';
-      readonly reply: Reply;
-      readonly reason: Reason;
-      readonly scope: 'message' | 'transport';
-    }
+  /** Only failures of the route open the circuit breaker; with the reason `throttled`, it must only send less. */
+  | { readonly kind: 'deferred'; readonly reply: Reply; readonly reason: Reason; readonly scope: FailureScope }
   /** The connection was lost after the whole message, so it is unknown whether it was accepted. */
   | { readonly kind: 'unanswered'; readonly reply: Reply };
 
@@ -50,7 +53,7 @@ export function createLocalReply(stage: Stage, text: string): Reply {
 }
 
 /** Returns a temporary failure without a reply of the next hop. */
-export function createDeferral(stage: Stage, text: string, reason: Reason, scope: 'message' | 'transport') {
+export function createDeferral(stage: Stage, text: string, reason: Reason, scope: FailureScope) {
   return { kind: 'deferred', reply: createLocalReply(stage, text), reason, scope } as const;
 }
 

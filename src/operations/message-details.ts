@@ -14,7 +14,7 @@ import {
   type StoredMessage,
   type StoredMessageSummary,
 } from '../model/message.ts';
-import type { Attempt } from '../model/outcome.ts';
+import { type Attempt, FAILURE_SCOPES } from '../model/outcome.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
@@ -71,8 +71,8 @@ export const AttemptDetails = Type.Object({
   outcome: Type.Enum(['delivered', 'bounced', 'deferred', 'unanswered']),
   reason: Type.NullableString('The reason why the message bounced or was deferred, such as `recipient-unknown`.'),
   scope: Type.NullableEnum(
-    ['message', 'transport'],
-    'For a deferred attempt: whether the failure concerns this message or every message on the route.',
+    FAILURE_SCOPES,
+    'For a deferred attempt: what the failure concerns. `route`: every message on the route.',
   ),
   stage: Type.String('The stage of the SMTP session at which the reply arrived.'),
   code: Type.NullableInteger('The SMTP reply code.'),

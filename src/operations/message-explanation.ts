@@ -351,7 +351,7 @@ function describeAttempt(attempt: Attempt, failure: Failure | null): string {
     case 'bounced':
       return `The attempt at ${at} bounced (${describeFailure(outcome, failure)}): ${nextHop} answered ${toSentence(formatReply(outcome.reply))}`;
     case 'deferred':
-      return outcome.scope === 'transport'
+      return outcome.scope === 'route'
         ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${describeFailure(outcome, failure)}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(formatReply(outcome.reply))} This failure affects other messages too; ${NEXT_HOP_REMEDY}.`
         : `The last attempt, at ${at}, was deferred (${describeFailure(outcome, failure)}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(formatReply(outcome.reply))}`;
     case 'unanswered':

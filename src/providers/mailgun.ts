@@ -4,7 +4,7 @@
  */
 import { createHmac } from 'node:crypto';
 import { equalsInConstantTime } from '../model/credentials.ts';
-import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
+import { CONFIGURATION_FAULT, nameRules, ROUTE_QUOTA, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,
@@ -109,7 +109,7 @@ export const MAILGUN: Provider = {
       'limit of the domain exceeded': {
         phrases: ['is not allowed to send: recipient limit exceeded'],
         // The credentials of the relay belong to one domain, so the limit concerns every message.
-        verdict: ROUTE_THROTTLED,
+        verdict: ROUTE_QUOTA,
       },
       'domain or account not allowed to send': { phrases: ['is not allowed to send'], verdict: CONFIGURATION_FAULT },
       'recipient not authorized for a sandbox domain or a free account': {

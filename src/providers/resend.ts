@@ -1,7 +1,7 @@
 /** `data.bounce.type` is as in Amazon SES. https://resend.com/docs/webhooks/event-types and the pages below it. */
 import { createHmac } from 'node:crypto';
 import { equalsInConstantTime } from '../model/credentials.ts';
-import { nameRules, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure.ts';
+import { nameRules, ROUTE_QUOTA, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
 import {
   AUTHENTICATED,
   createAuthenticatorFactory,
@@ -85,13 +85,16 @@ export const RESEND: Provider = {
         phrases: ['you can only send testing emails to your own email address'],
         verdict: SENDER_FAULT,
       },
-      'rate limit of the team exceeded': { phrases: ['you can only make', 'too many requests'], verdict: THROTTLED },
+      'rate limit of the team exceeded': {
+        phrases: ['you can only make', 'too many requests'],
+        verdict: ROUTE_THROTTLED,
+      },
       'quota of the team used up': {
         phrases: [
           'you have reached your daily email sending quota',
           'you have reached your monthly email sending quota',
         ],
-        verdict: ROUTE_THROTTLED,
+        verdict: ROUTE_QUOTA,
       },
     }),
   },

@@ -1,5 +1,5 @@
 /** https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event */
-import { nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
+import { nameRules, ROUTE_QUOTA, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,
@@ -99,7 +99,7 @@ export const SENDGRID: Provider = {
         stages: ['auth'],
         phrases: ['maximum credits exceeded'],
         // The relay refuses the authentication until the plan renews or an operator buys credits.
-        verdict: ROUTE_THROTTLED,
+        verdict: ROUTE_QUOTA,
       },
       'sender not verified': { phrases: ['does not match a verified sender identity'], verdict: SENDER_FAULT },
       'sender not authorized': {

@@ -1,4 +1,4 @@
-import { CONFIGURATION_FAULT, nameRules, ROUTE_THROTTLED, SENDER_FAULT, THROTTLED } from '../model/failure.ts';
+import { CONFIGURATION_FAULT, nameRules, ROUTE_QUOTA, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { type Provider, RELAY_DEFAULTS } from './provider.ts';
 
@@ -34,13 +34,12 @@ export const SES: Provider = {
       'send rate of the account exceeded': {
         codes: [454],
         phrases: ['maximum sending rate exceeded'],
-        // An attempt one second later can succeed, so the circuit breaker stays closed.
-        verdict: THROTTLED,
+        verdict: ROUTE_THROTTLED,
       },
       'daily quota of the account used up': {
         codes: [454],
         phrases: ['daily message quota exceeded'],
-        verdict: ROUTE_THROTTLED,
+        verdict: ROUTE_QUOTA,
       },
       'too many connections': {
         codes: [421],

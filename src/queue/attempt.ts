@@ -155,7 +155,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     const outcome: Outcome =
       stage === 'completing'
         ? { kind: 'unanswered', reply: createLocalReply('connect', text) }
-        : createDeferral('connect', text, 'unknown', 'transport');
+        : createDeferral('connect', text, 'unknown', 'route');
     end(createAttempt(outcome, startedAt, startedMonotonicMs), false);
   }
 
@@ -304,5 +304,5 @@ export function createCircuitBreaker({
 
 /** `unanswered`: a next hop that fails after each complete message may cause a duplicate with every retry. */
 function isTransportFailure(outcome: Outcome): boolean {
-  return outcome.kind === 'unanswered' || (outcome.kind === 'deferred' && outcome.scope === 'transport');
+  return outcome.kind === 'unanswered' || (outcome.kind === 'deferred' && outcome.scope === 'route');
 }

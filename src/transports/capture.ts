@@ -79,7 +79,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
     } catch (error) {
       preparation = null;
       await unlink(temporaryPath).catch(() => undefined);
-      return createDeferral('content', describeWriteFault(directory, error), 'unavailable', 'transport');
+      return createDeferral('content', describeWriteFault(directory, error), 'unavailable', 'route');
     }
   }
 

@@ -124,7 +124,7 @@ export function trackRuntimeStatus() {
   const handlers: Handlers = {
     'attempt.ended': ({ at, attempt: { outcome, remote } }) => {
       // Only the failures that the circuit breaker counts are recorded.
-      if (outcome.kind !== 'unanswered' && (outcome.kind !== 'deferred' || outcome.scope !== 'transport')) return;
+      if (outcome.kind !== 'unanswered' && (outcome.kind !== 'deferred' || outcome.scope !== 'route')) return;
       const { code, enhanced, text } = outcome.reply;
       const reply = [remote, code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
       lastFailure = { text: `${'reason' in outcome ? outcome.reason : outcome.kind}: ${reply}`, at };

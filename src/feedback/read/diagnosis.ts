@@ -2,7 +2,8 @@
 import { isGenericCode, type Judgement, judge } from '../../classify/classify.ts';
 import { containsPhrase, normalizeText, parsePhrases } from '../../classify/phrases.ts';
 import { isAlphanumeric } from '../../message/markup-reader.ts';
-import type { Failure, FailureCategory, FailureClass, FailureScope } from '../../model/failure.ts';
+import type { Failure, FailureCategory, FailureClass } from '../../model/failure.ts';
+import type { FailureScope } from '../../model/outcome.ts';
 
 export interface Diagnosis {
   readonly permanent: boolean;
@@ -74,7 +75,7 @@ export function withFailureClass(failureClass: FailureClass, { category }: Failu
 
 /** Causes that are no fault of the address: such a failure suppresses nobody, whatever a provider calls it. */
 const FAULTLESS_CATEGORIES: readonly string[] = parsePhrases(
-  'policy, reputation, content, size, mailbox-full, auth, throttled, greylisted',
+  'policy, reputation, content, size, mailbox-full, auth, throttled, quota, greylisted',
 );
 
 export function isFaultless({ failure, isKnown }: Diagnosis): boolean {

@@ -1,10 +1,10 @@
 /** No rule suppresses a recipient: the API answers before the recipient’s server is contacted. */
 import { parsePhrases } from '../../classify/phrases.ts';
-import type { Outcome, Reason, Reply } from '../../model/outcome.ts';
+import type { FailureScope, Outcome, Reason, Reply } from '../../model/outcome.ts';
 
 export type SesErrorMeaning =
   | { readonly kind: 'bounced'; readonly reason: Reason }
-  | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: 'message' | 'transport' }
+  | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: FailureScope }
   | { readonly kind: 'throttled' }
   | { readonly kind: 'configuration-set' }
   | { readonly kind: 'unanswered' };
@@ -19,10 +19,10 @@ export interface SesRule {
 }
 
 /** Concerns every message, opens the circuit breaker and raises an alarm. */
-const CONFIGURATION_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
+const CONFIGURATION_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'route' };
 /** Concerns one sender: raises an alarm but does not open the circuit breaker. */
-const SENDER_CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'message' };
-const PROVIDER_UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
+const SENDER_CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'sender' };
+const PROVIDER_UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'route' };
 const ACCESS_DENIED_NAMES = ['AccessDeniedException', 'AccessDenied'];
 const BAD_REQUEST_NAMES = ['BadRequestException', 'InvalidParameterValue', 'ValidationException', 'ValidationError'];
 
@@ -30,7 +30,7 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the daily quota is used up',
     phrases: ['daily message quota exceeded', 'daily sending quota'],
-    meaning: { kind: 'deferred', reason: 'throttled', scope: 'transport' },
+    meaning: { kind: 'deferred', reason: 'quota', scope: 'route' },
   },
   {
     description: 'the send rate is exceeded',
@@ -179,7 +179,7 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'any other response',
     status: [300, 499],
-    meaning: { kind: 'deferred', reason: 'unknown', scope: 'transport' },
+    meaning: { kind: 'deferred', reason: 'unknown', scope: 'route' },
   },
 ];
 
@@ -191,7 +191,7 @@ export interface SesError {
 }
 
 /** The provider cannot have accepted the message of a request that was not sent completely. */
-const UNSENT_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'transport' };
+const UNSENT_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'route' };
 
 /** The first matching rule decides. Without one, the provider may have accepted a message whose request was sent. */
 export function classifySesError(error: SesError): SesErrorMeaning {
@@ -246,10 +246,9 @@ export function toOutcome(meaning: SesErrorMeaning, reply: Reply, usesAccountSet
     case 'deferred':
       return { kind: 'deferred', reply, reason: meaning.reason, scope: meaning.scope };
     case 'throttled':
-      // The rate limiter has already lowered the rate, so the circuit breaker stays closed.
-      return { kind: 'deferred', reply, reason: 'throttled', scope: 'message' };
+      return { kind: 'deferred', reply, reason: 'throttled', scope: 'route' };
     case 'configuration-set':
-      return { kind: 'deferred', reply, reason: 'configuration', scope: usesAccountSet ? 'message' : 'transport' };
+      return { kind: 'deferred', reply, reason: 'configuration', scope: usesAccountSet ? 'sender' : 'route' };
     case 'unanswered':
       return { kind: 'unanswered', reply };
   }

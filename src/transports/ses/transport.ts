@@ -1,6 +1,12 @@
 /** `unanswered`: perhaps accepted, without a usable response. */
 import type { Clock } from '../../clock.ts';
-import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../../model/outcome.ts';
+import {
+  type Attempt,
+  createDeferral,
+  createLocalReply,
+  type FailureScope,
+  type Outcome,
+} from '../../model/outcome.ts';
 import { getErrorText } from '../../printing/text.ts';
 import { sanitizeLine } from '../smtp/protocol.ts';
 import { type BeforeCompletion, hasControl, type OutgoingMessage, type Transport } from '../transport.ts';
@@ -97,7 +103,7 @@ export function createSesTransport(
       ses = await getClient();
     } catch (error) {
       client = null;
-      return finishAttempt(toDeferred(error, 'transport'), false);
+      return finishAttempt(toDeferred(error, 'route'), false);
     }
     readRate(ses);
     for (let requestNumber = 1; ; requestNumber += 1) {
@@ -181,7 +187,7 @@ function isValidMessageId(id: string): boolean {
   return true;
 }
 
-function toDeferred(error: unknown, scope: 'message' | 'transport'): Outcome {
+function toDeferred(error: unknown, scope: FailureScope): Outcome {
   return createDeferral('connect', sanitizeText(getErrorText(error)), 'unknown', scope);
 }
 

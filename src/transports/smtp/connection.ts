@@ -183,7 +183,7 @@ export async function openConnection(
 
   function fail(stage: Stage, reason: Reason, text: string): OpeningFailure {
     channel.destroy();
-    return toFailure(createDeferral(stage, text, reason, 'transport'));
+    return toFailure(createDeferral(stage, text, reason, 'route'));
   }
 
   function refuse(stage: Stage, answer: ServerReply): OpeningFailure {
@@ -191,7 +191,7 @@ export async function openConnection(
     const reply = toReply(stage, answer);
     const outcome = classify(reply, findProvider(setting.provider)?.relay?.replies);
     return toFailure(
-      outcome.kind === 'deferred' ? outcome : { kind: 'deferred', reply, reason: 'unknown', scope: 'transport' },
+      outcome.kind === 'deferred' ? outcome : { kind: 'deferred', reply, reason: 'unknown', scope: 'route' },
     );
   }
 }
@@ -206,7 +206,7 @@ function toFailure(outcome: Outcome): OpeningFailure {
 
 export function toLostOutcome(stage: Stage, { cause, text }: ConnectionLost): Outcome {
   const reason = cause === 'certificate' ? 'configuration' : cause === 'protocol' ? 'unknown' : 'connection';
-  return createDeferral(stage, text, reason, 'transport');
+  return createDeferral(stage, text, reason, 'route');
 }
 
 const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: false, startTls: false, auth: [] };

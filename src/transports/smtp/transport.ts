@@ -117,7 +117,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
           const acquired = pool.acquire(requireNew);
           let connection = acquired instanceof Promise ? await acquired : acquired;
           if (connection === 'closed')
-            return finish(createDeferral('connect', 'the service is stopping', 'connection', 'transport'));
+            return finish(createDeferral('connect', 'the service is stopping', 'connection', 'route'));
           if (connection === 'open') {
             let openResult: OpenResult | null = null;
             try {
@@ -305,7 +305,7 @@ async function awaitPermission(
   if (earlyReply.kind === 'lost') return toLostOutcome('content', earlyReply);
   const reply = toReply('content', earlyReply);
   const outcome = classify(reply, relayRules);
-  return outcome.kind === 'delivered' ? { kind: 'deferred', reply, reason: 'unknown', scope: 'transport' } : outcome;
+  return outcome.kind === 'delivered' ? { kind: 'deferred', reply, reason: 'unknown', scope: 'route' } : outcome;
 }
 
 /** A reused connection that was closed, or did not answer MAIL (it may be half open), is stale. */

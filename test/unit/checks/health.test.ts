@@ -91,7 +91,7 @@ test('alarms are reported for one hour, one per reason, with the last reply text
   const status = trackRuntimeStatus();
   const createAlarm = (reason: AlarmReason, text: string, at: number) => {
     const reply = { stage: 'auth', code: null, enhanced: null, text } as const;
-    const attempt = createAttempt({ kind: 'deferred', reply, reason, scope: 'transport' });
+    const attempt = createAttempt({ kind: 'deferred', reply, reason, scope: 'route' });
     const event = { at, id: 'm', accountId: 1, to: 'ada@example.com', attempts: 1, attempt, reason } as const;
     status.handlers['attempt.alarm_raised']?.({ type: 'attempt.alarm_raised', ...event });
   };

@@ -132,7 +132,7 @@ describe('the classification', () => {
 
   test('a missing reply is classified as a connection failure', () => {
     expect(formatOutcome(classify({ stage: 'mail', code: null, enhanced: null, text: 'connection lost' }))).toBe(
-      'deferred connection transport -',
+      'deferred connection route -',
     );
   });
 

@@ -18,6 +18,7 @@ const EXPECTED_FAILURES: Readonly<Record<Reason, readonly [string, string, strin
   reputation: ['block', 'block', 'reputation'],
   configuration: ['block', 'block', 'auth'],
   throttled: ['soft', 'soft', 'throttled'],
+  quota: ['soft', 'soft', 'quota'],
   greylisted: ['soft', 'soft', 'greylisted'],
   unavailable: ['soft', 'soft', 'network'],
   connection: ['soft', 'soft', 'network'],

@@ -37,7 +37,7 @@ const outcome: fc.Arbitrary<Outcome> = fc.oneof(
     kind: fc.constant('deferred' as const),
     reply,
     reason,
-    scope: fc.constantFrom('message' as const, 'transport' as const),
+    scope: fc.constantFrom('message' as const, 'route' as const),
   }),
   fc.record({ kind: fc.constant('unanswered' as const), reply }),
 );

@@ -165,7 +165,7 @@ test('a message that cannot be signed raises an alarm in the runtime status, the
 test('a refusal that concerns all messages raises an alarm and is the last failure of the next hop', async () => {
   const { publish, status, parseLogLines, scrapeMetricLines, stopAndReadCounts } = createSubscribers();
   const reply = { stage: 'auth', code: 535, enhanced: '5.7.8', text: 'wrong password' } as const;
-  const attempt = createAttempt({ kind: 'deferred', reply, reason: 'configuration', scope: 'transport' });
+  const attempt = createAttempt({ kind: 'deferred', reply, reason: 'configuration', scope: 'route' });
   publish({ type: 'attempt.ended', at: 5_000, ...MESSAGE, attempts: 1, attempt });
   publish({ type: 'attempt.alarm_raised', at: 5_000, ...MESSAGE, attempts: 1, attempt, reason: 'configuration' });
   const { alarms, lastFailure } = status.read(5_000);

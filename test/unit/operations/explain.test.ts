@@ -134,7 +134,7 @@ describe('the explanation', () => {
 
   it('does not report a connection failure as a rejection of the message', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'connection refused' } as const;
-    const openBreaker = createAttempt({ kind: 'deferred', reason: 'connection', scope: 'transport', reply });
+    const openBreaker = createAttempt({ kind: 'deferred', reason: 'connection', scope: 'route', reply });
     expect(explainText({ attempts: 2, events: [createEvent('deferred', { attempt: openBreaker })] })).toContain(
       'failed for a reason that does not depend on this message (connection; class soft, category network): relay.example:25, at connect, connection refused. This failure affects other messages too; `postrider doctor`',
     );

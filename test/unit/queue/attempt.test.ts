@@ -60,7 +60,7 @@ test('five seconds after a suppression, only the store determines the result, so
 // intervals, and closes after the first success.
 
 const reply = { stage: 'connect', code: null, enhanced: null, text: '' } as const;
-const UNREACHABLE_OUTCOME: Outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
+const UNREACHABLE_OUTCOME: Outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'route' };
 const GREYLISTED_OUTCOME: Outcome = { kind: 'deferred', reply, reason: 'greylisted', scope: 'message' };
 const DELIVERED_OUTCOME: Outcome = { kind: 'delivered', reply };
 const BOUNCED_OUTCOME: Outcome = { kind: 'bounced', reply, reason: 'size', suppress: false };

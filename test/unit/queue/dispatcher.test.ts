@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const COMPLAINT = { kind: 'complaint', by: 'simulator', detail: 'spam' } as const;
 
-const createDeferral = (scope: 'message' | 'transport' = 'message'): Attempt['outcome'] => ({
+const createDeferral = (scope: 'message' | 'route' = 'message'): Attempt['outcome'] => ({
   kind: 'deferred',
   reply: { stage: 'rcpt', code: 451, enhanced: '4.7.1', text: 'try again later' },
   reason: 'greylisted',
@@ -179,7 +179,7 @@ test('when the circuit breaker opens, leased messages are released to the store 
         releaseProbe: () => undefined,
       },
     },
-    respond: () => createAttempt(createDeferral('transport')),
+    respond: () => createAttempt(createDeferral('route')),
   });
   const messages = await rig.runMessages(5, 5_000);
   const storedMessages = await Promise.all(messages.map(({ id }) => rig.store.findMessage(id)));
@@ -312,7 +312,7 @@ test('while the circuit breaker is not closed, each probe leases one message, an
         return claimResult;
       },
     },
-    respond: () => createAttempt(createDeferral('transport')),
+    respond: () => createAttempt(createDeferral('route')),
   });
   const messages = await rig.runMessages(50, 100);
   const [leasedBefore, attemptsBefore] = [leasedCount, rig.attempts.length];
@@ -332,7 +332,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
     ['hold', true, 'uncertain'],
   ] as const) {
     const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
-    for (let n = 0; n < 3; n += 1) breaker.recordOutcome(createDeferral('transport'), START);
+    for (let n = 0; n < 3; n += 1) breaker.recordOutcome(createDeferral('route'), START);
     let answerCount = 0;
     const rig = createQueueRig({
       parts: { breaker, policy: { maxAgeMs: 24 * HOUR_MS, onUncertain } },

@@ -47,7 +47,7 @@ describe('the capture transport', () => {
     await writeFile(folder, 'in the way');
     const transport = createCaptureTransport(folder, systemClock);
     const { outcome } = await transport.attempt(createOutgoingMessage(), null);
-    expect(outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
+    expect(outcome).toMatchObject({ kind: 'deferred', scope: 'route' });
     expect(outcome.reply.text).toContain(folder);
     await rm(folder);
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
@@ -62,7 +62,7 @@ describe('the capture transport', () => {
       open: () => Promise.reject(Object.assign(new Error('full'), { code: 'ENOSPC' })),
     });
     const { outcome } = await transport.attempt(createOutgoingMessage(), null);
-    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'unavailable', scope: 'transport' });
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'unavailable', scope: 'route' });
     expect(outcome.reply.text).toContain('no space left');
   });
 

@@ -59,13 +59,13 @@ describe('a message', () => {
       { ...createOutgoingMessage(), configurationSet: 'account-set' },
       null,
     );
-    // With scope `message`, the circuit breaker stays closed for the other accounts.
-    expect(accountSetAttempt.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'message' });
+    // With scope `sender`, the circuit breaker stays closed for the other accounts.
+    expect(accountSetAttempt.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'sender' });
     const transportSetAttempt = await transport.attempt(createOutgoingMessage(), null);
     expect(transportSetAttempt.outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
-      scope: 'transport',
+      scope: 'route',
     });
   });
 });
@@ -78,11 +78,11 @@ describe('the response of the provider', () => {
   test.each([
     [createErrorAnswer(400, 'MessageRejected', 'Message contains a virus'), createBounce('content')],
     [createErrorAnswer(400, 'BadRequestException', "Missing final '@domain'"), createBounce('policy')],
-    [createErrorAnswer(400, 'MessageRejected', unverifiedText), createDeferral('configuration', 'message')],
-    [createErrorAnswer(400, 'SendingPausedException', 'paused'), createDeferral('configuration', 'transport')],
-    [createErrorAnswer(403, 'AccessDeniedException', 'not authorized'), createDeferral('configuration', 'transport')],
-    [createErrorAnswer(503, 'ServiceUnavailable', 'later'), createDeferral('unavailable', 'transport')],
-    [createErrorAnswer(418, 'NewException', 'unknown'), createDeferral('unknown', 'transport')],
+    [createErrorAnswer(400, 'MessageRejected', unverifiedText), createDeferral('configuration', 'sender')],
+    [createErrorAnswer(400, 'SendingPausedException', 'paused'), createDeferral('configuration', 'route')],
+    [createErrorAnswer(403, 'AccessDeniedException', 'not authorized'), createDeferral('configuration', 'route')],
+    [createErrorAnswer(503, 'ServiceUnavailable', 'later'), createDeferral('unavailable', 'route')],
+    [createErrorAnswer(418, 'NewException', 'unknown'), createDeferral('unknown', 'route')],
     [createErrorAnswer(400, 'BadRequestException', 'An unknown error'), createDeferral('unknown', 'message')],
     ['disconnect', { kind: 'unanswered' }],
     ['truncate', { kind: 'unanswered' }],
@@ -104,7 +104,7 @@ describe('the response of the provider', () => {
       "The request signature we calculated does not match the signature you provided. The Canonical String for this request should have been 'POST\n/v2/email/outbound-emails\n\nx-amz-security-token:session-token-of-fake\n'";
     fake.send = () => createErrorAnswer(403, 'InvalidSignatureException', responseText);
     const attempt = await transport.attempt(createOutgoingMessage(), null);
-    expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
+    expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'route' });
     expect(attempt.outcome.reply.text).toMatch(
       /^InvalidSignatureException \(403\): The request signature .+ provided\.$/,
     );
@@ -116,7 +116,7 @@ describe('the response of the provider', () => {
     for (const name of ['HOME', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent');
     const { fake, transport } = await startFixture();
     const { outcome } = await transport.attempt(createOutgoingMessage(), null);
-    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'route' });
     expect(outcome.reply.text).toContain('credentials');
     expect(fake.receivedMessages).toEqual([]);
   });
@@ -138,7 +138,7 @@ describe('the response of the provider', () => {
     expect(classifySesError(toSesError(connectionReset))).toMatchObject({
       kind: 'deferred',
       reason: 'connection',
-      scope: 'transport',
+      scope: 'route',
     });
     expect(classifySesError(toSesError(Object.assign(connectionReset, { wasSent: true })))).toEqual({
       kind: 'unanswered',

@@ -65,7 +65,7 @@ describe.each([
     test(`421 at ${stage} defers the message and ends the connection`, async () => {
       const { transport } = await startPair(respondTo(verb, ['421 4.3.2 closing'], extensions));
       const outcome = await attemptDelivery(transport);
-      expect(outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
+      expect(outcome).toMatchObject({ kind: 'deferred', scope: 'route' });
       expect(outcome.reply).toMatchObject({ stage, code: 421, enhanced: '4.3.2', text: 'closing' });
     });
   }
@@ -73,7 +73,7 @@ describe.each([
   test('450 at rcpt defers only this message', async () => {
     const { transport } = await startPair(respondTo('RCPT', ['450 4.2.0 come back'], extensions));
     const { outcome, transcript } = await transport.attempt(createOutgoingMessage(), null);
-    expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message', reply: { stage: 'rcpt', code: 450 } });
+    expect(outcome).toMatchObject({ kind: 'deferred', scope: 'recipient', reply: { stage: 'rcpt', code: 450 } });
     expect(transcript).toContain('S: 450 4.2.0 come back');
   });
 
@@ -190,7 +190,7 @@ describe('a connection that fails', () => {
     expect(outcome).toMatchObject({
       kind: 'deferred',
       reason: 'connection',
-      scope: 'transport',
+      scope: 'route',
       reply: { stage, code: null },
     });
     expect(tookMs).toBe(60_000);
@@ -210,7 +210,7 @@ describe('a connection that fails', () => {
       { limits: { attemptMs: 300 } },
     );
     const outcome = await attemptDelivery(transport);
-    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
+    expect(outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'route' });
     expect(outcome.reply.text).toContain('in time');
   });
 
@@ -285,7 +285,7 @@ describe('replies', () => {
     expect(await attemptDelivery(transport)).toMatchObject({
       kind: 'deferred',
       reason: 'unknown',
-      scope: 'transport',
+      scope: 'route',
       reply: { stage: 'greeting', code: null },
     });
   });
@@ -319,10 +319,10 @@ describe('connections', () => {
   });
 
   test.each([
-    ['content', '530 From/Sender name is not valid', 'postal', { reason: 'configuration', scope: 'message' }],
-    ['content', '530 From/Sender name is not valid', null, { reason: 'configuration', scope: 'transport' }],
-    ['RCPT', '550 5.7.1 Sending from domain b.example is not allowed', 'mailtrap', { scope: 'message' }],
-    ['greeting', '421 Too many concurrent SMTP connections', 'ses', { reason: 'throttled', scope: 'transport' }],
+    ['content', '530 From/Sender name is not valid', 'postal', { reason: 'configuration', scope: 'sender' }],
+    ['content', '530 From/Sender name is not valid', null, { reason: 'configuration', scope: 'route' }],
+    ['RCPT', '550 5.7.1 Sending from domain b.example is not allowed', 'mailtrap', { scope: 'sender' }],
+    ['greeting', '421 Too many concurrent SMTP connections', 'ses', { reason: 'throttled', scope: 'route' }],
   ] as const)(
     'a reply at %s (%s) of the relay of %s is classified by its profile',
     async (verb, reply, provider, expected) => {
@@ -405,7 +405,7 @@ describe('connections', () => {
     const runningAttempt = transport.attempt(createOutgoingMessage(), null);
     const openingAttempt = createLoopbackTransport(1).attempt(createOutgoingMessage(), null);
     await transport.close(50);
-    expect((await runningAttempt).outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
+    expect((await runningAttempt).outcome).toMatchObject({ kind: 'deferred', scope: 'route' });
     expect((await openingAttempt).outcome.kind).toBe('deferred');
     expect((await attemptDelivery(transport)).kind).toBe('deferred');
   });
@@ -517,7 +517,7 @@ describe('TLS', () => {
         { tls: 'required', verifyCertificate: false, auth: { user: 'u', pass: 'p' } },
       );
       const attempt = await transport.attempt(createOutgoingMessage(), null);
-      expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'transport' });
+      expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'connection', scope: 'route' });
       expect(peer.commands.some((line) => line.startsWith('AUTH'))).toBe(false);
     }
   });
@@ -566,7 +566,7 @@ describe('AUTH', () => {
     expect(await attemptDelivery(transport)).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
-      scope: 'transport',
+      scope: 'route',
       reply: { stage: 'auth', ...reply },
     });
   });
