@@ -10,6 +10,8 @@ const MAX_SCANNED_BODIES = 5_000;
 const MIN_ID = getMinIdAt(0);
 const EXPIRED_STATE = requireTransition('queued', 'expired', 'queue');
 
+const QUEUED_IN_LANE = `FROM mail_request q INDEXED BY mail_request_due WHERE q.state = 'queued' AND q.lane`;
+
 /**
  * The order of the keys is the order of acceptance, so the oldest messages are a range of an index, regardless of their
  * due times. `resetDueTimes` finds the latest due row of each account and lane with one index lookup, so its cost depends
@@ -20,13 +22,13 @@ const DIALECTS = {
     toLastKeyAt: getMaxSeqAt,
     selectExpired: `SELECT id, account_id, attempts FROM mail_request INDEXED BY mail_request_open
       WHERE ended_at IS NULL AND state = 'queued' AND seq <= $1 ORDER BY seq LIMIT $2`,
-    resetDueTimes: `WITH RECURSIVE seen(lane, account_id) AS (
-        SELECT * FROM (SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
-          WHERE state = 'queued' ORDER BY lane, account_id LIMIT 1)
+    // SQLite would compare only the lane of a row value with columns of `seen`.
+    resetDueTimes: `WITH RECURSIVE seen AS (
+        SELECT l.lane, (SELECT min(q.account_id) ${QUEUED_IN_LANE} = l.lane) AS account_id
+        FROM (SELECT 0 AS lane UNION ALL SELECT 1) l
         UNION ALL
-        SELECT n.lane, n.account_id FROM seen s JOIN mail_request n ON n.seq = (
-          SELECT q.seq FROM mail_request q INDEXED BY mail_request_due
-          WHERE q.state = 'queued' AND (q.lane, q.account_id) > (s.lane, s.account_id) ORDER BY q.lane, q.account_id LIMIT 1)
+        SELECT s.lane, (SELECT min(q.account_id) ${QUEUED_IN_LANE} = s.lane AND q.account_id > s.account_id)
+        FROM seen s WHERE s.account_id IS NOT NULL
       )
       UPDATE mail_request SET due_at = $2 WHERE seq IN (
         SELECT q.seq FROM seen s CROSS JOIN mail_request q INDEXED BY mail_request_due

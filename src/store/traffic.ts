@@ -162,9 +162,13 @@ export async function purgeMailboxProviders(
   maxStored: number,
   limit: number,
 ): Promise<number> {
-  const purge = (clauses: string, values: readonly unknown[]) =>
-    deleteRows(tx, 'mailbox_provider', 'domain', clauses, values);
-  const old = await purge('WHERE looked_up_at < $1 ORDER BY looked_up_at LIMIT $2', [before, limit]);
-  const excess = await purge('ORDER BY looked_up_at DESC LIMIT $1 OFFSET $2', [limit, maxStored]);
-  return Math.max(old, excess);
+  const clauses = 'WHERE looked_up_at < $1 ORDER BY looked_up_at LIMIT $2';
+  const old = await deleteRows(tx, 'mailbox_provider', 'domain', clauses, [before, limit]);
+  // Not `deleteRows`, because PostgreSQL would also lock the rows before the offset.
+  const excess = await tx.query(
+    `DELETE FROM mailbox_provider WHERE domain IN (SELECT domain FROM mailbox_provider
+       ORDER BY looked_up_at DESC LIMIT $1 OFFSET $2) RETURNING 1 AS one`,
+    [limit, maxStored],
+  );
+  return Math.max(old, excess.length);
 }
