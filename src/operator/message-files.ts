@@ -59,7 +59,7 @@ export const MESSAGE_FILE_ROUTES: readonly RouteDescription[] = [
 /** For clients that interpret the source as HTML. */
 const SOURCE_POLICY = "default-src 'none'; sandbox";
 /** Allows inline styles and embedded images. */
-export const HTML_POLICY =
+const HTML_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
 interface MessageParams {

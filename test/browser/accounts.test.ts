@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs';
-import type { Page } from 'playwright-core';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Deliverability } from '../../src/operations/deliverability.ts';
 import type { DomainDetails } from '../../src/operations/domain-details.ts';
@@ -97,25 +96,6 @@ test('an import states the added and the invalid rows, and a check of the file a
   await page.getByLabel('Search', { exact: true }).fill('address2999@');
   await page.getByRole('button', { name: 'address2999@example.com', exact: true }).click();
   await page.getByRole('heading', { name: 'address2999@example.com is suppressed' }).waitFor();
-});
-
-const readCells = (page: Page, column: number) =>
-  page.locator(`table.list tbody tr td:nth-child(${column}) .two-lines > :first-child`).allInnerTexts();
-
-test('a new entry of the audit log is announced by a button, and does not move the shown entries', async () => {
-  await browsers.callApi(service, 'POST', '/accounts', { name: 'audited' });
-  const { page } = await browsers.openSignedIn(service, '/audit');
-  await expect.poll(() => readCells(page, 1)).not.toEqual([]);
-  const shownEntries = await readCells(page, 1);
-  await browsers.callApi(service, 'POST', '/accounts/audited/suppressions', { address: 'dan@example.com' });
-  const newEntriesButton = page.getByRole('button', { name: 'Show 1 new entry' });
-  await newEntriesButton.waitFor();
-  expect(await readCells(page, 1)).toEqual(shownEntries);
-  await newEntriesButton.click();
-  await expect.poll(async () => (await readCells(page, 1))[0]).toBe('suppression.add');
-  // The entry names the address and its list.
-  const row = page.getByRole('row').filter({ hasText: 'dan@example.com' });
-  await row.getByRole('link', { name: 'suppression list of account audited' }).waitFor();
 });
 
 const DOMAIN = 'shop.example.org';

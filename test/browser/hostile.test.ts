@@ -159,20 +159,6 @@ test('clicks on links and forms in hostile HTML of the inbox load nothing and do
   await page.getByRole('heading', { level: 1, name: 'A hostile message' }).waitFor();
 });
 
-test('the source of hostile HTML is plain text outside of the sandboxed frame, where links would not be disabled', async () => {
-  const user = await browsers.openSignedIn(service, `/inbox/${htmlMessageId}`, { isOwn: true });
-  user.allowFaults(BLOCKED_CONTENT_LINE);
-  const source = (await user.page.locator('iframe').getAttribute('src')) ?? '';
-  const sourceResponse = await user.page.goto(source);
-  expect(sourceResponse?.headers()).toMatchObject({
-    'content-type': 'text/plain; charset=utf-8',
-    'content-security-policy': expect.stringContaining('sandbox'),
-  });
-  await user.page.getByText('<p>A hostile message</p>').waitFor();
-  expect(user.page.url()).toBe(service.operatorUrl + source);
-  expect(otherServer.listRequests()).toEqual([]);
-});
-
 test('the texts of a report and of a webhook response are shown literally without control characters, and the text of a reply literally', async () => {
   receiver.chooseBehavior = () => ({ status: 500, body: REMOTE_TEXT });
   const { id } = await browsers.callApi<{ id: string }>(service, 'POST', '/webhooks', {

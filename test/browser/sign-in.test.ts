@@ -1,7 +1,5 @@
-import { createServer, type IncomingHttpHeaders } from 'node:http';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
-import { listenOnFreePort } from '../rig/free-port.ts';
 import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
@@ -107,36 +105,3 @@ test('without a password the sign-out asks for confirmation, and a failed sign-o
   await dialog.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
-
-test('a server on another port of this host receives the session cookie but cannot use it', async () => {
-  const service = await rig.serve(rig.createFolder());
-  const { page, allowFaults } = await browsers.openSignedIn(service, '/', { isOwn: true });
-  const otherSite = await startOtherServer();
-  allowFaults(/^request: GET http:\/\/127\.0\.0\.1:/, /favicon/);
-  await page.goto(otherSite.url);
-  const cookie = otherSite.receivedHeaders[0]?.cookie ?? '';
-  expect(cookie).toMatch(/^postrider_session=/);
-  expect(JSON.stringify(otherSite.receivedHeaders)).not.toContain('postrider-session"');
-  expect(await page.evaluate(() => localStorage.length)).toBe(0);
-  for (const path of ['/session', '/accounts', '/events', '/inbox']) {
-    const responseWithCookie = await fetch(`${service.operatorUrl}/api/v1${path}`, { headers: { Cookie: cookie } });
-    expect([path, responseWithCookie.status]).toEqual([path, 401]);
-  }
-  await fetch(`${service.operatorUrl}/api/v1/sign-out`, { method: 'POST', headers: { Cookie: cookie } });
-  await page.goto(`${service.operatorUrl}/accounts`);
-  await page.getByRole('link', { name: 'default' }).first().waitFor();
-});
-
-async function startOtherServer() {
-  const receivedHeaders: IncomingHttpHeaders[] = [];
-  const server = createServer((request, response) => {
-    receivedHeaders.push(request.headers);
-    response.writeHead(200, { 'Content-Type': 'text/html' }).end('<!doctype html><title>Other</title><h1>Other</h1>');
-  });
-  const port = await listenOnFreePort(server);
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${port}/`, receivedHeaders };
-}

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
-import { expect, vi } from 'vitest';
 import type { RunningService, Scenario } from '../scenarios/running-service.ts';
-import type { BrowserRig } from './browser.ts';
+import { type BrowserRig, waitForState } from './browser.ts';
 import { submitAccepted } from './service.ts';
 
 export const LONG_ADDRESS = `a.long.name.as.they.are.given.in.some.companies@${'subsidiary.'.repeat(6)}example.com`;
@@ -11,7 +10,8 @@ export interface FilledService {
   readonly id: string;
 }
 
-export async function startFilledService(scenario: Scenario, { callApi }: BrowserRig): Promise<FilledService> {
+export async function startFilledService(scenario: Scenario, browsers: BrowserRig): Promise<FilledService> {
+  const { callApi } = browsers;
   const folder = scenario.createFolder();
   const service = await scenario.serve(folder, { POSTRIDER_WEBHOOK_TARGETS: 'any' });
   // No process listens on this port, so the webhook attempts fail.
@@ -50,11 +50,6 @@ export async function startFilledService(scenario: Scenario, { callApi }: Browse
       isFinal: true,
     },
   ]);
-  await vi.waitFor(
-    async () => {
-      expect(await callApi(service, 'GET', `/messages/${id}`)).toMatchObject({ state: 'delivered' });
-    },
-    { timeout: 120_000 },
-  );
+  await waitForState(browsers, service, id, 'delivered');
   return { service, id };
 }

@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listenOnFreePort } from './free-port.ts';
 
 export interface RecordingServer {
   readonly url: string;
@@ -13,10 +13,8 @@ export async function startRecordingServer(): Promise<RecordingServer> {
     recordedRequests.push(`${request.method} ${request.url}`);
     response.end();
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${await listenOnFreePort(server)}`,
     listRequests: () => recordedRequests,
     close: () =>
       new Promise((resolve) => {

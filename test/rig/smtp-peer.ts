@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
+import { listenOnFreePort } from './free-port.ts';
 import type { Certificate } from './smtp-certificate.ts';
 
 export interface SmtpPeer {
@@ -185,11 +186,8 @@ export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
       connection.destroy();
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
   return {
-    port: address !== null && typeof address === 'object' ? address.port : 0,
+    port: await listenOnFreePort(server),
     get connectionCount() {
       return connectionCount;
     },

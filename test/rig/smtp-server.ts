@@ -1,6 +1,6 @@
 /** A real SMTP server (the package `smtp-server`) on loopback that stores the received messages. */
-import { once } from 'node:events';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
+import { listenOnFreePort } from './free-port.ts';
 
 export interface ReceivedMessage {
   readonly from: string;
@@ -49,11 +49,8 @@ export async function startSmtpServer(
   });
   // Many tests close the connection before QUIT. This is not an error.
   server.on('error', () => undefined);
-  const listeningServer = server.listen(0, '127.0.0.1');
-  await once(listeningServer, 'listening');
-  const address = listeningServer.address();
   return {
-    port: address !== null && typeof address === 'object' ? address.port : 0,
+    port: await listenOnFreePort(server.server),
     receivedMessages,
     get connectionCount() {
       return connectionCount;

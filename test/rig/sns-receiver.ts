@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
@@ -8,6 +7,7 @@ import { createSnsCertificates } from '../../src/feedback/ses/sns-certificates.t
 import { createSnsRoute } from '../../src/feedback/ses/sns-receiver.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
 import type { FeedbackReport } from '../../src/model/feedback.ts';
+import { listenOnFreePort } from './free-port.ts';
 import { type Authority, CERT_URL, createAuthority, createSesEvent, TOPIC } from './sns.ts';
 
 /** A root, a signer of this root for the name of SNS, and a signer of a root that the receiver does not trust. */
@@ -108,14 +108,12 @@ async function createSnsRig(
 }
 
 export async function createServerFetch(serve: RequestListener): Promise<typeof fetch> {
-  const server = createServer(serve).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  const server = createServer(serve);
+  const port = await listenOnFreePort(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const address = server.address();
-  const port = address !== null && typeof address === 'object' ? address.port : 0;
   return ((input: URL | string, init?: RequestInit) =>
     fetch(`http://127.0.0.1:${port}${new URL(input).pathname}${new URL(input).search}`, init)) as typeof fetch;
 }

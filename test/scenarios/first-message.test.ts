@@ -8,6 +8,12 @@ import { createScenario, readMessageId, sendRequest, signInToService, UUID_V7 } 
 
 const rig = createScenario();
 
+test('before the first start, no check of doctor fails, and doctor creates no file', async () => {
+  const folder = rig.createFolder();
+  expect(await runCommand(folder, ['doctor'])).toMatchObject({ code: 0, stderr: '' });
+  expect(readdirSync(folder)).toEqual([]);
+});
+
 test('the printed command sends the first message; the Maildir, the inbox and the output of `message show` contain the message', async () => {
   const folder = rig.createFolder();
   const firstService = await rig.serveWithBanner(folder);

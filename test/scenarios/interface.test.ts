@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ConnectionOptions, connect } from 'node:tls';
 import PostalMime from 'postal-mime';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -17,6 +16,7 @@ import {
 } from './running-service.ts';
 
 const rig = createScenario();
+const JSON_TYPE = { 'Content-Type': 'application/json' };
 const VALID_REQUEST = {
   to: 'rita@example.com',
   from: 'shop@example.org',
@@ -77,26 +77,6 @@ test.each<readonly [request: Request, status: number, message: string]>([
     expect(await runJsonCommand(folder, ['account', 'show', 'default'])).toMatchObject({ volumeUsed });
   },
 );
-
-test('with a relay, a message from a domain that is not authenticated is refused with 403, with the reason in a header', async () => {
-  const serviceWithRelay = await rig.serve(rig.createFolder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
-  const answer = await sendTo(serviceWithRelay, {});
-  expect([answer.status, answer.text, answer.headers.get('postrider-reason')]).toEqual([
-    403,
-    '{"result":"error","message":"Invalid tokens or rate limit exceeded"}',
-    'sender-not-authenticated',
-  ]);
-  const headers = await signInToService(serviceWithRelay);
-  expect((await sendRequest(`${serviceWithRelay.operatorUrl}/api/v1/inbox`, { headers })).status).toBe(404);
-  await serviceWithRelay.stop();
-});
-
-test('the health checks need no key and return 200 while the store answers', async () => {
-  for (const path of ['/healthz', '/readyz']) {
-    const answer = await sendRequest(service.publicUrl + path);
-    expect([answer.status, JSON.parse(answer.text)]).toMatchObject([200, { result: 'ok' }]);
-  }
-});
 
 test.each([
   ['text', `.dot\n..dots\r\n\tTäb 🚀 ${'lang'.repeat(400)}\nFrom here\n`, null],
@@ -180,69 +160,26 @@ describe('simulator addresses', () => {
     const inbox = (await sendRequest(`${service.operatorUrl}/api/v1/inbox?limit=200`, { headers: session })).text;
     expect(submittedMessages.filter(({ id }) => inbox.includes(id))).toEqual([]);
   });
-
-  test('the metrics count messages by state, without those to the simulator, and refused requests by reason', async () => {
-    const separateService = await rig.serve(rig.createFolder());
-    const { publicUrl, operatorUrl, key } = separateService;
-    for (const name of Object.keys(EXPECTED_OUTCOMES))
-      await submitAccepted(publicUrl, key, { to: `${name}@simulator.postrider.test` });
-    await submitAccepted(publicUrl, key, { to: 'ada@example.com' });
-    expect((await submit(publicUrl, 'wrong')).status).toBe(401);
-    await expect
-      .poll(async () => (await sendRequest(`${operatorUrl}/metrics`)).text.split('\n'))
-      .toEqual(
-        expect.arrayContaining([
-          'postrider_accepted_total 1',
-          'postrider_messages_total{state="delivered"} 1',
-          'postrider_messages_total{state="complained"} 0',
-          'postrider_messages_total{state="bounced"} 0',
-          'postrider_messages_total{state="suppressed"} 0',
-          'postrider_refused_total{reason="invalid-key"} 1',
-        ]),
-      );
-    await separateService.stop();
-  });
 });
 
-describe('https', () => {
-  async function renewCertificate(at: string, name: string): Promise<void> {
-    const { cert, key } = await getCertificate(name);
-    writeFileSync(join(at, 'cert.pem'), cert);
-    writeFileSync(join(at, 'key.pem'), key, { mode: 0o600 });
+test('the public listener uses HTTPS, and a test message is sent over HTTPS with its certificate', async () => {
+  const secureFolder = rig.createFolder();
+  const settings: Record<string, string> = {};
+  for (const [name, content] of Object.entries(await getCertificate('mail.example.org'))) {
+    settings[`POSTRIDER_TLS_${name.toUpperCase()}`] = join(secureFolder, `${name}.pem`);
+    writeFileSync(join(secureFolder, `${name}.pem`), content, { mode: 0o600 });
   }
-  function sendOverTls(url: string, request: string): Promise<{ name: string; text: string }> {
-    const options: ConnectionOptions = { port: Number(new URL(url).port), rejectUnauthorized: false };
-    return new Promise((resolve, reject) => {
-      let text = '';
-      const socket = connect(options, () => socket.write(request));
-      const name = () => String(socket.getPeerCertificate().subject.CN);
-      socket.on('data', (chunk: Buffer) => {
-        text += chunk.toString();
-        resolve({ name: name(), text });
-        socket.destroy();
-      });
-      socket.on('error', reject);
-    });
-  }
-
-  test('the public listener uses HTTPS, and a new certificate is used without a restart', async () => {
-    const separateFolder = rig.createFolder();
-    await renewCertificate(separateFolder, 'first.example');
-    const settings = Object.fromEntries(
-      ['cert', 'key'].map((name) => [`POSTRIDER_TLS_${name.toUpperCase()}`, join(separateFolder, `${name}.pem`)]),
-    );
-    const secureService = await rig.serve(separateFolder, settings);
-    const { publicUrl } = secureService;
-    const body = JSON.stringify(VALID_REQUEST);
-    const headers = `Host: a\r\nAuthorization: ${secureService.key}\r\nContent-Type: application/json`;
-    const post = `POST /api/v1/send-mail HTTP/1.1\r\n${headers}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-    expect(await sendOverTls(publicUrl, post)).toEqual({
-      name: 'first.example',
-      text: expect.stringMatching(/^HTTP\/1\.1 201 /),
-    });
-    await expect(fetch(publicUrl.replace('https:', 'http:'))).rejects.toThrow();
-    await renewCertificate(separateFolder, 'second.example');
-    await expect.poll(async () => (await sendOverTls(publicUrl, post)).name, { interval: 100 }).toBe('second.example');
-    await secureService.stop();
+  const secureService = await rig.serve(secureFolder, settings);
+  await expect(fetch(secureService.publicUrl.replace('https:', 'http:'))).rejects.toThrow();
+  const answer = await sendRequest(`${secureService.operatorUrl}/api/v1/messages/test`, {
+    method: 'POST',
+    headers: { ...(await signInToService(secureService)), Origin: secureService.operatorUrl, ...JSON_TYPE },
+    body: JSON.stringify({ account: 'default', ...VALID_REQUEST }),
   });
+  expect(JSON.parse(answer.text)).toMatchObject({
+    request: { url: `${secureService.publicUrl}/api/v1/send-mail` },
+    response: { status: 201 },
+  });
+  expect(secureService.publicUrl).toMatch(/^https:/);
+  await secureService.stop();
 });

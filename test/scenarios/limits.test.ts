@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
 import { generateApiKey } from '../../src/model/credentials.ts';
 import { selectCaseCount } from '../rig/sample.ts';
-import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
+import { runJsonCommand, submit } from '../rig/service.ts';
 import { type Answer, countValues, createScenario, type RunningService } from './running-service.ts';
 
 const rig = createScenario();
@@ -117,23 +117,6 @@ test('a throttle accepts as many requests as its burst and the added tokens allo
   await waitForChange(key, ACCEPTED_ANSWER, 'account', 'set', 'throttle', '--throttle', 'none');
 });
 
-test('a key that `key import` reads from standard input is valid as soon as the command has returned', async () => {
-  await createAccount('brought');
-  const { key } = generateApiKey(randomBytes);
-  const importKey = (input: string) => runCommand(folder, ['key', 'import', 'brought'], {}, input);
-  expect(await importKey(key)).toMatchObject({ code: 0, stderr: '' });
-  expect((await postMessage(key)).status).toBe(201);
-  const secondImport = await importKey(`${key}\n`);
-  expect(secondImport).toMatchObject({ code: 1, stdout: '' });
-  expect(secondImport.stderr).toMatch(/^postrider: [^\n]*already stored[^\n]*\n$/);
-  for (const input of ['', '\n', 'hunter2\n', `${key.slice(1)}\n`]) {
-    const { code, stderr } = await importKey(input);
-    expect([input, code]).toEqual([input, 2]);
-    expect(stderr).toMatch(/^postrider: [^\n]*standard input[^\n]*\n$/);
-    expect(stderr).not.toMatch(/hunter2|r_[\w-]{43}/);
-  }
-});
-
 test('a new key of a new account is valid as soon as the command has returned, in each repetition', async () => {
   const createdKey = await createAccount('new');
   expect((await postMessage(createdKey.key)).status).toBe(201);
@@ -189,25 +172,4 @@ test('a lock and an unlock apply within a second, and a rotated, revoked or expi
   await waitForChange(rotatedKey.key, UNKNOWN_KEY_ANSWER, 'key', 'revoke', rotatedKey.id);
   const states = (await runJson<{ id: string; state: string }[]>('key', 'list', 'keys')).map(({ state }) => state);
   expect(states).toEqual(['expired', 'revoked', 'expired']);
-});
-
-test('changes that commands make to accounts and keys while the service is stopped apply from its next start', async () => {
-  await service.stop();
-  await runJson('account', 'create', 'offline', '--volume', '1');
-  const [createdKey, revokedKey] = [
-    await runJson<NewKey>('key', 'create', 'offline'),
-    await runJson<NewKey>('key', 'create', 'offline'),
-  ];
-  await runJson('key', 'revoke', revokedKey.id);
-  await runJson('account', 'lock', 'keys', '--reason', 'x');
-  const duplicateAccount = await runCommand(folder, ['account', 'create', 'offline']);
-  expect([duplicateAccount.code, duplicateAccount.stdout, duplicateAccount.stderr.split('\n').length]).toEqual([
-    1,
-    '',
-    2,
-  ]);
-  service = await rig.serve(folder);
-  expect((await postMessage(createdKey.key)).status).toBe(201);
-  expect((await postMessage(createdKey.key)).status).toBe(403);
-  expect((await postMessage(revokedKey.key)).status).toBe(401);
 });

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
-import { systemClock } from '../../src/clock.ts';
 import { generateApiKey } from '../../src/model/credentials.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { createSharedDatabase, createTemporaryDatabase } from '../rig/postgres.ts';
@@ -71,15 +70,6 @@ test('a lock, an unlock and a revocation apply on every node within one second',
   await expect.poll(measureMaxDelayMs).toBeLessThan(1_000);
 });
 
-test('concurrent requests with one idempotency key on several nodes create one message', async () => {
-  await runJson('account', 'create', 'repeated');
-  const { key } = await runJson<{ key: string }>('key', 'create', 'repeated');
-  const answers = await submitRepeatedly(key, 30, { 'Idempotency-Key': 'order-1' });
-  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 201));
-  expect(new Set(await Promise.all(answers.map((answer) => answer.text()))).size).toBe(1);
-  expect(await runJson('message', 'list', '--account', 'repeated')).toHaveLength(1);
-});
-
 test('behind a pooler, a node with the role deliver sends the messages that a node without this role accepts', async () => {
   const sink = await startCountingSink();
   const url = new URL(await createTemporaryDatabase());
@@ -104,26 +94,4 @@ test('behind a pooler, a node with the role deliver sends the messages that a no
   };
   await expect.poll(measureDeliveryMs).toBeLessThan(2_000);
   await Promise.all([accepting.stop(), sending.stop()]);
-});
-
-test('a node whose clock changes by days accepts and sends messages, and the messages contain the time of the database', async () => {
-  const sink = await startCountingSink();
-  const nodeSettings = {
-    ...{ POSTRIDER_DATABASE: await createTemporaryDatabase(), POSTRIDER_SECRET: SECRET },
-    ...{ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' },
-  };
-  let clockOffsetMs = 5 * 86_400_000;
-  const clock = { ...systemClock, now: () => Date.now() + clockOffsetMs };
-  const service = await rig.serve(rig.createFolder(), nodeSettings, { clock });
-  const startedAt = Date.now();
-  const ids: string[] = [];
-  for (const days of [5, -5, 0]) {
-    clockOffsetMs = days * 86_400_000;
-    ids.push(await submitAccepted(service.publicUrl, service.key));
-  }
-  await expect.poll(() => ids.filter((id) => sink.acceptCounts.get(id) !== 1)).toEqual([]);
-  const listedMessages = await runJsonCommand<{ at: string }[]>(folder, ['message', 'list'], nodeSettings);
-  expect(listedMessages).toHaveLength(3);
-  for (const { at } of listedMessages) expect(Math.abs(new Date(at).getTime() - startedAt)).toBeLessThan(60_000);
-  await service.stop();
 });

@@ -1,12 +1,7 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { RETURN_PATH_MESSAGE_RATE } from '../../src/feedback/smtp-limits.ts';
-import type { MessageDetails } from '../../src/operations/message-details.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
-import { MAX_REPORTS } from '../../src/store/rules/feedback.ts';
-import { composeDeliveryStatus } from '../rig/bouncing-relay.ts';
 import { createEventBody, createReference, EVENT_SENDERS } from '../rig/provider-events.ts';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
-import { connectSmtp } from '../rig/smtp-client.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
 import { createScenario, type RunningService, sendRequest } from './running-service.ts';
 
@@ -83,49 +78,6 @@ test.each(EVENT_SENDERS.map((row) => [row.name, row] as const))(
     expect(relay.receivedMessages).toHaveLength(receivedCount);
   },
 );
-
-test('of thousands of different reports about one message, a bounded number is stored and shown', async () => {
-  const to = 'flooded@example.com';
-  const id = await submitTo(to);
-  await expect.poll(async () => (await store.findMessage(id))?.state).toBe('delivered');
-  const returnPath = relay.receivedMessages.find((message) => message.to.includes(to))?.from ?? '';
-  const createStatus = (n: number) => `4.${Math.floor(n / 1_000)}.${n % 1_000}`;
-
-  const peer = await connectSmtp(Number(service.feedback.smtp?.split(':').at(-1)));
-  onTestFinished(() => peer.close());
-  let reply = '250';
-  let sentCount = 0;
-  while (reply.startsWith('250') && sentCount < 2 * RETURN_PATH_MESSAGE_RATE.burst) {
-    const diagnostic = `451 ${sentCount} ${'x'.repeat(2_000)}`;
-    const report = composeDeliveryStatus(to, returnPath, '', 'delayed', createStatus(sentCount), diagnostic);
-    reply = await peer.send('', returnPath, report);
-    sentCount += 1;
-  }
-  expect(reply).toMatch(/^451 /);
-  expect(sentCount).toBeGreaterThan(RETURN_PATH_MESSAGE_RATE.burst);
-
-  const sender = senderByName.get('sparkpost');
-  for (let start = 0; start < 2_000; start += 500) {
-    const events = Array.from({ length: 500 }, (_, n) => ({
-      msys: {
-        message_event: {
-          ...{ type: 'delay', event_id: `flood ${start + n}`, rcpt_to: to, rcpt_meta: { 'postrider-id': id } },
-          raw_reason: `451 ${createStatus(start + n)} ${'x'.repeat(1_000)}`,
-        },
-      },
-    }));
-    const request = sender?.createRequest(Buffer.from(JSON.stringify(events)), `${PUBLIC_URL}/events/sparkpost`);
-    const init = { method: 'POST', headers: { ...request?.headers }, body: new Uint8Array(request?.body ?? []) };
-    expect((await sendRequest(getEventsUrl('/events/sparkpost'), init)).status).toBe(200);
-  }
-  const message = await store.findMessage(id);
-  const storedCount = (message?.events.length ?? 0) + (message?.omittedEvents ?? 0);
-  expect(storedCount).toBe(2 + MAX_REPORTS);
-  expect(message?.furtherReports).toBeGreaterThan(1_000);
-  const { furtherReports, ...shown } = await runJsonCommand<MessageDetails>(folder, ['message', 'show', id]);
-  expect([shown.events.length, furtherReports]).toEqual([2 + MAX_REPORTS, message?.furtherReports]);
-  expect(JSON.stringify(shown).length).toBeLessThan(100_000);
-});
 
 test('a path that belongs to no provider responds with 404, and every refused event is counted', async () => {
   for (const path of ['/events/unknown', '/events', '/events/postmark/', '/'])

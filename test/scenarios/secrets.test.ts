@@ -171,3 +171,12 @@ test('no body, key, password or control character is in the log, in a listing or
     expect([path, (statSync(path).mode & 0o077).toString(8)]).toEqual([path, '0']);
   }
 });
+
+test('the service refuses to start with a secret that does not decrypt the stored keys', async () => {
+  const folder = rig.createFolder();
+  const settings = { POSTRIDER_SECRET: 'ab'.repeat(32) };
+  await runJsonCommand(folder, ['account', 'create', 'default'], settings);
+  await runJsonCommand(folder, ['domain', 'add', 'default', 'sealed.example'], settings);
+  const start = rig.serve(folder, { POSTRIDER_SECRET: 'cd'.repeat(32) });
+  await expect(start).rejects.toThrow(/^POSTRIDER_SECRET is not the secret/);
+});

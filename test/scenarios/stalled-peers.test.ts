@@ -3,7 +3,6 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { selectCaseCount } from '../rig/sample.ts';
 import { runJsonCommand, type ServiceProcess, startProcess, submit, submitAccepted } from '../rig/service.ts';
-import { createSnsAuthorities } from '../rig/sns-receiver.ts';
 
 async function openIdleConnections(port: number, count: number): Promise<readonly Socket[]> {
   const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => undefined));
@@ -93,34 +92,4 @@ test('a stalled reader of the log blocks neither acceptance nor delivery nor shu
   const lineCount = service.stdout().match(/"event":"message\.(accepted|delivered)"/g)?.length ?? 0;
   expect(lineCount).toBeGreaterThan(10);
   expect(lineCount).toBeLessThan(2 * messageCount);
-});
-
-test('the listener for provider events stops reading requests from a client that reads no response', async () => {
-  const rig = await (await createSnsAuthorities()).createRig();
-  const requests = Buffer.from('GET /ses HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(2_000));
-  const sockets = await openIdleConnections(rig.port, 3);
-  for (const socket of sockets) {
-    socket.pause();
-    const sendUntilBlocked = () => {
-      while (!socket.destroyed && socket.write(requests));
-    };
-    socket.on('drain', sendUntilBlocked);
-    sendUntilBlocked();
-  }
-  const countSentBytes = () => sockets.map(({ bytesWritten, writableLength }) => bytesWritten - writableLength);
-  let previousBytes: readonly number[] = [];
-  // The listener reads no more bytes from these clients: the number of bytes that they sent does not change while the
-  // listener answers other clients.
-  await expect
-    .poll(
-      async () => {
-        for (let n = 0; n < 20; n += 1) expect((await rig.post('{}')).status).toBe(400);
-        const currentBytes = countSentBytes();
-        const isUnchanged = currentBytes.every((bytes, index) => bytes === previousBytes[index]);
-        previousBytes = currentBytes;
-        return isUnchanged;
-      },
-      { timeout: 120_000, interval: 200 },
-    )
-    .toBe(true);
 });

@@ -23,6 +23,7 @@ import {
   createRawRequest,
   LISTENER_SETTINGS,
   MESSAGE,
+  type Rig,
   startListener,
   waitUntil,
 } from './rig.ts';
@@ -271,6 +272,15 @@ describe('a response that is larger than the buffers of the operating system', (
   });
 });
 
+/** Connects an unauthenticated and an authenticated client, and waits for their first responses. */
+async function connectBoth(rig: Rig): Promise<readonly [Client, Client]> {
+  const clients = [await connectClient(rig), await connectClient(rig)] as const;
+  clients[0].socket.write(HEALTH_REQUEST);
+  clients[1].socket.write(AUTHENTICATED_REQUEST);
+  await waitUntil(() => clients.every(({ readReceived }) => countResponses(readReceived()) === 1));
+  return clients;
+}
+
 describe('a full listener', () => {
   test('closes idle unauthenticated connections, and an authenticated connection remains open', async () => {
     const rig = await startListener({ limits: { maxConnections: 10 } });
@@ -320,14 +330,7 @@ describe('a full listener', () => {
     const rig = await startListener({
       limits: { unauthenticatedKeepAliveTimeoutMs: 1_000, keepAliveTimeoutMs: 65_000 },
     });
-    const [anonymousClient, authenticatedClient] = [await connectClient(rig), await connectClient(rig)];
-    authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
-    anonymousClient.socket.write(HEALTH_REQUEST);
-    await waitUntil(
-      () =>
-        countResponses(authenticatedClient.readReceived()) === 1 &&
-        countResponses(anonymousClient.readReceived()) === 1,
-    );
+    const [anonymousClient, authenticatedClient] = await connectBoth(rig);
     await waitUntil(anonymousClient.isClosed);
     expect(anonymousClient.readReceived()).toMatch(/\r\nKeep-Alive: timeout=1\r\n/);
     expect(authenticatedClient.readReceived()).toMatch(/\r\nKeep-Alive: timeout=65\r\n/);
@@ -336,14 +339,7 @@ describe('a full listener', () => {
 
   test('empty lines keep an authenticated connection open, but not an unauthenticated one', async () => {
     const rig = await startListener({ limits: { unauthenticatedHeadersTimeoutMs: 500, timeoutCheckMs: 50 } });
-    const [anonymousClient, authenticatedClient] = [await connectClient(rig), await connectClient(rig)];
-    authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
-    anonymousClient.socket.write(HEALTH_REQUEST);
-    await waitUntil(
-      () =>
-        countResponses(authenticatedClient.readReceived()) === 1 &&
-        countResponses(anonymousClient.readReceived()) === 1,
-    );
+    const [anonymousClient, authenticatedClient] = await connectBoth(rig);
     const interval = setInterval(() => {
       for (const { socket } of [anonymousClient, authenticatedClient]) socket.write('\r\n');
     }, 20);

@@ -58,8 +58,15 @@ describe('a JSON body', () => {
     'gets the documented response in the case: %s',
     async (_name, jsonCase) => {
       const response = await postBody(rig, toBytes(jsonCase));
-      if (jsonCase.expect === null) expect(response.status).toBe(201);
-      else expect([response.status, response.body]).toEqual([400, { result: 'error', message: jsonCase.expect }]);
+      const submittedCount = rig.recordedEvents.submittedMessages.splice(0).length;
+      expect([response.headers.get('content-type'), response.headers.get('connection')]).toEqual([
+        ...['application/json', 'keep-alive'],
+      ]);
+      if (jsonCase.expect === null) expect([response.status, submittedCount]).toEqual([201, 1]);
+      else
+        expect([response.status, response.body, submittedCount]).toEqual([
+          ...[400, { result: 'error', message: jsonCase.expect }, 0],
+        ]);
     },
   );
 

@@ -10,6 +10,7 @@ import {
   type LogLevel,
 } from '../../../src/observability/log-events.ts';
 
+const LOG_MODULE = new URL('../../../src/observability/log.ts', import.meta.url).href;
 const EVENT_NAMES = Object.entries(LOG_EVENTS).flatMap(([name, event]) =>
   event === null ? [] : [name as LogEventName],
 );
@@ -99,14 +100,12 @@ test('buffered lines are written when the log is closed or the process ends', ()
 });
 
 function logInProcess(endStatement: string): { status: number | null; lines: string[] } {
-  const path = new URL('../../../src/observability/log.ts', import.meta.url).href;
-  const script = `const { createLog } = await import(${JSON.stringify(path)}); const log = createLog('info');
+  const script = `const { createLog } = await import(${JSON.stringify(LOG_MODULE)}); const log = createLog('info');
     for (let i = 0; i < 500; i += 1) log.write('node.leases_recovered', { count: i }); ${endStatement}`;
   const processRun = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
   return { status: processRun.status, lines: processRun.stdout.trim().split('\n') };
 }
 
-const LOG_MODULE = new URL('../../../src/observability/log.ts', import.meta.url).href;
 const LINE_COUNT = 20_000;
 
 const children: ChildProcess[] = [];

@@ -1,3 +1,4 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -18,14 +19,14 @@ import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 const domain = 'example.org';
 
-async function withDns(): Promise<{ rig: OperationRig; dns: FakeDns }> {
+async function withDns(settings: Readonly<Record<string, string>> = {}): Promise<{ rig: OperationRig; dns: FakeDns }> {
   const dns = await startDns();
   onTestFinished(() => dns.close());
-  return { rig: await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` }), dns };
+  return { rig: await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...settings }), dns };
 }
 
 function publishRecords({ zone }: FakeDns, { records }: DomainDetails): void {
-  for (const { name, value } of records) zone[name] = { TXT: [value] };
+  for (const { type, name, value } of records) if (type === 'TXT') zone[name] = { TXT: [value] };
 }
 
 test('a domain is added, verified, rotated, changed and removed, and each change is in the audit log once', async () => {
@@ -180,12 +181,38 @@ describe('an operation that fails has a code and changes nothing', () => {
 });
 
 describe('with Amazon SES', () => {
-  test('an action that the provider did not perform causes a warning in the result', async () => {
+  async function withSes() {
     const ses = await startSesFake();
     onTestFinished(() => ses.close());
     for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
     onTestFinished(() => void vi.unstubAllEnvs());
-    const rig = await createOperationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
+    return { ses, ...(await withDns({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` })) };
+  }
+
+  test('the identity has the RSA key of the domain, its state is verified too, and a rotation replaces the key', async () => {
+    const { ses, rig, dns } = await withSes();
+    const findIdentityRecord = ({ records }: DomainDetails) => records.find(({ purpose }) => purpose === 'provider');
+    const addedDomain = await rig.performSuccessfully(addDomain, { account: 'acme', domain });
+    const identity = ses.identities.get(domain);
+    const rsaRecord = addedDomain.records.find(({ value }) => value.includes('k=rsa'));
+    expect(rsaRecord?.name).toBe(`${identity?.selector}._domainkey.${domain}`);
+    const der = Buffer.from(identity?.privateKey ?? '', 'base64');
+    const publicKey = createPublicKey(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }));
+    expect(rsaRecord?.value).toContain(publicKey.export({ format: 'der', type: 'spki' }).toString('base64'));
+    publishRecords(dns, addedDomain);
+    const earlyResult = await rig.performSuccessfully(verifyDomain, { domain });
+    expect([earlyResult.status, findIdentityRecord(earlyResult)?.found]).toEqual(['authenticated', 'wrong']);
+    Object.assign(identity ?? {}, { isVerified: true, dkim: 'SUCCESS' });
+    expect(findIdentityRecord(await rig.performSuccessfully(verifyDomain, { domain }))?.found).toBe('found');
+    publishRecords(dns, await rig.performSuccessfully(rotateDomain, { domain }));
+    await rig.performSuccessfully(verifyDomain, { domain });
+    const newSelector = ses.identities.get(domain)?.selector;
+    expect(newSelector).not.toBe(identity?.selector);
+    expect(dns.zone[`${newSelector}._domainkey.${domain}`]).toBeDefined();
+  });
+
+  test('an action that the provider did not perform causes a warning in the result', async () => {
+    const { ses, rig } = await withSes();
     ses.identities.set(domain, {
       isVerified: true,
       dkim: 'SUCCESS',

@@ -126,7 +126,14 @@ describe('access', () => {
     }
     for (const path of ['/healthz', '/', '/inbox', '/messages/m-1'])
       expect((await sendRequest(port, path)).status).toBe(200);
-    expect((await sendRequest(port, '/metrics', createBasicHeader('corréct horse'))).status).toBe(200);
+    const { status, headers } = await sendRequest(port, '/metrics', createBasicHeader('corréct horse'));
+    expect([status, headers]).toMatchObject([
+      200,
+      {
+        ...{ 'cache-control': 'no-store', 'cross-origin-resource-policy': 'same-origin' },
+        'x-content-type-options': 'nosniff',
+      },
+    ]);
     expect((await sendRequest(port, '/metrics', createBasicHeader('wrong'))).status).toBe(401);
     expect((await sendRequest(port, '/metrics', { Authorization: 'Basic %%%' })).status).toBe(401);
     expect((await sendRequest(port, '/metrics', { Authorization: 'Bearer corréct' })).status).toBe(401);

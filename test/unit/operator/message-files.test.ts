@@ -2,11 +2,15 @@ import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { StoredMessage } from '../../../src/model/message.ts';
-import { addMessageFiles, HTML_POLICY, prepareFrameHtml } from '../../../src/operator/message-files.ts';
+import { addMessageFiles, prepareFrameHtml } from '../../../src/operator/message-files.ts';
 import { createCapturedSource } from '../../rig/captured-message.ts';
 
 const ID = '0192a3b4-c5d6-7e8f-9012-345678900001';
 const HTML = '<html><script>alert(1)</script><a href="https://evil.example/" target="_self">x</a></html>';
+
+const SOURCE_HEADERS = {
+  ...{ 'content-type': 'text/plain; charset=utf-8', 'content-security-policy': "default-src 'none'; sandbox" },
+};
 
 function request(path: string, destination: string) {
   const app = Fastify();
@@ -29,19 +33,16 @@ describe('HTML for a frame', () => {
       expect(framed.statusCode).toBe(200);
       expect(framed.headers).toMatchObject({
         'content-type': 'text/html; charset=utf-8',
-        'content-security-policy': HTML_POLICY,
+        'content-security-policy':
+          "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'",
         'x-dns-prefetch-control': 'off',
         vary: 'Sec-Fetch-Dest',
       });
       expect(framed.body.trim()).toBe(`<base target="_blank">${HTML}`);
       for (const destination of ['document', 'empty', 'object', 'embed', 'frame', '']) {
         const { statusCode, headers, body } = await request(path, destination);
-        expect([destination, statusCode, headers['content-type'], headers.vary]).toEqual([
-          destination,
-          200,
-          'text/plain; charset=utf-8',
-          'Sec-Fetch-Dest',
-        ]);
+        expect([destination, statusCode, headers]).toMatchObject([destination, 200, SOURCE_HEADERS]);
+        expect(headers.vary).toBe('Sec-Fetch-Dest');
         expect(body.trim()).toBe(
           `This HTML is shown only in the sandboxed frame of /${path}/${ID}. Its source:\n\n${HTML}`,
         );
