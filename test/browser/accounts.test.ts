@@ -1,19 +1,15 @@
 import { readFileSync } from 'node:fs';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Deliverability } from '../../src/operations/deliverability.ts';
 import type { DomainDetails } from '../../src/operations/domain-details.ts';
 import { createBrowserRig } from '../rig/browser.ts';
 import { startDns } from '../rig/dns.ts';
 import { submit, submitAccepted } from '../rig/service.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let service: RunningService;
-beforeAll(async () => {
-  service = await rig.serve(rig.createFolder());
-});
-
+const service = await rig.serve(rig.createFolder());
 async function createAccountWithKey(name: string): Promise<string> {
   await browsers.callApi(service, 'POST', '/accounts', { name });
   const { key } = await browsers.callApi<{ key: string }>(service, 'POST', `/accounts/${name}/keys`, { name: 'web' });

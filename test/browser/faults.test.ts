@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 /** Console lines that React and the browser write for the errors that these tests cause. */
 const EXPECTED_ERRORS = /^error: (TypeError|Error|%o|Failed to load resource|Failed to fetch|The above error)/;
@@ -10,11 +10,7 @@ const ACCOUNTS_SCRIPT_PATTERN = /\/assets\/accounts-[^/]*\.js$/;
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let service: RunningService;
-beforeAll(async () => {
-  service = await rig.serve(rig.createFolder());
-});
-
+const service = await rig.serve(rig.createFolder());
 const openPage = (page: Page, name: string) =>
   page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
 const findHeading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });

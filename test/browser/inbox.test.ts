@@ -1,18 +1,14 @@
 import { readFileSync } from 'node:fs';
 import type { Request } from 'playwright-core';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBrowserRig, waitForState } from '../rig/browser.ts';
 import { runCurl } from '../rig/curl.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let service: RunningService;
-
-beforeAll(async () => {
-  service = await rig.serve(rig.createFolder());
-});
+const service = await rig.serve(rig.createFolder());
 
 test('after the first start the page shows a command, and the message that the command submits appears without a reload', async () => {
   const newService = await rig.serve(rig.createFolder());

@@ -1,14 +1,10 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBrowserRig, waitForState } from '../rig/browser.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let service: RunningService;
-
-beforeAll(async () => {
-  service = await rig.serve(rig.createFolder());
-});
+const service = await rig.serve(rig.createFolder());
 
 test('a token that is created with the keyboard is shown once, is valid, and is refused after its revocation', async () => {
   const { page } = await browsers.openSignedIn(service, '/tokens');

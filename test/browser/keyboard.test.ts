@@ -1,16 +1,12 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
 import { createKeyboardUser } from '../rig/keyboard.ts';
 import { submit, submitAccepted } from '../rig/service.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let service: RunningService;
-beforeAll(async () => {
-  service = await rig.serve(rig.createFolder());
-});
-
+const service = await rig.serve(rig.createFolder());
 async function openOverview() {
   const user = await browsers.openSignedIn(service, '/');
   const readClipboard = () => user.page.evaluate<string>('navigator.clipboard.readText()');

@@ -1,18 +1,14 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBrowserRig, waitForState as waitForMessageState } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let service: RunningService;
+const service = await rig.serve(rig.createFolder());
 const toSimulatorAddress = (name: string) => `${name}@simulator.postrider.test`;
 const submitMessage = (to: string, subject: string) => submitAccepted(service.publicUrl, service.key, { to, subject });
 const waitForState = (id: string, state: string) => waitForMessageState(browsers, service, id, state);
-
-beforeAll(async () => {
-  service = await rig.serve(rig.createFolder());
-});
 
 test.each([
   ['success', 'delivered', /The attempt at .* succeeded/],

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   createBrowserRig,
   listAttributes,
@@ -8,18 +8,14 @@ import {
 } from '../rig/browser.ts';
 import { findHorizontalOverflow } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let service: RunningService;
+const service = await rig.serve(rig.createFolder());
 const toSimulatorAddress = (name: string) => `${name}@simulator.postrider.test`;
 const submitMessage = (to: string, subject: string) => submitAccepted(service.publicUrl, service.key, { to, subject });
 const waitForState = (id: string, state: string) => waitForMessageState(browsers, service, id, state);
-
-beforeAll(async () => {
-  service = await rig.serve(rig.createFolder());
-});
 
 const findSubjectLinks = (page: Page) => page.getByRole('table').getByRole('link');
 async function openFilter(page: Page, name: string): Promise<void> {

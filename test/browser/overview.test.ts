@@ -1,15 +1,11 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let service: RunningService;
-
-beforeAll(async () => {
-  service = await rig.serve(rig.createFolder());
-});
+const service = await rig.serve(rig.createFolder());
 
 test('with many problems the regions Queue and Health are visible without scrolling, and a button shows all problems', async () => {
   // The setup checklist is expanded until the installation has accepted a message.

@@ -1,17 +1,14 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
 import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 const PASSWORD = 'correct horse battery';
 const UNAUTHORIZED_LINE = /status of 401 .*\/api\/v1\//;
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let passwordService: RunningService;
-beforeAll(async () => {
-  passwordService = await rig.serve(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD });
-});
+const passwordService = await rig.serve(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD });
 
 test('the printed link can be used for one sign-in, tabs share the session, and a sign-out in one tab ends it in all tabs', async () => {
   const service = await rig.serve(rig.createFolder());

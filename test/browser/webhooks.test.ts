@@ -1,20 +1,15 @@
 import { Webhook } from 'standardwebhooks';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
 import { createKeyboardUser } from '../rig/keyboard.ts';
 import { submitAccepted } from '../rig/service.ts';
-import { startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-receiver.ts';
-import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+import { startWebhookReceiver } from '../rig/webhook-receiver.ts';
+import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let service: RunningService;
-let receiver: WebhookReceiver;
-
-beforeAll(async () => {
-  receiver = await startWebhookReceiver();
-  service = await rig.serve(rig.createFolder(), { POSTRIDER_WEBHOOK_TARGETS: 'any' });
-});
+const receiver = await startWebhookReceiver();
+const service = await rig.serve(rig.createFolder(), { POSTRIDER_WEBHOOK_TARGETS: 'any' });
 afterAll(() => receiver.close());
 
 interface Endpoint {

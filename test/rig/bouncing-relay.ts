@@ -1,7 +1,7 @@
 /**
  * A relay that accepts every message, as Postfix does, and then sends a report to the envelope sender. The report is a
  * delivery status notification, a complaint (RFC 5965) or a reply. The local part of the recipient selects the report:
- * `gone`, `postrider-loop`, `full`, `late`, `spam`, `away` or `odd`. A message to any other recipient causes no report.
+ * `gone`, `postrider-loop`, `spam` or `odd`. A message to any other recipient causes no report.
  */
 
 import { connectSmtp } from './smtp-client.ts';
@@ -51,14 +51,8 @@ function composeReportForRecipient(to: string, from: string, message: string): s
     case 'gone':
     case 'postrider-loop':
       return composeDeliveryStatus(to, from, message, 'failed', '5.1.1', 'smtp; 550 5.1.1 No such user here');
-    case 'full':
-      return composeDeliveryStatus(to, from, message, 'failed', '4.2.2', 'smtp; 452 4.2.2 Mailbox is full');
-    case 'late':
-      return composeDeliveryStatus(to, from, message, 'delayed', '4.4.1', 'smtp; connection timed out');
     case 'spam':
       return composeComplaint(to, from, message);
-    case 'away':
-      return `From: ${to}\r\nTo: ${from}\r\nSubject: Automatic reply: away\r\nAuto-Submitted: auto-replied\r\n\r\nI am away.\r\n`;
     case 'odd':
       return `From: ${to}\r\nTo: ${from}\r\nSubject: Hm\r\n\r\nWhat is this address?\r\n`;
     default:

@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Store } from '../../src/store/contract.ts';
-import { type BouncingRelay, composeDeliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
+import { afterAll, expect, test } from 'vitest';
+import { composeDeliveryStatus, startBouncingRelay } from '../rig/bouncing-relay.ts';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { connectSmtp } from '../rig/smtp-client.ts';
-import { createScenario, type RunningService, sendRequest } from './running-service.ts';
+import { createScenario, sendRequest } from './running-service.ts';
 
 const rig = createScenario();
 const RETURN_PATH_SETTINGS = {
@@ -16,33 +15,21 @@ interface ShownMessage {
   readonly events: { type: string; detail: string | null; by: string }[];
 }
 
-let folder = '';
-let service: RunningService;
-let relay: BouncingRelay;
-let store: Store;
-
-beforeAll(async () => {
-  relay = await startBouncingRelay(() => getFeedbackPort());
-  folder = rig.createFolder();
-  service = await rig.serve(folder, {
-    ...RETURN_PATH_SETTINGS,
-    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?connections=3`,
-    POSTRIDER_SENDERS: 'any',
-  });
-  store = await rig.openStore(folder);
+const relay = await startBouncingRelay(() => getFeedbackPort());
+const folder = rig.createFolder();
+const service = await rig.serve(folder, {
+  ...RETURN_PATH_SETTINGS,
+  POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?connections=3`,
+  POSTRIDER_SENDERS: 'any',
 });
-afterAll(async () => {
-  await service.stop();
-  await relay.close();
-});
+const store = await rig.openStore(folder);
+afterAll(() => relay.close());
 
 const getFeedbackPort = () => Number(service.feedback.smtp?.split(':').at(-1));
 const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 const showMessage = (id: string) => runJsonCommand<ShownMessage>(folder, ['message', 'show', id]);
 const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
-const waitForEvent = (id: string, verb: string) =>
-  expect.poll(async () => (await store.findMessage(id))?.events.map((event) => event.verb)).toContain(verb);
 const listSuppressed = async () => {
   const args = ['suppression', 'list', 'default'];
   const entries = await runJsonCommand<{ address: string; reason: string; source: string }[]>(folder, args);
@@ -75,20 +62,6 @@ test('a complaint changes the state of its message to complained and suppresses 
   expect(await listSuppressed()).toContain(`spam@example.net complaint ${id}`);
   expect((await showMessage(await submitTo('spam@example.net'))).state).toBe('suppressed');
 });
-
-test.each([
-  ['full', 'soft-bounced'],
-  ['late', 'delay-reported'],
-  ['away', 'auto-replied'],
-])(
-  'a report that is not final (%s) is recorded in the message history as %s and does not change the message state',
-  async (localPart, verb) => {
-    const id = await submitTo(`${localPart}@example.net`);
-    await waitForEvent(id, verb);
-    expect((await showMessage(id)).state).toBe('delivered');
-    expect((await listSuppressed()).join()).not.toContain(`${localPart}@`);
-  },
-);
 
 test('a report that is not understood is stored for the operator and changes no message', async () => {
   const id = await submitTo('odd@example.net');

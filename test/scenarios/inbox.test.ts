@@ -1,8 +1,7 @@
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { submitAccepted } from '../rig/service.ts';
-import type { SessionHeaders } from '../rig/session.ts';
 import { startWebhookReceiver } from '../rig/webhook-receiver.ts';
-import { createScenario, type RunningService, sendRequest, signInToService } from './running-service.ts';
+import { createScenario, sendRequest, signInToService } from './running-service.ts';
 
 interface ShownMessage {
   readonly state: string;
@@ -11,15 +10,9 @@ interface ShownMessage {
 
 const SETTINGS = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
 const rig = createScenario();
-let folder = '';
-let service: RunningService;
-let session: SessionHeaders;
-
-beforeAll(async () => {
-  folder = rig.createFolder();
-  service = await rig.serve(folder, SETTINGS);
-  session = await signInToService(service);
-});
+const folder = rig.createFolder();
+const service = await rig.serve(folder, SETTINGS);
+const session = await signInToService(service);
 
 const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 

@@ -1,10 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
-import { beforeAll, describe, expect, test } from 'vitest';
-import type { Store } from '../../src/store/contract.ts';
+import { describe, expect, test } from 'vitest';
 import { runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
-import type { SessionHeaders } from '../rig/session.ts';
 import { getCertificate } from '../rig/smtp-certificate.ts';
 import {
   countValues,
@@ -24,17 +22,10 @@ const VALID_REQUEST = {
   message: 'Thank you.',
 };
 
-let folder = '';
-let service: RunningService;
-let store: Store;
-let session: SessionHeaders;
-
-beforeAll(async () => {
-  folder = rig.createFolder();
-  service = await rig.serve(folder);
-  store = await rig.openStore(folder);
-  session = await signInToService(service);
-});
+const folder = rig.createFolder();
+const service = await rig.serve(folder);
+const store = await rig.openStore(folder);
+const session = await signInToService(service);
 
 interface Request {
   readonly method?: string;

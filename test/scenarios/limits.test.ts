@@ -1,9 +1,6 @@
-import { randomBytes } from 'node:crypto';
-import { beforeAll, expect, test } from 'vitest';
-import { generateApiKey } from '../../src/model/credentials.ts';
-import { selectCaseCount } from '../rig/sample.ts';
+import { expect, test } from 'vitest';
 import { runJsonCommand, submit } from '../rig/service.ts';
-import { type Answer, countValues, createScenario, type RunningService } from './running-service.ts';
+import { type Answer, countValues, createScenario } from './running-service.ts';
 
 const rig = createScenario();
 const CONCURRENT_REQUEST_COUNT = 100;
@@ -13,12 +10,8 @@ interface NewKey {
   readonly key: string;
 }
 
-let folder = '';
-let service: RunningService;
-beforeAll(async () => {
-  folder = rig.createFolder();
-  service = await rig.serve(folder);
-});
+const folder = rig.createFolder();
+const service = await rig.serve(folder);
 
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 
@@ -115,31 +108,6 @@ test('a throttle accepts as many requests as its burst and the added tokens allo
   expect(refusedAnswers[0]?.headers.get('ratelimit-policy')).toBe('"throttle";q=30;w=30');
   expect(await runJson('account', 'show', 'throttle')).toMatchObject({ volumeUsed: acceptedCount });
   await waitForChange(key, ACCEPTED_ANSWER, 'account', 'set', 'throttle', '--throttle', 'none');
-});
-
-test('a new key of a new account is valid as soon as the command has returned, in each repetition', async () => {
-  const createdKey = await createAccount('new');
-  expect((await postMessage(createdKey.key)).status).toBe(201);
-  const store = await rig.openStore(folder);
-  for (let n = 0; n < selectCaseCount(8, 50); n += 1) {
-    const name = `new-${n}`;
-    const now = Date.now();
-    const [whileLocked, afterUnlock, newKey] = [1, 2, 3].map(() => generateApiKey(randomBytes));
-    const createKey = (key = generateApiKey(randomBytes)) =>
-      store.createKey(name, { name, prefix: key.prefix, hash: key.hash, expiresAt: null }, now);
-    await store.createAccount(name, { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, now);
-    // Concurrent requests with unknown keys do not delay the acceptance of a valid key.
-    const unknownKeyRequests = Array.from({ length: 10 }, () => postMessage(generateApiKey(randomBytes).key));
-    await createKey(newKey);
-    expect((await postMessage(newKey?.key ?? '')).status).toBe(201);
-    await store.lockAccount(name, 'test', now);
-    await createKey(whileLocked);
-    expect(JSON.parse((await postMessage(whileLocked?.key ?? '')).text)).toMatchObject({ message: 'Account locked' });
-    await store.unlockAccount(name, now);
-    await createKey(afterUnlock);
-    expect((await postMessage(afterUnlock?.key ?? '')).status).toBe(201);
-    expect(countValues((await Promise.all(unknownKeyRequests)).map(({ status }) => status))).toEqual({ 401: 10 });
-  }
 });
 
 test('a lock and an unlock apply within a second, and a rotated, revoked or expired key is refused', async () => {

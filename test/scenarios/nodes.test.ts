@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { generateApiKey } from '../../src/model/credentials.ts';
 import { startCountingSink } from '../rig/counting-sink.ts';
 import { createSharedDatabase, createTemporaryDatabase } from '../rig/postgres.ts';
@@ -10,15 +10,10 @@ import { countValues, createScenario, type RunningService } from './running-serv
 const SECRET = 'cd'.repeat(32);
 const NODE_COUNT = 2;
 const rig = createScenario();
-let folder = '';
-let settings: Record<string, string>;
+const folder = rig.createFolder();
+const settings = { POSTRIDER_DATABASE: await createSharedDatabase(), POSTRIDER_SECRET: SECRET };
 const nodes: RunningService[] = [];
-
-beforeAll(async () => {
-  folder = rig.createFolder();
-  settings = { POSTRIDER_DATABASE: await createSharedDatabase(), POSTRIDER_SECRET: SECRET };
-  while (nodes.length < NODE_COUNT) nodes.push(await rig.serve(rig.createFolder(), settings));
-});
+while (nodes.length < NODE_COUNT) nodes.push(await rig.serve(rig.createFolder(), settings));
 
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
 

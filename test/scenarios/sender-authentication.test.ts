@@ -1,12 +1,11 @@
 import { Resolver } from 'node:dns/promises';
 import { authenticate } from 'mailauth';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Store } from '../../src/store/contract.ts';
+import { afterAll, describe, expect, test } from 'vitest';
 import { composeDeliveryStatus } from '../rig/bouncing-relay.ts';
-import { type FakeDns, startDns } from '../rig/dns.ts';
+import { startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { connectSmtp } from '../rig/smtp-client.ts';
-import { type RealSmtpServer, type ReceivedMessage, startSmtpServer } from '../rig/smtp-server.ts';
+import { type ReceivedMessage, startSmtpServer } from '../rig/smtp-server.ts';
 import { verifySignatures } from '../unit/message/dkim-verifier.ts';
 import { createScenario, type RunningService } from './running-service.ts';
 
@@ -24,47 +23,38 @@ const SPF = `v=spf1 ip4:${RELAY_ADDRESS} -all`;
 const [FIRST, SECOND] = ['one.example', 'two.example'];
 
 const rig = createScenario();
-const services: RunningService[] = [];
-let folder = '';
-let settings: Record<string, string> = {};
-let dns: FakeDns;
-let relay: RealSmtpServer;
-let store: Store;
-const keyByDomain = new Map<string, string>();
 let defersRecipients = false;
-
-beforeAll(async () => {
-  dns = await startDns();
-  relay = await startSmtpServer({
-    onRcptTo({ address }, _session, callback) {
-      if (address.startsWith('gone'))
-        callback(Object.assign(new Error('5.1.1 no such user here'), { responseCode: 550 }));
-      else if (defersRecipients) callback(Object.assign(new Error('4.3.2 come back later'), { responseCode: 451 }));
-      else callback();
-    },
-  });
-  folder = rig.createFolder();
-  settings = {
-    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
-    POSTRIDER_DNS: `${dns.host}:${dns.port}`,
-    POSTRIDER_RETURN_PATH_DOMAIN: LISTENER,
-    POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
-  };
-  const roleSets =
-    process.env.TEST_STORE === 'postgres' ? ['api,deliver,operator', 'feedback'] : ['api,deliver,feedback,operator'];
-  for (const roles of roleSets) services.push(await rig.serve(folder, { ...settings, POSTRIDER_ROLES: roles }));
-  store = await rig.openStore(folder);
-  dns.zone[LISTENER] = { TXT: [SPF], MX: [[10, LISTENER]], A: ['192.0.2.25'] };
-  keyByDomain.set(FIRST, services[0]?.key ?? '');
-  await runJson('account', 'create', 'second');
-  keyByDomain.set(SECOND, (await runJson<{ key: string }>('key', 'create', 'second')).key);
+const dns = await startDns();
+const relay = await startSmtpServer({
+  onRcptTo(_address, _session, callback) {
+    if (defersRecipients) callback(Object.assign(new Error('4.3.2 come back later'), { responseCode: 451 }));
+    else callback();
+  },
 });
+const folder = rig.createFolder();
+const settings = {
+  POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
+  POSTRIDER_DNS: `${dns.host}:${dns.port}`,
+  POSTRIDER_RETURN_PATH_DOMAIN: LISTENER,
+  POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
+};
+const services: RunningService[] = [];
+const roleSets =
+  process.env.TEST_STORE === 'postgres' ? ['api,deliver,operator', 'feedback'] : ['api,deliver,feedback,operator'];
+for (const roles of roleSets) services.push(await rig.serve(folder, { ...settings, POSTRIDER_ROLES: roles }));
+const store = await rig.openStore(folder);
+const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
+dns.zone[LISTENER] = { TXT: [SPF], MX: [[10, LISTENER]], A: ['192.0.2.25'] };
+await runJson('account', 'create', 'second');
+const keyByDomain = new Map([
+  [FIRST, services[0]?.key ?? ''],
+  [SECOND, (await runJson<{ key: string }>('key', 'create', 'second')).key],
+]);
 afterAll(async () => {
   await Promise.all(services.map((service) => service.stop()));
   await Promise.all([relay.close(), dns.close()]);
 });
 
-const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
 const getPublicUrl = () => services[0]?.publicUrl ?? '';
 const connectToListener = () => connectSmtp(Number(services.at(-1)?.feedback.smtp?.split(':').at(-1)));
 const waitForState = (id: string, state: string) =>
@@ -145,23 +135,6 @@ test('a message is signed with both DKIM keys of its domain, the signatures are 
   expect(headerText).toContain(`Message-ID: <${id}@${FIRST}>`);
   expect(headerText).toContain(`Feedback-ID: transactional:1:${FIRST}:postrider`);
   expect(headerText).not.toContain('Auto-Submitted');
-});
-
-test('after a key rotation, messages are signed with the new keys only after the records of these keys have been found in DNS', async () => {
-  const namesBefore = (await runJson<DomainAnswer>('domain', 'records', FIRST)).records.map(({ name }) => name);
-  const rotatedDomain = await runJson<DomainAnswer>('domain', 'rotate', FIRST);
-  const newNames = rotatedDomain.records.flatMap(({ purpose, name }) =>
-    purpose === 'dkim' && !namesBefore.includes(name) ? [name] : [],
-  );
-  expect(newNames).toHaveLength(2);
-  const readSelectors = async () => {
-    const text = (await sendMessage(FIRST)).received.data.toString('latin1').replace(/\r\n[ \t]+/g, ' ');
-    return [...text.matchAll(/ s=([^;]+);/g)].map(([, selector]) => `${selector}._domainkey.${FIRST}`).sort();
-  };
-  expect((await readSelectors()).every((name) => namesBefore.includes(name))).toBe(true);
-  publishRecords(rotatedDomain);
-  await runJson('domain', 'verify', FIRST);
-  await expect.poll(readSelectors).toEqual(newNames.sort());
 });
 
 describe('a return path of a domain', () => {

@@ -392,13 +392,10 @@ describe('send', () => {
 
 describe('createClient', () => {
   test.each([
-    ['mail.example.org', 'baseUrl'],
-    ['ftp://mail.example.org', 'baseUrl'],
-    [`https://user:${KEY}@mail.example.org`, 'baseUrl'],
-    ['https://mail.example.org/?a=b', 'baseUrl'],
-    ['', 'baseUrl'],
-  ])('refuses the base URL %s and does not print it', (baseUrl, name) => {
-    expect(() => createClient({ baseUrl, apiKey: KEY })).toThrow(new RegExp(`^${name} must`));
+    ...['mail.example.org', 'ftp://mail.example.org', `https://user:${KEY}@mail.example.org`],
+    ...['https://mail.example.org/?a=b', ''],
+  ])('refuses the base URL %s and does not print it', (baseUrl) => {
+    expect(() => createClient({ baseUrl, apiKey: KEY })).toThrow(/^baseUrl must/);
     expect(() => createClient({ baseUrl, apiKey: KEY })).not.toThrow(KEY);
   });
 

@@ -1,18 +1,9 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
 import { EVENT_SECRET_SPECS, SETTINGS_TABLE } from '../../../src/config/table.ts';
-
-let folder = '';
-let pem = '';
-beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'postrider-settings-'));
-  pem = join(folder, 'cert.pem');
-  writeFileSync(pem, 'x');
-});
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+import { createTemporaryFolder } from '../../rig/folder.ts';
 
 describe('settings', () => {
   it('an empty environment gives the documented defaults', () => {
@@ -53,6 +44,8 @@ describe('settings', () => {
   });
 
   it('every given setting replaces its default', () => {
+    const pem = join(createTemporaryFolder(), 'cert.pem');
+    writeFileSync(pem, 'x');
     const environment = {
       POSTRIDER_DATABASE: 'postgres://me@db.example/mail',
       POSTRIDER_DATABASE_DIRECT: 'postgres://me@direct.example/mail',

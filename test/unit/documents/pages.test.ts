@@ -117,8 +117,3 @@ test('LICENSE is the complete standard text of the license in package.json', () 
     'cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30',
   );
 });
-
-test('CHANGELOG.md, CONTRIBUTING.md and SECURITY.md exist', () => {
-  expect(readPage('CHANGELOG.md')).toMatch(/^# Changelog\n[\s\S]*\n## Unreleased\n/);
-  expect(PAGE_PATHS).toEqual(expect.arrayContaining(['CONTRIBUTING.md', 'SECURITY.md', 'README.md']));
-});

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { ErrorResponse, MailCreated, MailRequest } from '../../../src/http/openapi.ts';
 import { parseJson } from '../../../src/http/protocol.ts';
 import { validateSubmission } from '../../../src/model/submission.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
-import { LISTENER_SETTINGS, MESSAGE, postBody, type Rig, startRig } from './rig.ts';
+import { LISTENER_SETTINGS, MESSAGE, postBody, startRig } from './rig.ts';
 
 interface RepeatedText {
   readonly before: string;
@@ -47,10 +47,7 @@ const ajv = new Ajv();
 const isError = ajv.compile(JSON.parse(JSON.stringify(ErrorResponse)));
 const isCreated = new Ajv({ formats: { uuid: true } }).compile(JSON.parse(JSON.stringify(MailCreated)));
 
-let rig: Rig;
-beforeAll(async () => {
-  rig = await startRig({ settings: { ...LISTENER_SETTINGS, maxRequestBytes: 1 << 20 } });
-});
+const rig = await startRig({ settings: { ...LISTENER_SETTINGS, maxRequestBytes: 1 << 20 } });
 afterAll(() => rig.listener.close());
 
 describe('a JSON body', () => {

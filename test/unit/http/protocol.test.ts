@@ -10,14 +10,12 @@ import {
   createApiKey,
   createRawRequest,
   KEY,
-  LISTENER_SETTINGS,
   MESSAGE,
   parseRawResponse,
   postBody,
   type Rig,
   sendRaw,
   startListener,
-  startRig,
   toReceivedResponse,
   waitUntil,
 } from './rig.ts';
@@ -313,17 +311,6 @@ describe('drain', () => {
     await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
     await rig.listener.drain(50);
     await waitUntil(isClosed);
-  });
-});
-
-describe('start', () => {
-  const listenAt = (host: string, port: number) => ({ settings: { ...LISTENER_SETTINGS, listen: { host, port } } });
-
-  test('a port in use causes a one-line error', async () => {
-    const rig = await startListener();
-    await expect(startRig(listenAt('127.0.0.1', rig.address.port))).rejects.toThrow(
-      `POSTRIDER_LISTEN 127.0.0.1:${rig.address.port}: the port is in use; stop the process that uses it, or choose another port`,
-    );
   });
 });
 

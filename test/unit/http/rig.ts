@@ -225,10 +225,13 @@ export async function toReceivedResponse(response: Response): Promise<ReceivedRe
 }
 
 /** Sends raw bytes. Resolves to all received data when the server closes the connection. */
-export function sendRaw(rig: Rig, bytes: string | Buffer): Promise<string> {
+export function sendRaw(
+  { address: { port } }: { readonly address: Pick<ListenAddress, 'port'> },
+  bytes: string | Buffer,
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
-    const socket = connect(rig.address.port, '127.0.0.1', () => socket.write(bytes));
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
     socket.on('data', (chunk) => chunks.push(chunk));
     socket.on('close', () => resolve(Buffer.concat(chunks).toString('utf8')));
     socket.on('error', reject);

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { existsSync, linkSync, lstatSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, linkSync, statSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -25,13 +25,29 @@ test('the user and the group of the service can connect, and closing the listene
   expect(existsSync(socketPath)).toBe(false);
 });
 
-test('a socket on which another process listens is not removed', async () => {
-  const socketPath = join(createTemporaryFolder(), 'api.sock');
-  await bind(createUnixServer(), { socketPath }, 'POSTRIDER_LISTEN');
+test.each<readonly [name: string, fault: string, prepare: ((socketPath: string) => unknown) | undefined]>([
+  [
+    'api.sock',
+    'another process listens on this socket; stop it, or choose another path',
+    (socketPath) => bind(createUnixServer(), { socketPath }, 'POSTRIDER_LISTEN'),
+  ],
+  [
+    'file',
+    'the file exists and is not a socket; choose another path',
+    (socketPath) => writeFileSync(socketPath, 'content'),
+  ],
+  [
+    'missing/api.sock',
+    'the socket cannot be created; create its folder, and let the user of the service write there',
+    undefined,
+  ],
+])('the path %s is refused in one line, and its file is not removed: %s', async (name, fault, prepare) => {
+  const socketPath = join(createTemporaryFolder(), name);
+  await prepare?.(socketPath);
   await expect(bind(createUnixServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
-    `POSTRIDER_LISTEN unix:${socketPath}: another process listens on this socket; stop it, or choose another path`,
+    `POSTRIDER_LISTEN unix:${socketPath}: ${fault}`,
   );
-  expect(lstatSync(socketPath).isSocket()).toBe(true);
+  expect(existsSync(socketPath)).toBe(prepare !== undefined);
 });
 
 test('the socket of a process that was killed is replaced', async () => {
@@ -44,22 +60,6 @@ test('the socket of a process that was killed is replaced', async () => {
   server.close();
   await once(server, 'close');
   await bind(createUnixServer(), { socketPath: stalePath }, 'POSTRIDER_LISTEN');
-});
-
-test('a file that is not a socket is not removed', async () => {
-  const socketPath = join(createTemporaryFolder(), 'file');
-  writeFileSync(socketPath, 'content');
-  await expect(bind(createUnixServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
-    `POSTRIDER_LISTEN unix:${socketPath}: the file exists and is not a socket; choose another path`,
-  );
-  expect(existsSync(socketPath)).toBe(true);
-});
-
-test('a missing folder causes an error of one line that contains the remedy', async () => {
-  const socketPath = join(createTemporaryFolder(), 'missing', 'api.sock');
-  await expect(bind(createUnixServer(), { socketPath }, 'POSTRIDER_LISTEN')).rejects.toThrow(
-    `POSTRIDER_LISTEN unix:${socketPath}: the socket cannot be created; create its folder, and let the user of the service write there`,
-  );
 });
 
 test('connections over a unix socket are accepted, and the client address is the address that the proxy reports', async () => {

@@ -21,7 +21,7 @@ function collectLines(level: LogLevel, writeLines: (log: Log) => void): Record<s
   writeLines(log);
   void log.close();
   return lines.map((line) => {
-    expect(line.endsWith('\n') && line.indexOf('\n') === line.length - 1).toBe(true);
+    expect(line).toMatch(/^[^\p{Cc}\u202e\u2028]*\n$/u);
     return JSON.parse(line);
   });
 }
@@ -69,11 +69,11 @@ test('passwords in URLs and API keys are masked', () => {
   expect(line?.error).toBe('postgres://me:********@db.example/mail refused the key pr_xxxxxxx********');
 });
 
-test('each logged text is one line of limited length', () => {
-  const replyText = `a\r\nb\u2028c\u0000${'x'.repeat(5000)}`;
+test('each logged text is one line of limited length without control characters', () => {
+  const replyText = `a\r\nb\u2028c\u0000\u0085\u202e${'x'.repeat(5000)}`;
   const [line] = collectLines('info', (log) => log.write('message.bounced', { replyText }));
   const text = String(line?.replyText);
-  expect(text.startsWith('a\r\nb\u2028c\u0000x')).toBe(true);
+  expect(text.startsWith('a\r\nb\u2028c\u0000\u0085\u202ex')).toBe(true);
   expect(text.length).toBeLessThanOrEqual(1001);
 });
 

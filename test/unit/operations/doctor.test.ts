@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { runDoctor, testFeedbackLoop } from '../../../src/operations/doctor.ts';
 import { perform } from '../../../src/operations/operation.ts';
 import { addSuppression } from '../../../src/operations/suppressions.ts';
 import { StoreError } from '../../../src/store/error.ts';
-import { CREDENTIALS, createErrorAnswer, startSesFake } from '../../rig/ses-fake.ts';
+import { createErrorAnswer } from '../../rig/ses-fake.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
-import { createOperationRig } from './operation-rig.ts';
+import { createOperationRig, startSes } from './operation-rig.ts';
 
 describe('doctor', () => {
   test('returns a finding for each check, changes nothing and reports its progress', async () => {
@@ -66,10 +66,7 @@ describe('doctor', () => {
   });
 
   test('with Amazon SES, the suppression lists are compared', async () => {
-    for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
-    onTestFinished(() => void vi.unstubAllEnvs());
-    const ses = await startSesFake();
-    onTestFinished(() => ses.close());
+    const ses = await startSes();
     const rig = await createOperationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
     for (const address of ['both@example.com', 'here@example.com'])
       await rig.performSuccessfully(addSuppression, { account: 'acme', address, reason: 'bounce' });

@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { DomainDetails } from '../../../src/operations/domain-details.ts';
 import {
   addDomain,
@@ -13,24 +13,12 @@ import {
   verifyDomain,
 } from '../../../src/operations/domains.ts';
 import { perform } from '../../../src/operations/operation.ts';
-import { type FakeDns, startDns } from '../../rig/dns.ts';
-import { CREDENTIALS, startSesFake } from '../../rig/ses-fake.ts';
-import { createOperationRig, type OperationRig } from './operation-rig.ts';
+import { createOperationRig, createRigWithDns, startSes } from './operation-rig.ts';
 
 const domain = 'example.org';
 
-async function withDns(settings: Readonly<Record<string, string>> = {}): Promise<{ rig: OperationRig; dns: FakeDns }> {
-  const dns = await startDns();
-  onTestFinished(() => dns.close());
-  return { rig: await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...settings }), dns };
-}
-
-function publishRecords({ zone }: FakeDns, { records }: DomainDetails): void {
-  for (const { type, name, value } of records) if (type === 'TXT') zone[name] = { TXT: [value] };
-}
-
 test('a domain is added, verified, rotated, changed and removed, and each change is in the audit log once', async () => {
-  const { rig, dns } = await withDns();
+  const { rig, publishRecords } = await createRigWithDns();
   const addedDomain = await rig.performSuccessfully(addDomain, {
     account: 'acme',
     domain: 'Example.ORG.',
@@ -41,7 +29,7 @@ test('a domain is added, verified, rotated, changed and removed, and each change
     ['rsa', 'active'],
     ['ed25519', 'active'],
   ]);
-  publishRecords(dns, addedDomain);
+  publishRecords(addedDomain);
   const verifiedDomain = await rig.performSuccessfully(verifyDomain, { domain });
   expect(verifiedDomain).toMatchObject({ status: 'authenticated', change: 'authenticated', fault: null, sends: true });
   const rotatedDomain = await rig.performSuccessfully(rotateDomain, { domain });
@@ -141,7 +129,7 @@ describe('an operation that fails has a code and changes nothing', () => {
   });
 
   test('a concurrent change of a domain causes a conflict in a check or a rotation, but in no other operation', async () => {
-    const { rig } = await withDns();
+    const { rig } = await createRigWithDns();
     await rig.performSuccessfully(addDomain, { account: 'acme', domain });
     const { store } = rig.context;
     let subdomains = false;
@@ -182,15 +170,12 @@ describe('an operation that fails has a code and changes nothing', () => {
 
 describe('with Amazon SES', () => {
   async function withSes() {
-    const ses = await startSesFake();
-    onTestFinished(() => ses.close());
-    for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
-    onTestFinished(() => void vi.unstubAllEnvs());
-    return { ses, ...(await withDns({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` })) };
+    const ses = await startSes();
+    return { ses, ...(await createRigWithDns({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` })) };
   }
 
   test('the identity has the RSA key of the domain, its state is verified too, and a rotation replaces the key', async () => {
-    const { ses, rig, dns } = await withSes();
+    const { ses, rig, dns, publishRecords } = await withSes();
     const findIdentityRecord = ({ records }: DomainDetails) => records.find(({ purpose }) => purpose === 'provider');
     const addedDomain = await rig.performSuccessfully(addDomain, { account: 'acme', domain });
     const identity = ses.identities.get(domain);
@@ -199,12 +184,12 @@ describe('with Amazon SES', () => {
     const der = Buffer.from(identity?.privateKey ?? '', 'base64');
     const publicKey = createPublicKey(createPrivateKey({ key: der, format: 'der', type: 'pkcs8' }));
     expect(rsaRecord?.value).toContain(publicKey.export({ format: 'der', type: 'spki' }).toString('base64'));
-    publishRecords(dns, addedDomain);
+    publishRecords(addedDomain);
     const earlyResult = await rig.performSuccessfully(verifyDomain, { domain });
     expect([earlyResult.status, findIdentityRecord(earlyResult)?.found]).toEqual(['authenticated', 'wrong']);
     Object.assign(identity ?? {}, { isVerified: true, dkim: 'SUCCESS' });
     expect(findIdentityRecord(await rig.performSuccessfully(verifyDomain, { domain }))?.found).toBe('found');
-    publishRecords(dns, await rig.performSuccessfully(rotateDomain, { domain }));
+    publishRecords(await rig.performSuccessfully(rotateDomain, { domain }));
     await rig.performSuccessfully(verifyDomain, { domain });
     const newSelector = ses.identities.get(domain)?.selector;
     expect(newSelector).not.toBe(identity?.selector);

@@ -1,27 +1,19 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createSigningParts } from '../../../src/domains/setup.ts';
 import { createPrepare, DomainCache } from '../../../src/domains/signing.ts';
-import type { DomainDetails } from '../../../src/operations/domain-details.ts';
 import { addDomain, rotateDomain, verifyDomain } from '../../../src/operations/domains.ts';
 import { showMessageSource } from '../../../src/operations/messages.ts';
-import { type FakeDns, startDns } from '../../rig/dns.ts';
 import { createAttempt, createMessage } from '../../rig/messages.ts';
-import { createOperationRig, type OperationRig } from './operation-rig.ts';
+import { createRigWithDns, type OperationRig } from './operation-rig.ts';
 
 const DOMAIN = 'example.org';
 const HTML = '<!doctype html><p>Grüße, <b>Ada</b>';
 
 async function withSignedDomain(environment: Readonly<Record<string, string>> = {}) {
-  const dns = await startDns();
-  onTestFinished(() => dns.close());
-  const rig = await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...environment });
-  publishRecords(dns, await rig.performSuccessfully(addDomain, { account: 'acme', domain: DOMAIN }));
+  const { rig, publishRecords } = await createRigWithDns(environment);
+  publishRecords(await rig.performSuccessfully(addDomain, { account: 'acme', domain: DOMAIN }));
   await rig.performSuccessfully(verifyDomain, { domain: DOMAIN });
-  return { rig, dns };
-}
-
-function publishRecords({ zone }: FakeDns, { records }: Pick<DomainDetails, 'records'>): void {
-  for (const { name, value } of records) zone[name] = { TXT: [value] };
+  return { rig, publishRecords };
 }
 
 async function prepareLikeQueue(
@@ -54,7 +46,7 @@ test.each([
 });
 
 test('a key that was activated after the last attempt is reported, because the signatures then differ', async () => {
-  const { rig, dns } = await withSignedDomain();
+  const { rig, publishRecords } = await withSignedDomain();
   const storedMessage = createMessage({ acceptedAt: rig.now });
   await rig.store.accept([storedMessage]);
   const lease = { owner: 'node-1', until: rig.now + 60_000 };
@@ -73,7 +65,7 @@ test('a key that was activated after the last attempt is reported, because the s
   ]);
   const sourceBefore = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });
   rig.now += 3_600_000;
-  publishRecords(dns, await rig.performSuccessfully(rotateDomain, { domain: DOMAIN }));
+  publishRecords(await rig.performSuccessfully(rotateDomain, { domain: DOMAIN }));
   rig.now += 30 * 86_400_000;
   await rig.performSuccessfully(verifyDomain, { domain: DOMAIN });
   const sourceAfter = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });

@@ -2,11 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Static, TObject, TSchema } from 'typebox';
-import { expect } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { ServiceEvent } from '../../../src/model/events.ts';
+import type { DomainDetails } from '../../../src/operations/domain-details.ts';
 import {
   type DownloadOperation,
   type Operation,
@@ -22,7 +23,10 @@ import { createAuditedStore } from '../../../src/operator/audited-store.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { createCaptureInbox } from '../../../src/transports/capture.ts';
 import { createInstallation } from '../../../src/wiring/installation.ts';
+import { startDns } from '../../rig/dns.ts';
+import { CREDENTIALS, type SesFake, startSesFake } from '../../rig/ses-fake.ts';
 import { createCommandRig } from '../cli/command-rig.ts';
+import { closeSchema } from '../operator/response-check.ts';
 
 const TEST_MESSAGE_ID = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
 
@@ -139,16 +143,30 @@ const validators = new Map<TSchema, ValidateFunction>();
 function expectShape(name: string, schema: TSchema, value: unknown): void {
   const isValid =
     validators.get(schema) ??
-    new Ajv2020({ strict: false, validateFormats: false }).compile(JSON.parse(JSON.stringify(closeSchema(schema))));
+    new Ajv2020({ strict: false, validateFormats: false }).compile(JSON.parse(JSON.stringify(closeSchema(schema, {}))));
   validators.set(schema, isValid);
   const validate = isValid(JSON.parse(JSON.stringify(value)));
   expect([name, validate, isValid.errors]).toEqual([name, true, null]);
 }
 
-/** Returns the schema with `additionalProperties: false` in every object, so that undeclared members are found. */
-function closeSchema(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(closeSchema);
-  if (typeof schema !== 'object' || schema === null) return schema;
-  const closedMembers = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, closeSchema(value)]));
-  return 'properties' in schema ? { ...closedMembers, additionalProperties: false } : closedMembers;
+/** Like `createOperationRig`, with a DNS server whose zone is empty. */
+export async function createRigWithDns(environment: Readonly<Record<string, string>> = {}) {
+  const dns = await startDns();
+  onTestFinished(() => dns.close());
+  const rig = await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...environment });
+  const publishRecords = ({ records }: Pick<DomainDetails, 'records'>) => {
+    for (const { type, name, value } of records) if (type === 'TXT') dns.zone[name] = { TXT: [value] };
+  };
+  return { rig, dns, publishRecords };
+}
+
+/** Starts a fake of Amazon SES, and sets its credentials until the end of the test. */
+export async function startSes(): Promise<SesFake> {
+  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
+  const fake = await startSesFake();
+  onTestFinished(async () => {
+    vi.unstubAllEnvs();
+    await fake.close();
+  });
+  return fake;
 }

@@ -1,21 +1,14 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { addDomain, verifyDomain } from '../../../src/operations/domains.ts';
 import { type Setup, type SetupStep, showSetup } from '../../../src/operations/installation.ts';
 import { createWebhook, disableWebhook } from '../../../src/operations/webhooks.ts';
-import { type FakeDns, startDns } from '../../rig/dns.ts';
 import { createMessage } from '../../rig/messages.ts';
-import { createOperationRig, type OperationRig } from './operation-rig.ts';
+import { createRigWithDns, type OperationRig } from './operation-rig.ts';
 
 const RELAY_SETTINGS = { POSTRIDER_TRANSPORT: 'smtp://user:password@mail.example.net:587' };
 const POSTMARK_SETTINGS = { POSTRIDER_TRANSPORT: 'smtp://user:password@smtp.postmarkapp.com:587' };
 /** An address that IANA lists as globally reachable. Nothing is sent to it. */
 const ENDPOINT = { url: 'https://192.31.196.7/webhooks' };
-
-async function createRig(environment: Readonly<Record<string, string>>): Promise<{ rig: OperationRig; dns: FakeDns }> {
-  const dns = await startDns();
-  onTestFinished(() => dns.close());
-  return { rig: await createOperationRig({ ...environment, POSTRIDER_DNS: `127.0.0.1:${dns.port}` }), dns };
-}
 
 function listStates({ steps }: Setup): Readonly<Record<string, SetupStep['state']>> {
   return Object.fromEntries(steps.map(({ step, state }) => [step, state]));
@@ -29,7 +22,7 @@ async function showStep(rig: OperationRig, name: SetupStep['step']): Promise<Set
 }
 
 test('with a relay, the steps for the domain, its records and the feedback listener are open until each of these exists', async () => {
-  const { rig, dns } = await createRig(RELAY_SETTINGS);
+  const { rig, publishRecords } = await createRigWithDns(RELAY_SETTINGS);
   expect(listStates(await rig.performSuccessfully(showSetup, {}))).toMatchObject({
     'first-message': 'open',
     provider: 'done',
@@ -42,7 +35,7 @@ test('with a relay, the steps for the domain, its records and the feedback liste
   expect((await showStep(rig, 'domain')).command).toBe('postrider domain add acme example.com');
 
   const domain = 'shop.example';
-  const { records } = await rig.performSuccessfully(addDomain, { account: 'acme', domain });
+  const addedDomain = await rig.performSuccessfully(addDomain, { account: 'acme', domain });
   expect(await showStep(rig, 'domain')).toMatchObject({ state: 'done' });
   expect(await showStep(rig, 'records')).toMatchObject({
     state: 'open',
@@ -50,19 +43,19 @@ test('with a relay, the steps for the domain, its records and the feedback liste
     page: `/domains/${domain}`,
   });
 
-  for (const { name, value } of records) dns.zone[name] = { TXT: [value] };
+  publishRecords(addedDomain);
   await rig.performSuccessfully(verifyDomain, { domain });
   expect(await showStep(rig, 'records')).toMatchObject({ state: 'done' });
   expect((await showStep(rig, 'first-message')).command).toContain(`--from hello@${domain}`);
 });
 
 test('with a provider the feedback step names the missing settings, and is done when an event is recorded', async () => {
-  const unsetProvider = await createRig(POSTMARK_SETTINGS);
+  const unsetProvider = await createRigWithDns(POSTMARK_SETTINGS);
   const openStep = await showStep(unsetProvider.rig, 'feedback');
   expect(openStep.state).toBe('open');
   expect(openStep.action).toContain('POSTRIDER_EVENTS_POSTMARK');
 
-  const { rig } = await createRig({
+  const { rig } = await createRigWithDns({
     ...POSTMARK_SETTINGS,
     POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
     POSTRIDER_FEEDBACK_URL: 'https://feedback.example.com',
@@ -96,7 +89,7 @@ test('with a provider the feedback step names the missing settings, and is done 
 });
 
 test('with POSTRIDER_SENDERS=any a domain is optional, so the checklist is complete without a domain', async () => {
-  const { rig } = await createRig({
+  const { rig } = await createRigWithDns({
     ...RELAY_SETTINGS,
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
@@ -109,7 +102,7 @@ test('with POSTRIDER_SENDERS=any a domain is optional, so the checklist is compl
 });
 
 test('the webhook step is done while an endpoint is enabled', async () => {
-  const { rig } = await createRig({});
+  const { rig } = await createRigWithDns({});
   const { id } = await rig.performSuccessfully(createWebhook, ENDPOINT);
   expect(await showStep(rig, 'webhook')).toMatchObject({ state: 'done' });
   await rig.performSuccessfully(disableWebhook, { id });

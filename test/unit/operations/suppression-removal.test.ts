@@ -1,18 +1,12 @@
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { addSuppression, removeSuppression } from '../../../src/operations/suppressions.ts';
-import { CREDENTIALS, createErrorAnswer, type SesFake, startSesFake } from '../../rig/ses-fake.ts';
-import { createOperationRig } from './operation-rig.ts';
-
-beforeEach(() => {
-  for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
-  return () => vi.unstubAllEnvs();
-});
+import { createErrorAnswer, type SesFake } from '../../rig/ses-fake.ts';
+import { createOperationRig, startSes } from './operation-rig.ts';
 
 const SUPPRESSION = { account: 'acme', address: 'ada@example.com' };
 
 async function startFixture(getTransport = ({ endpoint }: SesFake) => `ses://eu-west-1?endpoint=${endpoint}`) {
-  const fake = await startSesFake();
-  onTestFinished(() => fake.close());
+  const fake = await startSes();
   const rig = await createOperationRig({ POSTRIDER_TRANSPORT: getTransport(fake) });
   const remove = (change: object = {}) => rig.perform(removeSuppression, { ...SUPPRESSION, provider: true, ...change });
   const isListed = async () => (await rig.store.findSuppression(SUPPRESSION.address)).length > 0;
@@ -82,9 +76,9 @@ describe('the SMTP interface of Amazon SES', () => {
   const RELAY = 'smtp://user:password@email-smtp.eu-west-1.amazonaws.com:587?tls=required';
 
   test('without credentials of the API, the removal is a conflict and nothing changes', async () => {
+    const { rig, remove, isListed } = await startFixture(() => RELAY);
     for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, undefined);
     for (const name of ['HOME', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent');
-    const { rig, remove, isListed } = await startFixture(() => RELAY);
     await rig.performSuccessfully(addSuppression, SUPPRESSION);
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'conflict' } });
     expect(await isListed()).toBe(true);

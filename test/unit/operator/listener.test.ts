@@ -1,9 +1,9 @@
-import { connect } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { isLoopbackHost } from '../../../src/operator/access.ts';
 import { createOperatorListener } from '../../../src/operator/listener.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { signInByLink } from '../../rig/session.ts';
+import { sendRaw } from '../http/rig.ts';
 import { createApi, createOptions, startOperatorListener } from './operator-rig.ts';
 import { sendRequest as send } from './response-check.ts';
 
@@ -13,18 +13,6 @@ async function startListener(changes: Parameters<typeof createOptions>[0] = {}):
 
 const sendRequest = (port: number, path: string, headers: Record<string, string> = {}, method = 'GET') =>
   send(`http://127.0.0.1:${port}`, method, path, { headers, hostHeaderCount: 'Host' in headers ? 0 : 1 });
-
-function sendRaw(port: number, bytes: string): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let text = '';
-    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
-    socket.on('data', (chunk) => {
-      text += chunk;
-    });
-    socket.on('close', () => resolve(text));
-    socket.on('error', reject);
-  });
-}
 
 const createBasicHeader = (password: string) => ({
   Authorization: `Basic ${Buffer.from(`any:${password}`).toString('base64')}`,
@@ -46,7 +34,10 @@ describe('pages', () => {
     ['an invalid method', `FETCH / HTTP/1.1\r\n${host}`, 400, 'Malformed HTTP request'],
     ['a CONNECT request', 'CONNECT a:1 HTTP/1.1\r\nHost: a:1', 405, 'Method not allowed'],
   ])('%s gets the error body of the listener and no banner', async (_name, bytes, status, message) => {
-    const response = await sendRaw(await startListener(), `${bytes}\r\nConnection: close\r\n\r\n`);
+    const response = await sendRaw(
+      { address: { port: await startListener() } },
+      `${bytes}\r\nConnection: close\r\n\r\n`,
+    );
     const [head = '', body = ''] = response.split('\r\n\r\n');
     expect(head).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
     expect(JSON.parse(body)).toEqual({ result: 'error', code: expect.stringMatching(/^[a-z-]+$/), message });

@@ -162,7 +162,7 @@ function parseItems(type: string, text: string): readonly unknown[] {
  * Resolves the references of a schema and disallows unknown members in each object, so undocumented members are
  * detected.
  */
-function closeSchema(schema: unknown, schemas: Readonly<Record<string, object>>): unknown {
+export function closeSchema(schema: unknown, schemas: Readonly<Record<string, object>>): unknown {
   if (Array.isArray(schema)) return schema.map((value) => closeSchema(value, schemas));
   if (typeof schema !== 'object' || schema === null) return schema;
   if ('$ref' in schema) return closeSchema(schemas[String(schema.$ref).split('/').at(-1) ?? ''] ?? false, schemas);

@@ -147,6 +147,7 @@ export function createSteps({
     ['removeSuppression', 200, { path: { ...SHOP_ACCOUNT, address: ADDRESS } }],
     ['removeSuppression', 404, { path: { ...SHOP_ACCOUNT, address: ADDRESS } }],
     ['importSuppressions', 200, { path: SHOP_ACCOUNT, headers: CSV, body: 'ada@example.com\nno address\n' }],
+    ['importSuppressions', 200, { path: SHOP_ACCOUNT, query: { dryRun: 'true' }, body: '[{"email":"a@example.com"}]' }],
     [
       'importSuppressions',
       400,
