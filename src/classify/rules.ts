@@ -134,6 +134,7 @@ export const RULES: readonly FailureRule[] = nameRules({
       not authorized to send from, not allowed to send from, not authorized as sender, sender address is not allowed
       sender is not allowed, sender not allowed, sender is not verified, sender not verified, sender is not authorized
       sender not authorized, sender address rejected: access denied
+      not associated with your account, as a sender domain
       duplicate header 'dkim-signature'
     `),
     verdict: SENDER_FAULT,

@@ -105,10 +105,15 @@ export const MAILGUN: Provider = {
     // https://github.com/mailgun/mailgun-java/issues/50
     // https://github.com/Monstarrrr/rebutify/issues/162
     // https://help.mailgun.com/hc/en-us/articles/217531258-Authorized-Recipients
+    // https://github.com/pivorakmeetup/pivorak-web-app/issues/556
     replies: nameRules({
       'limit of the domain exceeded': {
         phrases: ['is not allowed to send: recipient limit exceeded'],
         // The credentials of the relay belong to one domain, so the limit concerns every message.
+        verdict: ROUTE_QUOTA,
+      },
+      'messages of the hour used up': {
+        phrases: ['account is on probation and domains are limited to'],
         verdict: ROUTE_QUOTA,
       },
       'domain or account not allowed to send': { phrases: ['is not allowed to send'], verdict: CONFIGURATION_FAULT },

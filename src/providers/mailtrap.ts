@@ -1,5 +1,5 @@
 /** An object with `events`, or JSON Lines. https://docs.mailtrap.io/email-api-smtp/advanced/webhooks */
-import { nameRules, SENDER_FAULT } from '../model/failure.ts';
+import { nameRules, ROUTE_THROTTLED, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { createAuthenticatorFactory, createHmacAuthenticator, parseTextSecret } from './authentication.ts';
 import { containsAny, createEventReader, groupMeanings, type ReadResult, readBatch } from './event-reader.ts';
@@ -56,12 +56,19 @@ export const MAILTRAP: Provider = {
       { name: 'X-MT-Custom-Variables', value: JSON.stringify({ [MESSAGE_ID_TAG]: messageId }) },
     ],
     // https://docs.mailtrap.io/email-api-smtp/help/troubleshooting/sending-from-domain-not-allowed
+    // https://help.mailtrap.io/article/100-sending-limits
     replies: nameRules({
       'domain of the sender not verified': {
         codes: [550],
         // The reply contains the domain between the words `domain` and `is`, or contains no domain.
         phrases: ['sending from domain'],
         verdict: SENDER_FAULT,
+      },
+      'too many connections': {
+        codes: [535],
+        // On other servers, the reply code 535 means that the sign-in is refused.
+        phrases: ['too many connections per account'],
+        verdict: ROUTE_THROTTLED,
       },
     }),
   },

@@ -1,5 +1,5 @@
 /** https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event */
-import { nameRules, ROUTE_QUOTA, SENDER_FAULT } from '../model/failure.ts';
+import { CONFIGURATION_FAULT, nameRules, ROUTE_QUOTA, SENDER_FAULT } from '../model/failure.ts';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import {
   AUTHENTICATED,
@@ -94,6 +94,7 @@ export const SENDGRID: Provider = {
     // The documented limits (10,000 connections, 5,000 messages each) exceed those for all relays.
     // https://sendgrid.com/docs/for-developers/sending-email/smtp-errors-and-troubleshooting/
     // https://github.com/sahat/hackathon-starter/issues/1083
+    // https://github.com/sendgrid/docs/issues/6473
     replies: nameRules({
       'credits used up': {
         stages: ['auth'],
@@ -101,6 +102,7 @@ export const SENDGRID: Provider = {
         // The relay refuses the authentication until the plan renews or an operator buys credits.
         verdict: ROUTE_QUOTA,
       },
+      'not signed in': { phrases: ['unauthenticated senders not allowed'], verdict: CONFIGURATION_FAULT },
       'sender not verified': { phrases: ['does not match a verified sender identity'], verdict: SENDER_FAULT },
       'sender not authorized': {
         codes: [403],

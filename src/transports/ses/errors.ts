@@ -33,6 +33,11 @@ export const SES_RULES: readonly SesRule[] = [
     meaning: { kind: 'deferred', reason: 'quota', scope: 'route' },
   },
   {
+    description: 'a limit of the account is reached',
+    names: ['LimitExceededException'],
+    meaning: { kind: 'deferred', reason: 'quota', scope: 'route' },
+  },
+  {
     description: 'the send rate is exceeded',
     names: parsePhrases(`
       TooManyRequestsException, ThrottlingException, Throttling, ThrottledException, RequestThrottled, SlowDown

@@ -29,7 +29,9 @@ test.each(REPLY_ROWS)(
     const reply = parseSample(sample);
     expect(judge(reply, listRules(name)).rule?.name).toBe(rule.name);
     const outcome = classify(reply, listRules(name));
-    expect(outcome.kind).toBe(['content', 'size', 'policy'].includes(rule.verdict.category) ? 'bounced' : 'deferred');
+    const { category, scope } = rule.verdict;
+    const isRefusal = ['content', 'size', 'policy'].includes(category);
+    expect(outcome).toMatchObject(isRefusal ? { kind: 'bounced' } : { kind: 'deferred', scope });
     // In each of these replies, the provider refuses the sender or the message, or is busy. None of the replies means
     // that the mailbox does not exist.
     expect(classifyOutcome(outcome)?.class).not.toBe('hard');
@@ -57,3 +59,33 @@ test.each([
     expect({ kind: outcome.kind, category: classifyOutcome(outcome)?.category }).toEqual(expected);
   },
 );
+
+/** In usual words, for which most relays have no rule of their own. */
+const FAULTS = [
+  ['sign-in refused', 'auth 535 5.7.8 Authentication failed', 'configuration', 'route'],
+  ['account paused', 'content 554 5.7.1 Sending is paused: your account is under review', 'configuration', 'route'],
+  ['account suspended', 'mail 550 5.7.1 Account suspended', 'configuration', 'route'],
+  ['account suspended', 'rcpt 550 Your account has been suspended', 'configuration', 'route'],
+  ['quota used up', 'mail 452 4.5.3 Daily message limit exceeded', 'quota', 'route'],
+  ['quota used up', 'content 550 5.7.0 Monthly quota exceeded', 'quota', 'route'],
+  ['throttled', 'mail 452 4.4.5 Messages per second limit exceeded', 'throttled', 'route'],
+  ['throttled', 'mail 451 4.7.0 Rate limit exceeded', 'throttled', 'route'],
+  ['throttled', 'content 550 5.7.0 Too many emails per second', 'throttled', 'route'],
+  ['sender not verified', 'mail 550 5.7.1 The sender is not accepted', 'sender-refused', 'sender'],
+  ['sender not verified', 'content 550 5.7.1 Sender domain not verified', 'configuration', 'sender'],
+  ['sender not verified', 'rcpt 553 5.7.1 <a@b.example>: Sender not allowed', 'configuration', 'sender'],
+] as const;
+
+test.each(PROVIDERS.flatMap(({ name }) => FAULTS.map((fault) => [name, ...fault] as const)))(
+  'the relay of %s (%s) bounces no message: %s',
+  (name, _case, sample, reason, scope) => {
+    expect(classify(parseSample(sample), listRules(name))).toMatchObject({ kind: 'deferred', reason, scope });
+  },
+);
+
+test.each([
+  ['mail 553 5.1.8 The domain of the sender does not exist', 'sender-refused'],
+  ['content 554 5.7.1 Rejected', 'policy'],
+])('every relay refuses it, so it bounces: %s', (sample, reason) => {
+  expect(classify(parseSample(sample))).toMatchObject({ kind: 'bounced', reason });
+});
