@@ -139,7 +139,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       if (result?.kind === 'accepted' && result.state === 'suppressed')
         traffic.countTerminalState('suppressed', message.acceptedAt);
       if (result?.kind !== 'accepted' || result.state !== 'sending' || message.lease === null) return [];
-      return [{ ...message, attempts: 1, lease: message.lease }];
+      return [{ ...message, heldMs: 0, attempts: 1, lease: message.lease }];
     });
   }
 

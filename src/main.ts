@@ -20,6 +20,7 @@ import {
 import { createMessageIdGenerator } from './model/submission.ts';
 import { createEvents } from './observability/events.ts';
 import { createLog, createLogHandlers, type LogDestination } from './observability/log.ts';
+import { createHoldChecks } from './queue/parking.ts';
 import { watchHealth } from './store/commits.ts';
 import type { Store } from './store/contract.ts';
 import { cacheByCost } from './store/cost-cache.ts';
@@ -29,7 +30,7 @@ import type { FilesFault } from './store/sqlite/thread.ts';
 import { createReplaceableTransport, openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/accepting.ts';
-import { createConsumeInboxRule, startDelivery, startWebhooks } from './wiring/delivering.ts';
+import { createConsumeInboxRule, createNotificationCheck, startDelivery, startWebhooks } from './wiring/delivering.ts';
 import { startFeedback } from './wiring/feedback.ts';
 import {
   allocateConnections,
@@ -160,9 +161,12 @@ async function startComponents(settings: Settings, options: ServiceOptions) {
 
   const directory = new ApiKeyCache({ clock, publish });
   const domains = new DomainCache({ clock, publish });
+  const { findMailboxProvider } = observability;
+  const holds = createHoldChecks({ clock, findMailboxProvider, isNotification: createNotificationCheck(settings) });
   await store.watchDirectory((changes) => {
     directory.apply(changes);
     domains.apply(changes);
+    if (changes.holds !== null) holds.replace(changes.holds);
   });
   if (roles.has('operator') || roles.has('deliver'))
     stack.defer(startIndexer({ clock, monotonic, sharesStore: node.sharesStore, store, reportFailure }));
@@ -195,7 +199,7 @@ async function startComponents(settings: Settings, options: ServiceOptions) {
   );
   const connections = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
 
-  const mailParts = { settings, node, store, health, directory, domains, transport, publish, drainMs };
+  const mailParts = { settings, node, store, health, directory, domains, holds, transport, publish, drainMs };
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(mailParts)) : null;
   if (delivery !== null) stack.use(startWebhooks({ ...shared, node, store, drainMs }));
 

@@ -16,7 +16,9 @@ import type { Session } from '../../src/operator/schemas.ts';
 import { useInstallationStatus } from './api/installation-status';
 import type { LiveConnection } from './api/live-updates';
 import { MENU, type MenuItem } from './menu';
+import { Callout } from './parts/callout';
 import { KeyHint } from './parts/key-hint';
+import { formatCount } from './parts/number';
 import { storeTimeZone } from './parts/time-zone';
 import { useTimeZone } from './parts/use-time-zone';
 import { SignOut } from './sign-out';
@@ -38,7 +40,7 @@ interface FrameProps {
 
 export function Frame({ session, connection, children }: FrameProps) {
   const [opened, { toggle, close }] = useDisclosure();
-  const { failureCount, nodeCount } = useInstallationStatus();
+  const { failureCount, nodeCount, activeHolds, heldCount } = useInstallationStatus();
   return (
     <AppShell
       layout="alt"
@@ -93,9 +95,24 @@ export function Frame({ session, connection, children }: FrameProps) {
         </div>
       </AppShell.Navbar>
       <AppShell.Main id="content" tabIndex={-1}>
-        <div className="page">{children}</div>
+        <div className="page">
+          {activeHolds === 0 ? null : <HoldNote activeHolds={activeHolds} heldCount={heldCount} />}
+          {children}
+        </div>
       </AppShell.Main>
     </AppShell>
+  );
+}
+
+function HoldNote({ activeHolds, heldCount }: { readonly activeHolds: number; readonly heldCount: number }) {
+  return (
+    <Callout
+      tone="warning"
+      title={activeHolds === 1 ? 'A hold is in force' : `${activeHolds} holds are in force`}
+      action={<Link href="/holds">Show</Link>}
+    >
+      {formatCount(heldCount, 'message')} held.
+    </Callout>
   );
 }
 

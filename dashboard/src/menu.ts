@@ -12,6 +12,7 @@ import {
   IconMail,
   IconMailOff,
   IconMessageReport,
+  IconPlayerPause,
   IconUser,
   IconWebhook,
   IconWorld,
@@ -42,6 +43,7 @@ export const MENU: readonly { readonly group: string | null; readonly items: rea
       { label: 'Accounts', to: '/accounts', Icon: IconUser },
       { label: 'Domains', to: '/domains', Icon: IconWorld },
       { label: 'Suppressions', to: '/suppressions', Icon: IconMailOff },
+      { label: 'Holds', to: '/holds', Icon: IconPlayerPause },
     ],
   },
   {

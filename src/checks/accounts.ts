@@ -1,5 +1,6 @@
 import type { Account } from '../model/account.ts';
 import { type AttentionCode, RECENT_USE_MS, VOLUME_WARNING_FRACTION } from '../model/attention.ts';
+import { getHoldState, type Hold } from '../model/hold.ts';
 import { getFirstRecipient } from '../model/outcome.ts';
 import { formatSpan, formatTime, shortenText } from '../printing/text.ts';
 import { type Check, type Facts, type Problem, report, reportStep } from './facts.ts';
@@ -9,8 +10,8 @@ const DAY_MS = 24 * 3_600_000;
 const MAX_TEXT_LENGTH = 200;
 
 export const queue: Check = {
-  problems({ queue: { uncertain, oldest }, now, settings }) {
-    const problems: Problem[] = [];
+  problems({ queue: { uncertain, oldest }, holds, now, settings }) {
+    const problems: Problem[] = holds.flatMap((hold) => describeHold(hold, now) ?? []);
     if (uncertain > 0)
       problems.push(
         report('messages-uncertain', null, '/messages?state=uncertain').warning(
@@ -47,6 +48,15 @@ export const queue: Check = {
     return [open('No message has been accepted.', action, command)];
   },
 };
+
+function describeHold(hold: Hold, now: number): Problem | null {
+  const { id, createdAt, until, reason } = hold;
+  if (until !== null || getHoldState(hold, now) !== 'active' || now - createdAt < DAY_MS) return null;
+  return report('hold-without-end', String(id), '/holds').warning(
+    `Hold ${id} has stopped messages for ${formatSpan(now - createdAt)} and has no end: ${shortenText(reason, MAX_TEXT_LENGTH)}`,
+    `Release it with \`postrider hold release ${id}\`, or replace it with a hold that has --for`,
+  );
+}
 
 export const accounts: Check = {
   problems: ({ store, now }) => [

@@ -8,6 +8,7 @@ import { parseAddress } from '../model/address.ts';
 import type { AttentionCode, OverviewData, QueueStatistics } from '../model/attention.ts';
 import { maySend, type SendingDomain } from '../model/domain.ts';
 import type { LastFeedback } from '../model/feedback.ts';
+import type { Hold } from '../model/hold.ts';
 import type { DeliveryStatus, NodeStatus, RuntimeStatus } from '../model/node.ts';
 import { findSenderDomain, listDomainCandidates } from '../model/notification.ts';
 import { FIRST_SENDER } from '../model/outcome.ts';
@@ -82,6 +83,7 @@ export interface Facts {
   readonly queue: QueueStatistics;
   readonly store: OverviewData;
   readonly nodes: readonly NodeStatus[];
+  readonly holds: readonly Hold[];
   readonly lastFeedbackAt: number | null;
   /** The sending domain of POSTRIDER_NOTIFY_FROM. Null without mail targets, or if no account has this domain. */
   readonly notificationDomain: SendingDomain | null;
@@ -94,15 +96,16 @@ export async function readFacts(
   now: number,
   maxItems?: number,
 ): Promise<Facts> {
-  const [recentSteps, queue, overviewData, nodes, lastFeedbackAt, notificationDomain] = await Promise.all([
+  const [recentSteps, queue, overviewData, nodes, holds, lastFeedbackAt, notificationDomain] = await Promise.all([
     store.readTraffic(getRangeStart('1h', now), now + RATE_WINDOW_MS, MINUTE_MS),
     store.readQueueStatistics(),
     store.readOverviewData(now, maxItems),
     store.listNodes(now),
+    store.listHolds(),
     hasFeedbackSource(settings) ? store.findLastFeedbackAt() : null,
     readNotificationDomain(store, settings),
   ]);
-  const read = { recentSteps, queue, store: overviewData, nodes, lastFeedbackAt, notificationDomain };
+  const read = { recentSteps, queue, store: overviewData, nodes, holds, lastFeedbackAt, notificationDomain };
   return { now, settings, status, ...read };
 }
 

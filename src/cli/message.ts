@@ -153,7 +153,7 @@ function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = 
     'no messages match\n',
     {
       ID: ({ id }) => id,
-      STATE: ({ state }) => createStateCell(state),
+      STATE: ({ state, held }) => (held ? { text: 'queued, held', style: 'warning' } : createStateCell(state)),
       ACCEPTED: ({ at }) => formatTimeText(at),
       TO: ({ to }) => to,
       FROM: ({ from }) => from,
@@ -166,7 +166,8 @@ function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = 
 }
 
 function formatMessageDetails(details: MessageDetails): string {
-  const { id, state, account, to, from, subject, at, due, ended, message, attempts, events, deliveryMs } = details;
+  const { id, state, account, to, from, subject, at, due, held, ended, message, attempts, events, deliveryMs } =
+    details;
   const duePair = due === null ? [] : [[state === 'sending' ? 'leased until' : 'due', formatTimeText(due)] as const];
   const bodyText = message === null ? 'erased' : `${Buffer.byteLength(message)} bytes (shown by --json)`;
   const { furtherReports } = details;
@@ -181,6 +182,7 @@ function formatMessageDetails(details: MessageDetails): string {
     ['subject', subject],
     ['accepted', formatTimeText(at)],
     ...duePair,
+    ...(held === null ? [] : [['held', describeHeld(held)] as const]),
     ['ended', ended === null ? 'not yet' : formatTimeText(ended)],
     ...(deliveryMs === null ? [] : [['delivered', `${formatDuration(deliveryMs)} after acceptance`] as const]),
     ...formatConfirmation(details),
@@ -193,6 +195,11 @@ function formatMessageDetails(details: MessageDetails): string {
 function formatOmission({ events }: MessageDetails, index: number): string {
   const omittedCount = (events[index]?.sequence ?? 0) - (events[index - 1]?.sequence ?? -1) - 1;
   return omittedCount === 0 ? '' : `(${omittedCount} events are not shown)\n`;
+}
+
+function describeHeld({ hold, reason, since }: NonNullable<MessageDetails['held']>): string {
+  const sinceText = since === null ? '' : `since ${formatTimeText(since)} `;
+  return hold === null ? `${sinceText}by a hold that has ended` : `${sinceText}by hold ${hold} (${reason})`;
 }
 
 type Pairs = readonly (readonly [string, string])[];

@@ -157,13 +157,20 @@ async function compareTables(
   return comparedTables;
 }
 
-/** `lane`, `due_at` and `handing_over` are compared only if the message is not in a terminal state. */
-function selectComparedColumns({ lane, handing_over, due_at, events, ...message }: TransferredMessage): unknown[] {
+/** `lane`, `due_at`, `handing_over` and `held_ms` are compared only if the message is not in a terminal state. */
+function selectComparedColumns({
+  lane,
+  handing_over,
+  due_at,
+  held_ms,
+  events,
+  ...message
+}: TransferredMessage): unknown[] {
   const isOpen = message.ended_at === null;
   return [
     Object.entries(message).sort(([leftName], [rightName]) => (leftName < rightName ? -1 : 1)),
     events.map((event) => Object.entries(event)),
-    isOpen ? [lane, toComparable(handing_over), due_at] : null,
+    isOpen ? [lane, toComparable(handing_over), due_at, held_ms] : null,
   ];
 }
 

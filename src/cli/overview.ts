@@ -115,10 +115,13 @@ function formatPercentiles(times: Figures['latencyMs'], emptyText: string): stri
 }
 
 function formatQueue(queue: Overview['queue'], now: number): readonly (readonly [string, Cell])[] {
-  const { queued, sending, uncertain, oldestAt, departuresPerMinute, arrivalsPerMinute } = queue;
+  const { queued, sending, uncertain, held, oldestAt, departuresPerMinute, arrivalsPerMinute } = queue;
   const ageText = oldestAt === null ? '' : `, the oldest accepted ${formatSpan(now - Date.parse(oldestAt))} ago`;
   return [
-    ['queue', `${queued} queued, ${sending} being sent, ${uncertain} uncertain${ageText}`],
+    [
+      'queue',
+      `${queued} queued${held === 0 ? '' : ` (${held} held)`}, ${sending} being sent, ${uncertain} uncertain${ageText}`,
+    ],
     ['rates', `${arrivalsPerMinute} arrivals and ${departuresPerMinute} departures per minute`],
     ['trend', formatTrend(queue, now)],
   ];

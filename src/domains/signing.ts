@@ -127,7 +127,7 @@ export interface PrepareParts {
   readonly findConfigurationSet: (accountId: number) => string | null;
 }
 
-type PreparedMessage = Omit<LeasedMessage, 'attempts' | 'lease'>;
+type PreparedMessage = Omit<LeasedMessage, 'heldMs' | 'attempts' | 'lease'>;
 
 export function createPrepare({
   domains,

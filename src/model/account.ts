@@ -1,6 +1,7 @@
 /** Accounts: keys, limits, and the reputation thresholds that lock an account. Pure. */
 
 import type { SendingDomain } from './domain.ts';
+import type { Hold } from './hold.ts';
 import type { RemainingLimits, State } from './message.ts';
 
 export interface AccountLimits {
@@ -52,13 +53,15 @@ export interface ApiKey extends Credential {
 
 export type OperatorToken = Credential;
 
-/** Changed accounts, keys and domains for the caches of a node. Every change increases `revision`. */
+/** Changed accounts, keys, domains and holds for the caches of a node. Every change increases `revision`. */
 export interface DirectoryChanges {
   readonly revision: number;
   readonly accounts: readonly Account[];
   readonly keys: readonly ApiKey[];
   readonly domains: readonly SendingDomain[];
   readonly removedDomains: readonly string[];
+  /** All holds of the installation. Null: unchanged. */
+  readonly holds: readonly Hold[] | null;
 }
 
 /** Keys found by their hashes, and their accounts; at least as new as `revision`. */

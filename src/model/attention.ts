@@ -48,6 +48,10 @@ export const ATTENTION_CODES = {
     command: 'postrider message list --state queued',
     consequence: 'Messages arrive late. A message that reaches its maximum age expires.',
   },
+  'hold-without-end': {
+    command: 'postrider hold list',
+    consequence: 'The messages that the hold stops are not sent until its release.',
+  },
   'domain-pending': {
     family: 'domain',
     command: 'postrider domain verify SUBJECT',
@@ -170,7 +174,9 @@ export interface QueueStatistics {
   readonly queued: number;
   readonly sending: number;
   readonly uncertain: number;
-  /** Queued or being sent, without notifications. */
+  /** The part of `queued` that holds stop. */
+  readonly held: number;
+  /** Queued or being sent, without notifications and held messages. `acceptedAt` is later by the held time. */
   readonly oldest: { readonly id: string; readonly acceptedAt: number } | null;
 }
 

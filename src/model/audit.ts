@@ -11,6 +11,7 @@ export const AUDITED_NOUNS = [
   'domain',
   'suppression',
   'message',
+  'hold',
   'inbox',
   'webhook',
   'token',
@@ -235,6 +236,7 @@ export const TOPICS = [
   'suppressions',
   'webhooks',
   'feedback',
+  'holds',
   'tokens',
   'audit',
 ] as const;

@@ -40,6 +40,8 @@ export interface NewMessage {
   readonly suppressedBy: string | null;
   /** The ended message that this message submits again. */
   readonly resendOf?: string | null;
+  /** It is queued and parked by a hold. Then `lease` is null. */
+  readonly isHeld?: boolean;
 }
 
 export interface Lease {
@@ -68,6 +70,8 @@ export interface LeasedMessage {
   readonly subject: string;
   readonly message: string;
   readonly acceptedAt: number;
+  /** For how long holds stopped the message, which its age does not include, with `ATTEMPT_OWED`. */
+  readonly heldMs: number;
   /** The number of this lease, from 1, without leases that were released unused. */
   readonly attempts: number;
   readonly lease: Lease;
@@ -146,6 +150,8 @@ export interface FoundMessage extends StoredMessageSummary {
   readonly updatedAt: number;
   /** Queued, and the last attempt was deferred. */
   readonly deferred: boolean;
+  /** Queued, and parked by a hold. */
+  readonly held: boolean;
   /** The last entry whose type is not in `VERBS_WITHOUT_OUTCOME`. */
   readonly lastOutcome: LastOutcome | null;
 }
@@ -164,8 +170,11 @@ export function getOutcomeText(outcome: Pick<LastOutcome, 'detail' | 'failure'> 
 
 export interface StoredMessage extends StoredMessageSummary {
   readonly keyId: number;
-  /** The next attempt (`queued`), or the end of the lease (`sending`). */
+  /** The next attempt (`queued`), or the end of the lease (`sending`). Null for a parked message. */
   readonly dueAt: number | null;
+  readonly parked: Parking | null;
+  /** As `LeasedMessage` has it. */
+  readonly heldMs: number;
   readonly owner: string | null;
   readonly attempts: number;
   readonly endedAt: number | null;
@@ -494,6 +503,40 @@ const RETRY_DELAYS_MS = [
 
 /** A fraction of the delay, so that messages that were deferred together are not retried together. */
 const JITTER_FRACTION = 0.15;
+
+// A parked message is `queued`, and no claim finds it, because its due time is a base plus the time when it was parked.
+
+export const PARKED_FOR_ROUTE = 2 ** 51;
+export const PARKED_BY_HOLD = 2 ** 52;
+/** Part of the held time from a release to the end of the next attempt, so that the message does not expire before. */
+export const ATTEMPT_OWED = 2 ** 51;
+
+const PARKED_DUE_TIMES = { hold: PARKED_BY_HOLD, route: PARKED_FOR_ROUTE } as const;
+export type ParkReason = keyof typeof PARKED_DUE_TIMES;
+
+export interface Parking {
+  readonly reason: ParkReason;
+  readonly at: number;
+}
+
+export interface ParkedMessage extends Pick<StoredMessageSummary, 'id' | 'accountId' | 'from' | 'to'> {
+  readonly parked: Parking;
+}
+
+export function toParkedDueTime(reason: ParkReason, now: number): number {
+  return PARKED_DUE_TIMES[reason] + now;
+}
+
+export function findParking(dueAt: number | null): Parking | null {
+  if (dueAt === null || dueAt < PARKED_FOR_ROUTE) return null;
+  const reason = dueAt < PARKED_BY_HOLD ? 'route' : 'hold';
+  return { reason, at: dueAt - PARKED_DUE_TIMES[reason] };
+}
+
+/** The time from which the age counts: of acceptance, and later by the time for which holds stopped the message. */
+export function getAgeStart({ acceptedAt, heldMs }: Pick<LeasedMessage, 'acceptedAt' | 'heldMs'>): number {
+  return acceptedAt + (heldMs % ATTEMPT_OWED);
+}
 
 export const MAX_RETRY_DELAY_MS = Math.ceil(120 * MINUTE_MS * (1 + JITTER_FRACTION));
 

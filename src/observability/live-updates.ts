@@ -149,6 +149,7 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
   message: ['messages', 'overview'],
   token: ['tokens'],
   webhook: ['webhooks', 'overview'],
+  hold: ['holds', 'overview'],
   inbox: ['inbox'],
 };
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];

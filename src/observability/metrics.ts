@@ -72,7 +72,9 @@ const HELP = {
   feedback_last_report_age_seconds:
     'Seconds since the last feedback report that any node received; absent before the first report',
   queue_depth: 'Messages in the queue, by state',
-  queue_oldest_age_seconds: 'Age of the oldest message in the state queued or sending, in seconds; 0 if there is none',
+  queue_held: 'Messages in the queue that holds stop',
+  queue_oldest_age_seconds:
+    'Age of the oldest message in the state queued or sending that no hold stops, in seconds; 0 if there is none',
   webhooks_pending: 'Pending webhooks: due, waiting for a retry, or waiting for a disabled endpoint',
   webhooks_failed: 'Webhooks whose final attempt failed; they can be replayed',
   webhook_oldest_age_seconds: 'Age of the oldest pending webhook, in seconds; 0 if there is none',
@@ -191,6 +193,7 @@ export function createMetrics(options: MetricsOptions) {
   });
   const feedbackAge = gauge('feedback_last_report_age_seconds');
   const queueDepth = gauge('queue_depth', ['state']);
+  const heldCount = gauge('queue_held');
   const oldestAge = gauge('queue_oldest_age_seconds');
   const pendingWebhooks = gauge('webhooks_pending');
   const failedWebhooks = gauge('webhooks_failed');
@@ -203,8 +206,9 @@ export function createMetrics(options: MetricsOptions) {
   async function readStore(): Promise<void> {
     const getAge = (at: number) => Math.max(0, clock.now() - at) / 1000;
     try {
-      const { queued, sending, uncertain, oldest } = await readQueueStatistics();
+      const { queued, sending, uncertain, held, oldest } = await readQueueStatistics();
       for (const [state, depth] of Object.entries({ queued, sending, uncertain })) queueDepth.set({ state }, depth);
+      heldCount.set(held);
       oldestAge.set(oldest === null ? 0 : getAge(oldest.acceptedAt));
       const reportedAt = await readLastFeedbackAt();
       if (reportedAt === null) feedbackAge.remove();
@@ -217,7 +221,7 @@ export function createMetrics(options: MetricsOptions) {
     } catch {
       // The values are removed, because old values would be wrong. An alert reports their absence.
       queueDepth.reset();
-      for (const removed of [oldestAge, feedbackAge, pendingWebhooks, failedWebhooks, oldestWebhookAge])
+      for (const removed of [heldCount, oldestAge, feedbackAge, pendingWebhooks, failedWebhooks, oldestWebhookAge])
         removed.remove();
     }
   }

@@ -2,6 +2,7 @@ import type { Static } from 'typebox';
 import { classifyEntry } from '../classify/classify.ts';
 import type { Account } from '../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
+import type { Hold } from '../model/hold.ts';
 import {
   formatSubmitter,
   getOutcomeText,
@@ -44,6 +45,7 @@ export const FoundMessage = Type.Object({
   ...summaryMembers,
   account: AccountMember,
   deferred: Type.Boolean('True for a queued message whose last attempt was deferred.'),
+  held: Type.Boolean('True for a queued message that a hold has stopped.'),
   attempts: Type.Integer('Delivery attempts that were started.'),
   updated: Type.Time('The time of the last event of the message.'),
   reason: Type.Nullable(MessageReason),
@@ -117,6 +119,14 @@ export const MessageDetails = Type.Object({
   due: Type.NullableTime(
     'The time of the next attempt of a queued message, or the end of the lease of a message in `sending`.',
   ),
+  held: Type.Nullable(
+    Type.Object({
+      hold: Type.NullableInteger('The number of the hold; null if it has just ended.'),
+      reason: Type.NullableString('The reason of the hold.'),
+      since: Type.NullableTime('Null if no attempt has been due since the hold began.'),
+    }),
+    'Null unless a hold stops the message.',
+  ),
   owner: Type.NullableString('The node that owns the lease.'),
   attemptCount: Type.Integer('Delivery attempts that were started, including those without an outcome.'),
   ended: Type.NullableTime(
@@ -158,12 +168,13 @@ function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMe
 }
 
 export function toFoundMessage(message: StoredMatch, account: string | null): FoundMessage {
-  const { attempts, updatedAt, deferred, lastOutcome } = message;
+  const { attempts, updatedAt, deferred, held, lastOutcome } = message;
   const text = getOutcomeText(lastOutcome);
   return {
     ...toMessageSummary(message),
     account,
     deferred,
+    held,
     attempts,
     updated: formatIsoTime(updatedAt),
     reason:
@@ -190,7 +201,9 @@ export function toMessageDetails(
   owner: Account | null,
   keyName: string | null,
   lists: readonly ListedSuppression[],
+  hold: Hold | null,
 ): MessageDetails {
+  const heldSince = storedMessage.parked?.reason === 'hold' ? storedMessage.parked.at : null;
   const attempts = listFinishedAttempts(storedMessage);
   return {
     ...toMessageSummary(storedMessage),
@@ -198,6 +211,10 @@ export function toMessageDetails(
     key: formatSubmitter(storedMessage.keyId),
     keyName,
     due: formatIsoTimeOrNull(storedMessage.dueAt),
+    held:
+      hold === null && heldSince === null
+        ? null
+        : { hold: hold?.id ?? null, reason: hold?.reason ?? null, since: formatIsoTimeOrNull(heldSince) },
     owner: storedMessage.owner,
     attemptCount: storedMessage.attempts,
     ended: formatIsoTimeOrNull(findEnd(storedMessage)),

@@ -3,11 +3,15 @@ import { classifyEntry } from '../classify/classify.ts';
 import type { Account } from '../model/account.ts';
 import type { Failure } from '../model/failure.ts';
 import { FEEDBACK_PREFIX } from '../model/feedback.ts';
+import type { Hold } from '../model/hold.ts';
 import {
+  ATTEMPT_OWED,
   formatReply,
+  getAgeStart,
   type HistoryEntry,
   MAX_RETRY_DELAY_MS,
   type MessageHistory,
+  type Parking,
   RESEND_OF_VERB,
   RESENT_VERB,
   STATE_DESCRIPTIONS,
@@ -42,6 +46,8 @@ export interface ExplainInput {
   readonly message: StoredMessage;
   readonly account: Account | null;
   readonly lists: readonly ListedSuppression[];
+  /** The hold that stops the message, or null. */
+  readonly hold: Hold | null;
   readonly status: DeliveryStatus;
   readonly now: number;
   readonly maxAgeMs: number;
@@ -69,8 +75,9 @@ function explainResends({ events }: StoredMessage): readonly string[] {
   });
 }
 
-function describeState({ message, account }: ExplainInput): string {
+function describeState({ message, account, hold }: ExplainInput): string {
   if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
+  if (hold !== null) return `hold ${hold.id} stops it`;
   if (message.state === 'uncertain') return describeUncertainState(message);
   if (message.state === 'delivered' && findConfirmation(message) !== null)
     return 'the next hop accepted it, and the provider confirmed its delivery to the mail server of the recipient';
@@ -154,6 +161,7 @@ export function describeWaitReason({
     case 'queued': {
       const locked = account?.locked ?? null;
       if (locked !== null) return `the unlock of its account: ${locked.reason}`;
+      if (message.parked !== null) return 'the end of a hold';
       const attempt = findLastAttempt(message);
       const lastAttemptText = attempt === null ? '' : `; the last attempt was deferred: ${formatShortReason(attempt)}`;
       if (dueAt === null || dueAt <= now) return `${describeDueWaitReason(status, now)}${lastAttemptText}`;
@@ -176,7 +184,7 @@ function formatShortReason(attempt: Attempt): string {
   return [reason, formatReply(outcome.reply)].filter((part) => part !== '').join(', ');
 }
 
-function explainQueued({ message, account, status, now }: ExplainInput): readonly string[] {
+function explainQueued({ message, account, hold, status, now }: ExplainInput): readonly string[] {
   const locked = account?.locked ?? null;
   if (locked !== null && account !== null) {
     return [
@@ -184,6 +192,9 @@ function explainQueued({ message, account, status, now }: ExplainInput): readonl
       `To continue, run \`${formatCommandLine(['account', 'unlock', account.name])}\`.`,
     ];
   }
+  if (hold !== null) return explainHold(hold, message.parked);
+  if (message.parked !== null)
+    return ['No hold stops it any longer; a running service makes it due within ten seconds.'];
   const count = listFinishedAttempts(message).length;
   const attemptsText =
     ['No delivery attempt has been made yet', 'One delivery attempt was made'][count] ??
@@ -200,6 +211,17 @@ function explainQueued({ message, account, status, now }: ExplainInput): readonl
   return [
     `${attemptsText}; the next attempt has been due since ${formatTime(message.dueAt)}: ${firstSentence}`,
     ...furtherSentences,
+  ];
+}
+
+function explainHold({ id, reason, by, createdAt, until }: Hold, parked: Parking | null): readonly string[] {
+  const endText = until === null ? 'lasts until its release' : `ends at ${formatTime(until)}`;
+  return [
+    `Hold ${id}, which ${by} added at ${formatTime(createdAt)} (${reason}), ${endText}.`,
+    ...(parked === null
+      ? []
+      : [`The message has been held since ${formatTime(parked.at)}; this time is no part of its age.`]),
+    `To continue, run \`${formatCommandLine(['hold', 'release', String(id)])}\`.`,
   ];
 }
 
@@ -227,8 +249,10 @@ function explainSending({ message, now }: ExplainInput): readonly string[] {
       ];
 }
 
-function describeExpiry({ message, now, maxAgeMs }: ExplainInput): string {
-  const expiresAt = message.acceptedAt + maxAgeMs;
+function describeExpiry({ message, hold, now, maxAgeMs }: ExplainInput): string {
+  if (hold !== null || message.parked !== null) return 'It does not expire while it is held.';
+  if (message.heldMs >= ATTEMPT_OWED) return 'It does not expire before its next attempt, because it was held.';
+  const expiresAt = getAgeStart(message) + maxAgeMs;
   return expiresAt > now
     ? `If no attempt succeeds, it expires at ${formatTime(expiresAt)}, in ${formatSpan(expiresAt - now)} (POSTRIDER_MAX_AGE).`
     : `It reached its maximum age at ${formatTime(expiresAt)} (POSTRIDER_MAX_AGE). The age does not include time in which no service ran, so a running service may mark it as expired later.`;

@@ -17,6 +17,7 @@ import { createOperatorMessageId, requiresAuthenticatedSender } from '../model/s
 import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { createConflict, createInvalidTemplate, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
+import { findHoldOf } from './holds.ts';
 import { Explanation, MessageDetails, toMessageDetails } from './message-details.ts';
 import { buildExplanation } from './message-explanation.ts';
 import {
@@ -39,13 +40,14 @@ export const showMessage = defineOperation({
   input: Type.Object({ id: MessageId }),
   result: MessageDetails,
   errors: ['not-found'],
-  async run({ id }, { store, scope }) {
+  async run({ id }, { store, clock, scope }) {
     const found = await findMessageContext(store, id);
     if (found === null) return createMessageNotFound(id);
     const { message, account, lists } = found;
     const keys = account === null ? null : await store.listKeys(account.name);
     const key = keys?.kind === 'done' ? keys.value.find((candidate) => candidate.id === message.keyId) : undefined;
-    const details = toMessageDetails(message, account, key?.name ?? null, lists);
+    const hold = await findHoldOf(store, message, clock.now());
+    const details = toMessageDetails(message, account, key?.name ?? null, lists, hold);
     return ok(scope === 'read' ? { ...details, message: null } : details);
   },
 });
@@ -62,8 +64,10 @@ export const explainMessage = defineOperation({
     const found = await findMessageContext(store, id);
     if (found === null) return createMessageNotFound(id);
     const { maxAgeMs, keepBodyMs } = settings;
-    const process = { status: status?.() ?? null, now: clock.now(), maxAgeMs, keepBodyMs };
-    return ok({ id, explanation: [...buildExplanation({ ...found, ...process })] });
+    const now = clock.now();
+    const hold = await findHoldOf(store, found.message, now);
+    const process = { status: status?.() ?? null, now, maxAgeMs, keepBodyMs };
+    return ok({ id, explanation: [...buildExplanation({ ...found, ...process, hold })] });
   },
 });
 
@@ -284,7 +288,7 @@ export const showMessageSource = defineOperation({
       findConfigurationSet: () => account?.sesConfigurationSet ?? null,
       onError: () => undefined,
     });
-    const source: Omit<LeasedMessage, 'attempts' | 'lease'> = { ...message, message: message.message };
+    const source: Omit<LeasedMessage, 'heldMs' | 'attempts' | 'lease'> = { ...message, message: message.message };
     const { data } = await prepare(source);
     const text = data.toString('utf8');
     return ok({

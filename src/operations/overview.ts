@@ -3,6 +3,7 @@ import { listDeliveries, readFacts } from '../checks/facts.ts';
 import { listAttention, listHealth } from '../checks/list.ts';
 import { ATTENTION_CODE_NAMES } from '../model/attention.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
+import { getHoldState } from '../model/hold.ts';
 import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
 import {
   computeQueueStatus,
@@ -73,14 +74,18 @@ const Overview = Type.Object({
     queued: Type.Integer(),
     sending: Type.Integer(),
     uncertain: Type.Integer(),
+    held: Type.Integer('The queued messages that holds stop.'),
     departuresPerMinute: Type.Number('Messages that left the queue, averaged over the last minutes.'),
     arrivalsPerMinute: Type.Number('Messages that entered the queue, averaged over the last minutes.'),
     trend: Type.Enum(TRENDS),
     oldestId: Type.Nullable(Type.Uuid()),
-    oldestAt: Type.NullableTime('The time of acceptance of the oldest message in the queue.'),
+    oldestAt: Type.NullableTime(
+      'The time of acceptance of the oldest message in the queue that no hold stops, later by the time for which it was held.',
+    ),
     emptyAt: Type.NullableTime('While the queue drains: the estimated time at which it is empty.'),
     nextDueAt: Type.NullableTime('While the queue waits: the due time of the next message.'),
   }),
+  activeHolds: Type.Integer('The number of holds in force.'),
   aliveNodes: Type.Integer('The number of nodes whose liveness timeout has not expired.'),
   health: Type.Array(
     Type.Object({
@@ -147,6 +152,7 @@ export const showOverview = defineOperation({
         emptyAt: formatIsoTimeOrNull(emptyAt),
         nextDueAt: formatIsoTimeOrNull(nextDueAt),
       },
+      activeHolds: facts.holds.filter((hold) => getHoldState(hold, now) === 'active').length,
       aliveNodes: facts.nodes.filter(({ isAlive }) => isAlive).length,
       health: listHealth(facts).map(({ code, level, text }) => ({ part: code, level, text })),
       attention: [...listAttention(facts)],

@@ -41,8 +41,8 @@ export function createStringEnum<const T extends string>(values: readonly T[], o
   return Base.Unsafe<T>({ type: 'string', enum: [...values], ...toOptions(options) });
 }
 
-export function createNullable<S extends TSchema>(schema: S) {
-  return Base.Union([schema, Base.Null()]);
+export function createNullable<S extends TSchema>(schema: S, options: { readonly description?: string } = {}) {
+  return Base.Union([schema, Base.Null()], { ...options });
 }
 
 /** The builders of schemas, which also accept a description instead of options. */
@@ -53,7 +53,8 @@ export const Type = {
   Enum: createStringEnum,
   Flag: (description: string) => Base.Boolean({ default: false, description }),
   Integer: (options?: Options) => Base.Integer(toOptions(options)),
-  Nullable: createNullable,
+  Nullable: <S extends TSchema>(schema: S, description?: string) =>
+    createNullable(schema, description === undefined ? {} : { description }),
   NullableEnum: <const T extends string>(values: readonly T[], description: string) =>
     createNullable(createStringEnum(values, description)),
   NullableInteger: (description: string) => createNullable(Base.Integer({ description })),

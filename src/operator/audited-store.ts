@@ -41,6 +41,8 @@ export function createAuditedStore<StoreType extends OperatorStore>(
     deleteWebhook: (id) => store.deleteWebhook(id, createActor()),
     addTestDelivery: (id, delivery, at) => store.addTestDelivery(id, delivery, at, createActor()),
     replayDelivery: (id, delivery, at) => store.replayDelivery(id, delivery, at, createActor()),
+    addHold: (hold, at) => store.addHold(hold, at, createActor()),
+    releaseHolds: (ids, at) => store.releaseHolds(ids, at, createActor()),
     addInboxRule: (rule, at) => store.addInboxRule(rule, at, createActor()),
     removeInboxRule: (id) => store.removeInboxRule(id, createActor()),
     replayDeliveries: (id, selection, after, at, limit) =>

@@ -19,6 +19,7 @@ import {
   verifyDomain,
 } from '../operations/domains.ts';
 import { listFeedback, showFeedback } from '../operations/feedback.ts';
+import { addHold, listHolds, releaseHolds } from '../operations/holds.ts';
 import { listInbox, showInbox } from '../operations/inbox.ts';
 import { addInboxRule, listInboxRules, removeInboxRule } from '../operations/inbox-rules.ts';
 import { listProviders, showConfig, showSetup } from '../operations/installation.ts';
@@ -94,6 +95,9 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('GET', '/suppressions/{address}', 'Suppressions', showSuppression),
   createOperationRoute('POST', '/accounts/{account}/suppressions', 'Suppressions', addSuppression),
   createOperationRoute('DELETE', '/accounts/{account}/suppressions/{address}', 'Suppressions', removeSuppression),
+  createOperationRoute('GET', '/holds', 'Holds', listHolds),
+  createOperationRoute('POST', '/holds', 'Holds', addHold, 201),
+  createOperationRoute('POST', '/holds/release', 'Holds', releaseHolds),
   createOperationRoute('GET', '/webhooks', 'Webhooks', listWebhooks),
   createOperationRoute('POST', '/webhooks', 'Webhooks', createWebhook, 201),
   createOperationRoute('GET', '/webhooks/statistics', 'Webhooks', showWebhookStatistics),

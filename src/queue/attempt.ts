@@ -25,6 +25,7 @@ export interface AttemptParts {
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
   readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;
+  readonly isHeld: (message: LeasedMessage) => boolean | Promise<boolean>;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
@@ -36,8 +37,8 @@ export function createAttemptGuard(
 }
 
 interface AttemptRunner {
-  /** Never rejects. `circuit-open`: no attempt now. `not-attempted`: the caller releases the lease. */
-  run(message: LeasedMessage): Promise<Attempt | 'circuit-open' | 'not-attempted'>;
+  /** Never rejects. `circuit-open`: no attempt now. `not-attempted`: the caller releases the lease; `held`: parks it. */
+  run(message: LeasedMessage): Promise<Attempt | 'circuit-open' | 'not-attempted' | 'held'>;
   stop(): void;
   abortOverdue(): void;
 }
@@ -72,6 +73,8 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
       if (!hasSlot || isStopped || parts.mustNotAttempt(message)) return 'not-attempted';
       const mayReceive = parts.mayReceive(message);
       if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return 'not-attempted';
+      const isHeld = parts.isHeld(message);
+      if (typeof isHeld === 'boolean' ? isHeld : await isHeld) return 'held';
       if (!breaker.allowsAttempt(clock.now())) return 'circuit-open';
       const { attempt, isFault } = await transmit(message, outgoing);
       if (isFault) breaker.releaseProbe(clock.now());

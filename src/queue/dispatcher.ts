@@ -10,12 +10,14 @@ import {
   createExpiryBeforeAttempt,
   createLocalComplaint,
   decideAttemptChange,
+  getAgeStart,
   IDEMPOTENCY_KEY_TTL_MS,
   isPastMaxAge,
   type Lease,
   type LeasedMessage,
   type LeaseRef,
   type NewMessage,
+  type ParkReason,
   type RecordedChange,
   type Settlement,
   type SettleResult,
@@ -27,6 +29,7 @@ import type { Transport } from '../transports/transport.ts';
 import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from './attempt.ts';
 import { createLeaseBudget, createModeHolder, createReadyQueue, createRecorder, getMemoryBytes } from './leases.ts';
 import type { AgeClock } from './membership.ts';
+import type { HoldChecks } from './parking.ts';
 
 const MIN_REMAINING_LEASE_MS = MAX_ATTEMPT_MS + 2 * 60_000;
 /** This many unrecorded ends stop attempts, because they and the running attempts may be duplicates after a crash. */
@@ -43,6 +46,7 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly claim: (limits: ClaimLimits, lease: Lease, now: number) => Promise<ClaimedMessages>;
   readonly settle: (settlement: Settlement) => Promise<SettleResult>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
+  readonly park: (batch: readonly LeaseRef[], reason: ParkReason, now: number) => Promise<readonly SettleResult[]>;
   /** The recipient of `doctor --loop`, whose outcome neither suppresses an address nor counts towards the reputation. */
   readonly loopRecipient?: string | null;
   readonly onChange?: (message: LeasedMessage, change: StateChange) => void;
@@ -187,15 +191,21 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     endedAttemptCount += 1;
     if (result === 'circuit-open') readyQueue.enqueue(message);
     else if (result === 'not-attempted') void releaseLeases([message]);
+    else if (result === 'held') void parkLease(message);
     else void settleLease(message, result);
     // The next attempt may start before the outcome of this attempt is committed.
     dispatch();
   }
 
   /** `circuit-open`: the message returns to the queue in memory, where `dispatch` releases it unless a probe is due. */
-  async function attemptOnce(message: LeasedMessage): Promise<RecordedSettlement | 'not-attempted' | 'circuit-open'> {
+  async function attemptOnce(
+    message: LeasedMessage,
+  ): Promise<RecordedSettlement | 'not-attempted' | 'circuit-open' | 'held'> {
+    // Before the maximum age, because a held message does not expire.
+    const isHeld = parts.isHeld(message);
+    if (typeof isHeld === 'boolean' ? isHeld : await isHeld) return 'held';
     const now = clock.now();
-    if (isPastMaxAge(ages.toCurrentClock(message.acceptedAt), policy, now)) {
+    if (isPastMaxAge(ages.toCurrentClock(message.acceptedAt + message.heldMs), policy, now)) {
       const { id, attempts } = message;
       return { id, owner: node, attempts, changes: [createExpiryBeforeAttempt(node, now)], refundAttempt: true };
     }
@@ -209,7 +219,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const { id, attempts } = message;
     const isLoopTest = message.to === parts.loopRecipient;
     const computedChange = decideAttemptChange(
-      { ...message, acceptedAt: ages.toCurrentClock(message.acceptedAt) },
+      { ...message, acceptedAt: ages.toCurrentClock(getAgeStart(message)) },
       attempt,
       classifyAttempt(attempt),
       isNotification(message) ? { ...policy, onUncertain: 'resend' } : policy,
@@ -269,6 +279,12 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       () => parts.release(leases, clock.now()),
     );
     dropFromMemory(messages);
+  }
+
+  async function parkLease(message: LeasedMessage): Promise<void> {
+    const lease = { id: message.id, owner: node, attempts: message.attempts };
+    await recorder.record([message.id], () => parts.park([lease], 'hold', clock.now()));
+    dropFromMemory([message]);
   }
 
   function dropFromMemory(messages: readonly LeasedMessage[]): void {
@@ -331,6 +347,7 @@ interface IntakeParts {
   /** Null on a node without the role `deliver`. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offerMessage' | 'wake'> | null;
   readonly transport: Pick<Transport, 'answerLocally'>;
+  readonly holds: Pick<HoldChecks, 'isHeldWhenAccepted'>;
 }
 
 export function createIntake({
@@ -338,16 +355,20 @@ export function createIntake({
   ages,
   dispatcher,
   transport,
+  holds,
 }: IntakeParts): (message: NewMessage) => Promise<AcceptResult> {
   return async function submit(submitted) {
-    const lease = dispatcher?.leaseForNewMessage(submitted.acceptedAt, getMemoryBytes(submitted)) ?? null;
+    const isHeld = holds.isHeldWhenAccepted(submitted);
+    const lease = isHeld
+      ? null
+      : (dispatcher?.leaseForNewMessage(submitted.acceptedAt, getMemoryBytes(submitted)) ?? null);
     const idempotency =
       submitted.idempotency === null
         ? null
         : { ...submitted.idempotency, expiredBefore: ages.getCutoff(IDEMPOTENCY_KEY_TTL_MS) };
     const localAnswer = transport.answerLocally?.(submitted.recipient);
     const suppressedBy = localAnswer?.kind === 'suppression' ? localAnswer.by : null;
-    const message: NewMessage = { ...submitted, idempotency, lease, suppressedBy };
+    const message: NewMessage = { ...submitted, idempotency, lease, suppressedBy, isHeld };
     let result: AcceptResult | null = null;
     try {
       result = await commit(message);
@@ -365,7 +386,7 @@ function passToDispatcher(
 ): void {
   const state = result?.kind === 'accepted' ? result.state : null;
   if (newMessage.lease === null) {
-    if (state === 'queued') dispatcher.wake();
+    if (state === 'queued' && newMessage.isHeld !== true) dispatcher.wake();
     return;
   }
   if (state !== 'sending') {
@@ -373,5 +394,5 @@ function passToDispatcher(
     return;
   }
   const { id, accountId, to, from, subject, message, acceptedAt, lease } = newMessage;
-  dispatcher.offerMessage({ id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease });
+  dispatcher.offerMessage({ id, accountId, to, from, subject, message, acceptedAt, heldMs: 0, attempts: 1, lease });
 }

@@ -7,6 +7,7 @@ import { DELIVERY_LEASE_MS, DELIVERY_RETENTION_MS, MAX_FAILING_MS } from '../mod
 import type { QueueStore, RetentionStore, WebhookWorkerStore } from '../store/contract.ts';
 import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
+import type { HoldChecks } from './parking.ts';
 
 const EXPIRE_INTERVAL_MS = 5_000;
 const FREQUENT_INTERVAL_MS = 60_000;
@@ -47,6 +48,7 @@ export interface SweeperParts {
   readonly store: RetentionStore &
     Pick<QueueStore, 'recover'> &
     Pick<WebhookWorkerStore, 'purgeDeliveries' | 'recoverDeliveries' | 'disableFailingWebhooks'>;
+  readonly holds: Pick<HoldChecks, 'hasActiveHolds' | 'mayBeHeld'>;
   readonly canDetectDeadNodes: () => boolean;
   readonly listLeasedMessageIds: () => readonly string[];
   readonly publish: PublishOf<
@@ -60,6 +62,7 @@ export function startSweeper({
   ages,
   policy,
   store,
+  holds,
   canDetectDeadNodes,
   listLeasedMessageIds,
   publish,
@@ -88,9 +91,19 @@ export function startSweeper({
     });
   }
 
+  /** Parks the messages that would expire and that a hold stops. Resolves to the number of those that expire. */
+  async function parkHeld(acceptedBefore: number, now: number): Promise<number> {
+    const expiring = await store.listExpiring(acceptedBefore, MAX_ROWS_PER_ROUND);
+    const heldIds = expiring.filter(holds.mayBeHeld).map(({ id }) => id);
+    if (heldIds.length > 0) await store.parkQueued(heldIds, now);
+    return expiring.length - heldIds.length;
+  }
+
   let expireRoundCount = 0;
   runPeriodically(EXPIRE_INTERVAL_MS, 'expire', async (now) => {
-    const expiredIds = await store.expire(ages.getCutoff(policy.maxAgeMs), now, MAX_ROWS_PER_ROUND, node);
+    const acceptedBefore = ages.getCutoff(policy.maxAgeMs);
+    const limit = holds.hasActiveHolds ? await parkHeld(acceptedBefore, now) : MAX_ROWS_PER_ROUND;
+    const expiredIds = limit === 0 ? [] : await store.expire(acceptedBefore, now, limit, node);
     for (const id of expiredIds) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_MESSAGE_FIELDS });
     const { onUncertain } = policy;
     expireRoundCount += 1;

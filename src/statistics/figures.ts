@@ -123,8 +123,8 @@ export function computeQueueStatus(
   const { accepted, ended } = sumTraffic(steps);
   const windowMinutes = Math.max(MIN_WINDOW_MS, now - (steps[0]?.at ?? now)) / MINUTE_MS;
   const [arrivals, departures] = [accepted / windowMinutes, ended / windowMinutes];
-  const { queued, sending } = figures;
-  const depth = queued + sending;
+  const { queued, sending, held } = figures;
+  const depth = queued - held + sending;
   const toStatus = (trend: Trend, minutesUntilEmpty: number | null = null): QueueStatus => ({
     ...figures,
     departuresPerMinute: roundRate(departures),
@@ -133,7 +133,7 @@ export function computeQueueStatus(
     emptyAt: minutesUntilEmpty === null ? null : Math.round(now + minutesUntilEmpty * MINUTE_MS),
     nextDueAt: trend === 'waiting' && queued > 0 ? nextDueAt : null,
   });
-  if (depth === 0) return toStatus('empty');
+  if (depth === 0) return toStatus(held > 0 ? 'waiting' : 'empty');
   const isNothingDue = sending === 0 && (nextDueAt === null || nextDueAt > now);
   if (isBreakerOpen || isNothingDue) return toStatus('waiting');
   if (depth <= (departures * SHORT_QUEUE_MS) / MINUTE_MS) return toStatus('draining', depth / departures);

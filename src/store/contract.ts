@@ -14,6 +14,7 @@ import type {
   LeasedMessage,
   LeaseRef,
   NewMessage,
+  ParkReason,
   Settlement,
   SettleResult,
 } from '../model/message.ts';
@@ -22,6 +23,7 @@ import type * as credentials from './credentials.ts';
 import type * as deliveries from './deliveries.ts';
 import type * as domains from './domains.ts';
 import type { StoreError } from './error.ts';
+import type * as holds from './holds.ts';
 import type * as inboxRules from './inbox-rules.ts';
 import type * as messages from './messages.ts';
 import type * as nodes from './nodes.ts';
@@ -55,7 +57,7 @@ export interface AcceptStore extends Pick<Nouns, 'findNewestId' | 'takeTokens'> 
   accept(batch: readonly NewMessage[]): Promise<readonly AcceptResult[]>;
 }
 
-export interface QueueStore extends Pick<Nouns, 'checkSuppression' | 'recover'> {
+export interface QueueStore extends Pick<Nouns, 'checkSuppression' | 'recover' | 'listParked' | 'unpark'> {
   /**
    * Fair among accounts, and between first attempts and retries. One claim examines a limited number of accounts; the
    * next one continues with the next account.
@@ -66,11 +68,15 @@ export interface QueueStore extends Pick<Nouns, 'checkSuppression' | 'recover'> 
   settle(batch: readonly Settlement[]): Promise<readonly SettleResult[]>;
   /** Releases unused leases without an event, so that a failing next hop does not fill the histories. */
   release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleResult[]>;
+  /** Also without an event. No claim finds the messages until `unpark`. */
+  park(batch: readonly LeaseRef[], reason: ParkReason, now: number): Promise<readonly SettleResult[]>;
 }
 
 export type RetentionStore = Pick<
   Nouns,
   | 'expire'
+  | 'listExpiring'
+  | 'parkQueued'
   | 'resetExcessiveDueTimes'
   | 'purgeBodiesAndKeys'
   | 'purgeFeedback'
@@ -126,6 +132,8 @@ export type WebhookWorkerStore = Bound<typeof deliveries>;
 
 export type NotificationStore = Bound<typeof notifications>;
 
+export type HoldStore = Omit<Bound<typeof holds>, 'readHoldsSince'>;
+
 export type InboxRuleStore = Bound<typeof inboxRules>;
 
 export interface OperatorStore
@@ -136,6 +144,7 @@ export interface OperatorStore
     AccessStore,
     OverviewStore,
     WebhookStore,
+    HoldStore,
     Pick<InboxRuleStore, 'addInboxRule' | 'listInboxRules' | 'removeInboxRule'>,
     Pick<NotificationStore, 'listNotifications'>,
     Pick<AcceptStore, 'findNewestId'>,
@@ -143,6 +152,7 @@ export interface OperatorStore
     Pick<TrafficStore, 'readTraffic'>,
     Pick<DeliverabilityStore, 'readDeliverability' | 'findMailboxProviders' | 'listMailboxProviderDomains'>,
     Pick<FeedbackStore, 'findLastFeedbackAt' | 'listLastFeedback'>,
+    Pick<QueueStore, 'listParked'>,
     Pick<StoreLifecycle, 'probe'> {}
 
 export type StoreMethods = AcceptStore &
@@ -196,6 +206,7 @@ export const HOT_METHODS: Readonly<Record<Exclude<MethodName, NounMethod>, Metho
   markTransmitting: 'change',
   settle: 'outcome',
   release: 'outcome',
+  park: 'outcome',
   recordFeedback: 'change',
   recordPackedFeedback: 'change',
   searchMessages: 'operator-read',
@@ -224,6 +235,9 @@ const NOUN_KINDS: { readonly [Name in NounMethod]?: Exclude<MethodKind, 'change'
   searchSuppressions: 'operator-read',
   findSuppression: 'operator-read',
   findSuppressed: 'operator-read',
+  listParked: 'operator-read',
+  listExpiring: 'operator-read',
+  listHolds: 'operator-read',
   listMessages: 'operator-read',
   findMessage: 'operator-read',
   readMessageHistories: 'operator-read',

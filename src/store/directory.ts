@@ -1,10 +1,11 @@
 /**
- * The directory: the accounts, keys and domains that running nodes keep in memory. Every change increments one revision;
+ * The directory: the accounts, keys, domains and holds that running nodes keep in memory. Every change increments one revision;
  * its row stays locked until the commit, so the order of revisions is the order of commits, and a node reads only rows
  * with a revision after its last.
  */
 import type { DirectoryChanges, FoundKeys } from '../model/account.ts';
 import { readDomainsSince } from './domains.ts';
+import { readHoldsSince } from './holds.ts';
 import * as rows from './rules/rows.ts';
 import type { Transaction } from './transaction.ts';
 
@@ -24,13 +25,14 @@ export async function readDirectorySince(tx: Transaction, revision: number): Pro
   const [row = {}] = await tx.query('SELECT revision FROM installation');
   const latestRevision = rows.readInteger(row, 'revision');
   if (latestRevision <= revision) return null;
-  const [accounts, keys, domains] = await Promise.all([
+  const [accounts, keys, domains, holds] = await Promise.all([
     selectAccounts(tx, 'WHERE a.revision > $1 ORDER BY a.id', [revision]),
     tx.query('SELECT * FROM api_key WHERE revision > $1 ORDER BY id', [revision]),
     readDomainsSince(tx, revision),
+    readHoldsSince(tx, revision),
   ]);
   // A change that is committed after the revision was read may be included. The next poll then reads it again.
-  return { revision: latestRevision, accounts, keys: keys.map(rows.toApiKey), ...domains };
+  return { revision: latestRevision, accounts, keys: keys.map(rows.toApiKey), ...domains, holds };
 }
 
 /** Returns the keys that have these hashes, and their accounts. */

@@ -5,10 +5,12 @@ import type { Actor } from '../model/audit.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 import {
   type AcceptResult,
+  ATTEMPT_OWED,
   type BulkOutcome,
   type BulkResult,
   type BulkStep,
   createResentEntry,
+  findParking,
   type MessageFilter,
   type MessageHistory,
   type NewMessage,
@@ -25,6 +27,7 @@ import {
 } from '../model/message.ts';
 import { isUuid } from '../model/submission.ts';
 import { auditRun, insertAuditEntry } from './audit.ts';
+import { QUEUE_SQL } from './parking.ts';
 import type { AppendedEntry } from './rules/feedback.ts';
 import {
   createResendAudit,
@@ -110,7 +113,7 @@ const CANCELLED_STATE = requireTransition('queued', 'cancelled', 'operator');
 
 const toHistoryColumns = ({ state, attempts, open }: (typeof DIALECTS)[Dialect]) =>
   `m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m."to", m."from", m.subject, m.further_reports,
-   ${state} AS state, ${attempts} AS attempts, ${open}.due_at, ${open}.owner`;
+   ${state} AS state, ${attempts} AS attempts, ${open}.due_at, ${open}.held_ms, ${open}.owner`;
 
 export async function listMessages(tx: Transaction, filter: MessageFilter): Promise<readonly StoredMessageSummary[]> {
   const { accountId, state, to, since, failureClass = null, failureCategory = null, before = null, limit } = filter;
@@ -191,27 +194,36 @@ export async function findNewestId(tx: Transaction): Promise<string | null> {
 
 // The queued messages are counted with the index of due times on SQLite (25 ms for 1,000,000; eight times as long with
 // the index of open messages), and as all rows of `queue` less the few others on PostgreSQL. A message that contains a
-// notification does not count as the oldest, because an undeliverable notification would cause another one.
+// notification does not count as the oldest, because an undeliverable notification would cause another one. The index
+// of waiting messages contains no held ones.
+const { isHeld, isWaiting, ageStart, setDue } = QUEUE_SQL;
+const OLDEST_FIRST = `ORDER BY ${ageStart} LIMIT 1`;
+const OLDEST = `oldest.id AS oldest_id, oldest.accepted_at + oldest.held_ms % ${ATTEMPT_OWED} AS oldest_at`;
 const STATISTICS = {
   sqlite: `SELECT
       (SELECT count(*) FROM mail_request INDEXED BY mail_request_due WHERE state = 'queued') AS queued,
       (SELECT count(*) FROM mail_request WHERE ended_at IS NULL AND state = 'sending') AS sending,
       (SELECT count(*) FROM mail_request WHERE ended_at IS NULL AND state = 'uncertain') AS uncertain,
-      oldest.id AS oldest_id, oldest.accepted_at AS oldest_at
-    FROM (SELECT 1) one LEFT JOIN (SELECT id, accepted_at FROM (
-        SELECT * FROM (SELECT m.* FROM mail_request m INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued'
-          AND m.key_id <> ${NOTIFICATION_KEY_ID} ORDER BY seq LIMIT 1)
+      (SELECT count(*) FROM mail_request INDEXED BY mail_request_parked WHERE ${isHeld}) AS held, ${OLDEST}
+    FROM (SELECT 1) one LEFT JOIN (SELECT * FROM (
+        SELECT * FROM (SELECT m.* FROM mail_request m INDEXED BY mail_request_waiting WHERE ${isWaiting}
+          AND m.key_id <> ${NOTIFICATION_KEY_ID} ${OLDEST_FIRST})
         UNION ALL
         SELECT * FROM (SELECT m.* FROM mail_request m INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'sending'
-          AND m.key_id <> ${NOTIFICATION_KEY_ID} ORDER BY seq LIMIT 1))
-      ORDER BY accepted_at LIMIT 1) oldest ON true`,
+          AND m.key_id <> ${NOTIFICATION_KEY_ID} ${OLDEST_FIRST}))
+      ${OLDEST_FIRST}) oldest ON true`,
   postgres: `SELECT c.total - c.sending - c.uncertain AS queued, c.sending, c.uncertain,
-      oldest.id AS oldest_id, oldest.accepted_at AS oldest_at
+      (SELECT count(*) FROM queue WHERE ${isHeld})::int AS held, ${OLDEST}
     FROM (SELECT (SELECT count(*) FROM queue)::int AS total,
         (SELECT count(*) FROM queue WHERE state <> 'queued' AND state = 'sending')::int AS sending,
         (SELECT count(*) FROM queue WHERE state <> 'queued' AND state = 'uncertain')::int AS uncertain) c
-      LEFT JOIN (SELECT q.id, q.accepted_at FROM queue q WHERE q.state <> 'uncertain'
-        AND (SELECT m.key_id FROM mail_request m WHERE m.id = q.id) <> ${NOTIFICATION_KEY_ID} ORDER BY q.id LIMIT 1) oldest ON true`,
+      LEFT JOIN (SELECT * FROM (
+          (SELECT q.* FROM queue q WHERE ${isWaiting}
+            AND (SELECT m.key_id FROM mail_request m WHERE m.id = q.id) <> ${NOTIFICATION_KEY_ID} ${OLDEST_FIRST})
+          UNION ALL
+          (SELECT q.* FROM queue q WHERE state <> 'queued' AND state = 'sending'
+            AND (SELECT m.key_id FROM mail_request m WHERE m.id = q.id) <> ${NOTIFICATION_KEY_ID} ${OLDEST_FIRST})) w
+        ${OLDEST_FIRST}) oldest ON true`,
 } as const;
 
 export async function readQueueStatistics(tx: Transaction): Promise<QueueStatistics> {
@@ -221,6 +233,7 @@ export async function readQueueStatistics(tx: Transaction): Promise<QueueStatist
     queued: rows.readInteger(row, 'queued'),
     sending: rows.readInteger(row, 'sending'),
     uncertain: rows.readInteger(row, 'uncertain'),
+    held: rows.readInteger(row, 'held'),
     oldest: id === null || acceptedAt === null ? null : { id, acceptedAt },
   };
 }
@@ -265,14 +278,15 @@ async function changeState(
     ]);
     return ended === null ? { kind: 'missing' } : { kind: 'wrong-state', state: rows.readState(ended) };
   }
-  const before = { id, from: rows.readState(openRow), dueAt: rows.readIntegerOrNull(openRow, 'due_at') };
+  const dueAt = rows.readIntegerOrNull(openRow, 'due_at');
+  const before = { id, from: rows.readState(openRow), dueAt: findParking(dueAt) === null ? dueAt : null };
   const decision = decideOperatorChange(before, to, now, actor);
   if (decision.kind === 'wrong-state') return decision;
   const attempts = rows.readInteger(openRow, 'attempts');
   await Promise.all([
     to === 'queued'
       ? tx.query(
-          `UPDATE ${openTable} SET state = '${QUEUED_STATE}', due_at = $2, owner = NULL, handing_over = false WHERE ${key} = $1`,
+          `UPDATE ${openTable} SET state = '${QUEUED_STATE}', ${setDue}, owner = NULL, handing_over = false WHERE ${key} = $1`,
           [toKey(id), now],
         )
       : tx.endMessages([{ id, state: CANCELLED_STATE, endedAt: now, attempts }]),

@@ -5,11 +5,13 @@ import * as credentials from './credentials.ts';
 import * as deliveries from './deliveries.ts';
 import { findKeys } from './directory.ts';
 import * as domains from './domains.ts';
+import * as holds from './holds.ts';
 import * as inboxRules from './inbox-rules.ts';
 import * as messages from './messages.ts';
 import * as nodes from './nodes.ts';
 import * as notifications from './notifications.ts';
 import * as overview from './overview.ts';
+import * as parking from './parking.ts';
 import { recover } from './recovery.ts';
 import * as reports from './reports.ts';
 import * as retention from './retention.ts';
@@ -21,17 +23,21 @@ import * as webhooks from './webhooks.ts';
 const { readWindow: _, ...accountMethods } = accounts;
 const { readDomainsSince: __, ...domainMethods } = domains;
 const { findMessageIds: ___, ...reportMethods } = reports;
+const { readHoldsSince: ____, ...holdMethods } = holds;
+const { QUEUE_SQL: _____, ...parkingMethods } = parking;
 
 export const NOUNS = {
   ...accountMethods,
   ...credentials,
   ...deliveries,
   ...domainMethods,
+  ...holdMethods,
   ...inboxRules,
   ...messages,
   ...notifications,
   ...nodes,
   ...overview,
+  ...parkingMethods,
   ...reportMethods,
   ...retention,
   ...suppressions,

@@ -8,6 +8,7 @@ import {
   RECENT_USE_MS,
   VOLUME_WARNING_FRACTION,
 } from '../model/attention.ts';
+import { findParking } from '../model/message.ts';
 import { HOUR_MS } from '../model/traffic.ts';
 import { selectAccounts } from './directory.ts';
 import { findNewestId } from './messages.ts';
@@ -101,7 +102,8 @@ async function findNextDueAt(tx: Transaction): Promise<number | null> {
      SELECT min((SELECT min(q.due_at) ${queued} = s.lane AND q.account_id = s.account_id)) AS due_at
      FROM scanned s JOIN account a ON a.id = s.account_id WHERE a.locked_at IS NULL`,
   );
-  return rows.readIntegerOrNull(row, 'due_at');
+  const dueAt = rows.readIntegerOrNull(row, 'due_at');
+  return findParking(dueAt) === null ? dueAt : null;
 }
 
 export async function readChangeFeedPosition(tx: Transaction, now: number): Promise<ChangeFeedPosition> {

@@ -1,6 +1,7 @@
 /** Ends and purges what is too old. */
-import { createExpiredEntry } from '../model/message.ts';
+import { createExpiredEntry, PARKED_FOR_ROUTE } from '../model/message.ts';
 import type { MessageTransaction } from './messages.ts';
+import { QUEUE_SQL } from './parking.ts';
 import { getMaxIdAt, getMaxSeqAt, getMinIdAt, requireTransition } from './rules/messages.ts';
 import * as rows from './rules/rows.ts';
 import { deleteRows, type Transaction } from './transaction.ts';
@@ -11,17 +12,15 @@ const MIN_ID = getMinIdAt(0);
 const EXPIRED_STATE = requireTransition('queued', 'expired', 'queue');
 
 const QUEUED_IN_LANE = `FROM mail_request q INDEXED BY mail_request_due WHERE q.state = 'queued' AND q.lane`;
+const { isWaiting, ageStart } = QUEUE_SQL;
 
 /**
- * The order of the keys is the order of acceptance, so the oldest messages are a range of an index, regardless of their
- * due times. `resetDueTimes` finds the latest due row of each account and lane with one index lookup, so its cost depends
- * on the number of accounts and not on the length of the queue.
+ * `resetDueTimes` finds the latest due row of each account and lane with one index lookup, so its cost depends on the
+ * number of accounts and not on the length of the queue.
  */
 const DIALECTS = {
   sqlite: {
-    toLastKeyAt: getMaxSeqAt,
-    selectExpired: `SELECT id, account_id, attempts FROM mail_request INDEXED BY mail_request_open
-      WHERE ended_at IS NULL AND state = 'queued' AND seq <= $1 ORDER BY seq LIMIT $2`,
+    queue: 'mail_request INDEXED BY mail_request_waiting',
     // SQLite would compare only the lane of a row value with columns of `seen`.
     resetDueTimes: `WITH RECURSIVE seen AS (
         SELECT l.lane, (SELECT min(q.account_id) ${QUEUED_IN_LANE} = l.lane) AS account_id
@@ -32,13 +31,12 @@ const DIALECTS = {
       )
       UPDATE mail_request SET due_at = $2 WHERE seq IN (
         SELECT q.seq FROM seen s CROSS JOIN mail_request q INDEXED BY mail_request_due
-        WHERE q.state = 'queued' AND q.lane = s.lane AND q.account_id = s.account_id AND q.due_at > $1 LIMIT $3)
+        WHERE q.state = 'queued' AND q.lane = s.lane AND q.account_id = s.account_id AND q.due_at > $1 AND q.due_at < ${PARKED_FOR_ROUTE}
+        LIMIT $3)
       RETURNING 1 AS one`,
   },
   postgres: {
-    toLastKeyAt: getMaxIdAt,
-    selectExpired: `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1 ORDER BY id LIMIT $2
-      FOR UPDATE SKIP LOCKED`,
+    queue: 'queue',
     resetDueTimes: `WITH RECURSIVE seen AS (
         (SELECT lane, account_id FROM queue WHERE state = 'queued' ORDER BY lane, account_id LIMIT 1)
         UNION ALL
@@ -48,14 +46,17 @@ const DIALECTS = {
       ), excessive AS MATERIALIZED (
         SELECT f.id FROM seen s CROSS JOIN LATERAL (
           SELECT q.id FROM queue q
-          WHERE q.state = 'queued' AND q.lane = s.lane AND q.account_id = s.account_id AND q.due_at > $1
+          WHERE q.state = 'queued' AND q.lane = s.lane AND q.account_id = s.account_id AND q.due_at > $1 AND q.due_at < ${PARKED_FOR_ROUTE}
           ORDER BY q.due_at DESC LIMIT $3 FOR UPDATE SKIP LOCKED) f LIMIT $3
       )
       UPDATE queue SET due_at = $2 WHERE id = ANY(ARRAY(SELECT id FROM excessive)) RETURNING 1 AS one`,
   },
 } as const;
 
-/** Expires up to `limit` queued messages that were accepted at or before `acceptedBefore`. */
+/**
+ * Expires up to `limit` queued messages that were accepted at or before `acceptedBefore`. The age of a message does not
+ * include the time for which a hold stopped it.
+ */
 export async function expire(
   tx: MessageTransaction,
   acceptedBefore: number,
@@ -63,8 +64,12 @@ export async function expire(
   limit: number,
   node: string,
 ): Promise<readonly string[]> {
-  const { toLastKeyAt, selectExpired } = DIALECTS[tx.dialect];
-  const expired = (await tx.query(selectExpired, [toLastKeyAt(acceptedBefore), limit])).map((row) => ({
+  const oldest = await tx.query(
+    `SELECT id, account_id, attempts FROM ${DIALECTS[tx.dialect].queue} WHERE ${isWaiting} AND ${ageStart} <= $1
+     ORDER BY ${ageStart} LIMIT $2 FOR UPDATE SKIP LOCKED`,
+    [acceptedBefore, limit],
+  );
+  const expired = oldest.map((row) => ({
     id: rows.readText(row, 'id'),
     accountId: rows.readInteger(row, 'account_id'),
     attempts: rows.readInteger(row, 'attempts'),

@@ -41,7 +41,7 @@ const OMITTED_COLUMNS: Readonly<Record<string, readonly string[]>> = {
   mail_request: ['seq', 'owner'],
 };
 /** Columns of an open message that PostgreSQL keeps in `queue`. */
-const QUEUE_COLUMNS = ['lane', 'due_at', 'handing_over'];
+const QUEUE_COLUMNS = ['lane', 'due_at', 'handing_over', 'held_ms'];
 const EVENT_COLUMNS = ['at', 'verb', 'by', 'detail', 'failure', 'attempt'];
 /** The number of the first new event. Copied events have smaller numbers. */
 const FIRST_EVENT_NUMBER = 1_000_000;
@@ -176,7 +176,8 @@ export async function openTransferTarget(setting: PostgresSetting) {
         await session.query(`SELECT setval('event_n', ${FIRST_EVENT_NUMBER})`);
         await session.query(
           `UPDATE installation SET revision = 1 + greatest(revision, (SELECT coalesce(max(revision), 0) FROM account),
-             (SELECT coalesce(max(revision), 0) FROM api_key), (SELECT coalesce(max(revision), 0) FROM domain))`,
+             (SELECT coalesce(max(revision), 0) FROM api_key), (SELECT coalesce(max(revision), 0) FROM domain),
+             (SELECT coalesce(max(revision), 0) FROM hold))`,
         );
         await writeSubscribedTypes(session);
         await session.query('UPDATE transfer SET done = true');

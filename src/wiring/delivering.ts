@@ -20,6 +20,7 @@ import {
 import type { Events } from '../observability/events.ts';
 import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
+import { type HoldChecks, startParkingScanner } from '../queue/parking.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { Store } from '../store/contract.ts';
@@ -44,6 +45,7 @@ export interface DeliveryParts {
   readonly health: StoreHealth;
   readonly directory: ApiKeyCache;
   readonly domains: DomainCache;
+  readonly holds: HoldChecks;
   readonly transport: Transport;
   readonly publish: Publish;
   readonly drainMs: number;
@@ -52,7 +54,7 @@ export interface DeliveryParts {
 export async function startDelivery(
   parts: DeliveryParts,
 ): Promise<AsyncDisposable & { readonly dispatcher: Dispatcher }> {
-  const { settings, store, health, directory, domains, transport, publish, drainMs } = parts;
+  const { settings, store, health, directory, domains, holds, transport, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();
   const { name: node, clock, ages, membership, sharesStore } = parts.node;
   const reportFailure = createFailureReporter(publish, clock);
@@ -68,9 +70,6 @@ export async function startDelivery(
   const markCommits = createGroupCommit(store.markTransmitting, batch);
   const suppressionQueries = createGroupCommit(store.checkSuppression, batch);
   const suppressionCheck = createSuppressionCheck(clock, suppressionQueries.submit);
-  const notifiedAddresses = new Set(
-    settings.notifyTargets.flatMap((target) => (target.kind === 'mail' ? [target.address] : [])),
-  );
   const dispatcher = createDispatcher({
     node,
     clock,
@@ -81,6 +80,7 @@ export async function startDelivery(
     breaker: createCircuitBreaker({ random: Math.random, publish }),
     claim: store.claim,
     release: store.release,
+    park: store.park,
     settle: settleCommits.submit,
     markTransmitting: markCommits.submit,
     prepare: createPrepare({
@@ -90,9 +90,10 @@ export async function startDelivery(
       onError: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
     loopRecipient: getLoopRecipient(settings.returnPathDomain),
-    isNotification: ({ from, to }) => from === settings.notifyFrom && notifiedAddresses.has(to),
+    isNotification: createNotificationCheck(settings),
     mustNotAttempt: createAttemptGuard(directory, membership),
     mayReceive: suppressionCheck.mayReceive,
+    isHeld: holds.isHeld,
     onChange: suppressionCheck.recordChange,
     publish,
   });
@@ -100,7 +101,27 @@ export async function startDelivery(
   const { canDetectDeadNodes } = membership;
   const { listLeasedMessageIds } = dispatcher;
   stack.defer(
-    startSweeper({ node, clock, ages, policy: settings, store, canDetectDeadNodes, listLeasedMessageIds, publish }),
+    startSweeper({
+      node,
+      clock,
+      ages,
+      policy: settings,
+      store,
+      holds,
+      canDetectDeadNodes,
+      listLeasedMessageIds,
+      publish,
+    }),
+  );
+  stack.defer(
+    startParkingScanner({
+      clock,
+      store,
+      holds,
+      isStillParked: (message) => message.parked.reason === 'hold' && holds.mayBeHeld(message),
+      onUnparked: dispatcher.wake,
+      onError: (error) => reportFailure('unpark', error),
+    }),
   );
   stack.defer(
     watchDomains({
@@ -115,6 +136,12 @@ export async function startDelivery(
   dispatcher.start();
   const started = stack.move();
   return { dispatcher, [Symbol.asyncDispose]: () => started.disposeAsync() };
+}
+
+/** Returns whether a message is a notification to operators. */
+export function createNotificationCheck({ notifyTargets, notifyFrom }: Pick<Settings, 'notifyTargets' | 'notifyFrom'>) {
+  const addresses = new Set(notifyTargets.flatMap((target) => (target.kind === 'mail' ? [target.address] : [])));
+  return ({ from, to }: { readonly from: string; readonly to: string }) => from === notifyFrom && addresses.has(to);
 }
 
 /** Concurrent attempts share a transaction that counts the uses of the rules of the inbox. */

@@ -99,6 +99,7 @@ export async function startObservability(parts: ObservabilityParts) {
   return {
     scrape: async () => getMetrics().scrape(),
     liveUpdates,
+    findMailboxProvider: mailboxProviders.find,
     getDeliveryStatus: () => status.read(clock.now()),
     getRefusedReports: status.readRefusedReports,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),

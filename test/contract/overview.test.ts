@@ -105,7 +105,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       recentCounts: 0,
       suppressingCounts: 0,
     });
-    expect(await store.readQueueStatistics()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldest: null });
+    expect(await store.readQueueStatistics()).toEqual({ queued: 0, sending: 0, uncertain: 0, held: 0, oldest: null });
   });
 
   test('an account needs attention if it is locked, or if its volume is nearly used up or expires soon', async () => {

@@ -593,6 +593,7 @@ describe.each(STORES)('the $name store', ({ name, open, openWithAccounts }) => {
       queued: 2,
       sending: 1,
       uncertain: 0,
+      held: 0,
       oldest: { id: firstMessage.id, acceptedAt: at },
     });
   });

@@ -98,7 +98,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   async function createMessagesInAllStates(store: Store): Promise<readonly NewMessage[]> {
     const now = Date.now();
     await store.addSuppressions('default', [{ address: 'gone@example.com', reason: 'manual', source: null, at: now }]);
-    const createLeasedMessage = (to: string) => createMessage({ to, lease: LEASE });
+    const createLeasedMessage = (to: string): NewMessage => createMessage({ to, lease: LEASE });
     const [delivered, bounced, deferred, complained, confirmed, uncertain, reported] = [
       ...['delivered', 'bounced', 'deferred', 'complained', 'confirmed', 'uncertain', 'reported'],
     ].map((name) => createLeasedMessage(`${name}@example.com`)) as [NewMessage, ...NewMessage[]] & NewMessage[];

@@ -17,7 +17,8 @@ export function createMessageIdAt(ms: number): string {
   return generator.next(ms);
 }
 
-export function createMessage(overrides: Partial<NewMessage> = {}): NewMessage {
+/** With the members of a leased message, except lease and attempts. */
+export function createMessage(overrides: Partial<NewMessage> = {}): NewMessage & Pick<LeasedMessage, 'heldMs'> {
   const acceptedAt = overrides.acceptedAt ?? Date.now();
   const to = overrides.to ?? 'rita@example.com';
   return {
@@ -33,6 +34,7 @@ export function createMessage(overrides: Partial<NewMessage> = {}): NewMessage {
     idempotency: null,
     lease: null,
     suppressedBy: null,
+    heldMs: 0,
     ...overrides,
   };
 }

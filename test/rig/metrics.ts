@@ -4,7 +4,7 @@ import { createMetrics, type MetricsOptions } from '../../src/observability/metr
 export function createTestMetrics(options: Partial<MetricsOptions> = {}) {
   return createMetrics({
     clock: { now: () => 10_000, after: () => () => undefined },
-    readQueueStatistics: async () => ({ queued: 0, sending: 0, uncertain: 0, oldest: null }),
+    readQueueStatistics: async () => ({ queued: 0, sending: 0, uncertain: 0, held: 0, oldest: null }),
     readLastFeedbackAt: async () => null,
     readWebhookStatistics: async () => [],
     notificationTargets: [],

@@ -75,11 +75,13 @@ export function createQueueRig(
     breaker: CLOSED_BREAKER,
     claim: store.claim,
     release: (batch, now) => runAsPromise(() => store.release(batch, now)),
+    park: (batch, reason, now) => runAsPromise(() => store.park(batch, reason, now)),
     settle: async (settlement) => (await store.settle(packSettlements([settlement])))[0] ?? 'lost',
     markTransmitting: (lease) => runAsPromise(() => store.markTransmitting([lease])[0] ?? 'lost'),
     prepare,
     mustNotAttempt: () => false,
     mayReceive: () => true,
+    isHeld: () => false,
     publish(event) {
       publishedEvents.push(event);
       if (event.type === 'node.lease_lost') lostLeases.push(event.id);

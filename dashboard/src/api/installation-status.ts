@@ -1,6 +1,6 @@
 /**
- * The status of the installation, which the frame of every page shows: the number of open failures and the number of
- * nodes.
+ * The status of the installation, which the frame of every page shows: the number of open failures, the number of
+ * nodes, and the holds.
  */
 import { useQuery } from '@tanstack/react-query';
 import type { Overview } from '../../../src/operations/overview.ts';
@@ -17,6 +17,9 @@ interface InstallationStatus {
   readonly failureCount: number;
   /** The number of nodes that are alive. Zero until the first response. */
   readonly nodeCount: number;
+  /** The number of holds in force, and of the messages that they stop. */
+  readonly activeHolds: number;
+  readonly heldCount: number;
 }
 
 export function useInstallationStatus(): InstallationStatus {
@@ -28,5 +31,7 @@ export function useInstallationStatus(): InstallationStatus {
   return {
     failureCount: data?.attention.filter(({ level }) => level === 'failure').length ?? 0,
     nodeCount: data?.aliveNodes ?? 0,
+    activeHolds: data?.activeHolds ?? 0,
+    heldCount: data?.queue.held ?? 0,
   };
 }

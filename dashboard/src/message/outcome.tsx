@@ -90,6 +90,14 @@ function describeOutcome(message: MessageDetails): OutcomeText {
     case 'sending':
       return { summary: 'The message is being sent now.', details: 'The result appears here.' };
     case 'queued': {
+      if (message.held !== null)
+        return {
+          summary:
+            message.held.hold === null
+              ? 'The hold of the message has ended.'
+              : `Hold ${message.held.hold} stops the message.`,
+          details: message.held.reason ?? 'The message is about to be due.',
+        };
       const nextAttemptText =
         due === null ? 'The next attempt is not scheduled yet.' : `The next attempt is due at ${formatTime(due)}.`;
       return attempts.length === 0

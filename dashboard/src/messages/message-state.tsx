@@ -11,5 +11,5 @@ export function isDeferred({ state, attempts }: Pick<MessageDetails, 'state' | '
 
 export function MessageState({ message }: { readonly message: ShownMessage }) {
   if (message.isOutdated) return <ChangedBadge title="The message no longer matches the search" />;
-  return <StateBadge state={message.state} isDeferred={message.deferred} />;
+  return <StateBadge state={message.state} isDeferred={message.deferred} isHeld={message.held} />;
 }

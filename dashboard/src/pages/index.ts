@@ -56,6 +56,10 @@ export const pages: readonly { readonly path: string; readonly Page: ComponentTy
     ),
   },
   {
+    path: '/holds',
+    Page: lazy(() => loadPage(import('./holds')).then(({ HoldsPage }) => ({ default: HoldsPage }))),
+  },
+  {
     path: '/webhooks',
     Page: lazy(() => loadPage(import('./webhooks')).then(({ WebhooksPage }) => ({ default: WebhooksPage }))),
   },

@@ -62,7 +62,7 @@ function Message({ message, isCapturing }: { readonly message: MessageDetails; r
             {id} <CopyIcon value={id} label="id" />
           </>
         }
-        badge={<StateBadge state={state} isDeferred={isDeferred(message)} />}
+        badge={<StateBadge state={state} isDeferred={isDeferred(message)} isHeld={message.held !== null} />}
       >
         <MessageActions message={message} />
       </PageHead>

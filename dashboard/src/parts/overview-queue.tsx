@@ -10,7 +10,7 @@ import { formatDuration } from './time';
 type Queue = Overview['queue'];
 
 export function OverviewQueue({ queue }: { readonly queue: Queue }) {
-  const { queued, sending, uncertain, oldestId, oldestAt } = queue;
+  const { queued, sending, uncertain, held, oldestId, oldestAt } = queue;
   return (
     <Card title="Queue" link={{ href: '/messages?state=queued', text: 'Show' }}>
       <div className="big-figure">
@@ -21,6 +21,13 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
       <Fact name="Sending now">
         <StateLink state="sending" count={sending} />
       </Fact>
+      {held === 0 ? null : (
+        <Fact name="Held">
+          <Anchor component={Link} href="/holds" inherit underline="always">
+            {formatNumber(held)}
+          </Anchor>
+        </Fact>
+      )}
       {uncertain === 0 ? null : (
         <Fact name="Uncertain">
           <StateLink state="uncertain" count={uncertain} />

@@ -6,6 +6,7 @@ import {
   IconClock,
   IconDots,
   IconFlag,
+  IconPlayerPause,
   IconSend,
   IconX,
   type TablerIcon,
@@ -40,9 +41,18 @@ interface StateBadgeProps {
   readonly state: State;
   /** True for a queued message whose last attempt was deferred. */
   readonly isDeferred: boolean;
+  /** True for a queued message that a hold stops. */
+  readonly isHeld?: boolean;
 }
 
-export function StateBadge({ state, isDeferred }: StateBadgeProps) {
+export function StateBadge({ state, isDeferred, isHeld = false }: StateBadgeProps) {
+  if (isHeld)
+    return (
+      <span className="badge tone-deferred" title={`${state}; a hold stops it`}>
+        <IconPlayerPause size={14} stroke={2} aria-hidden />
+        <span className="badge-word">held</span>
+      </span>
+    );
   const [tone, Icon] = findStateStyle(state, isDeferred);
   return (
     <span

@@ -17,6 +17,7 @@ import {
   getIdempotencyExpiryCutoff,
   type NewMessage,
   NOTIFICATION_KEY_ID,
+  toParkedDueTime,
 } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import { SELECT_ACCOUNTS } from '../directory.ts';
@@ -283,8 +284,9 @@ async function writeAccepted(
     statements.push(
       transaction.query(
         WRITE_QUEUE,
-        toColumns(queuedMessages, ({ id, accountId, state, lease, acceptedAt, message }) => {
-          const leased = lease === null ? [acceptedAt, null, 0] : [lease.until, lease.owner, 1];
+        toColumns(queuedMessages, ({ id, accountId, state, lease, acceptedAt, isHeld, message }) => {
+          const queuedDueAt = isHeld === true ? toParkedDueTime('hold', acceptedAt) : acceptedAt;
+          const leased = lease === null ? [queuedDueAt, null, 0] : [lease.until, lease.owner, 1];
           return [id, accountId, state, ...leased, acceptedAt, Buffer.byteLength(message)];
         }),
       ),

@@ -3,7 +3,7 @@
  * are locked in order of id, so that batches of several nodes cannot deadlock.
  */
 
-import type { SettleResult, State } from '../../model/message.ts';
+import { ATTEMPT_OWED, type SettleResult, type State, toParkedDueTime } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import type { EndedMessage, NewEntry } from '../messages.ts';
 import { countChanges } from '../reputation.ts';
@@ -36,8 +36,11 @@ const RELEASE_LEASES = `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lea
     UPDATE queue q SET state = '${requireTransition('sending', 'queued', 'queue')}', due_at = CASE q.lane WHEN 0 THEN least(q.accepted_at, $4) ELSE $4 END,
       owner = NULL, handing_over = false, attempts = q.attempts - 1
     FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`;
+const PARK_LEASES = `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease AS (SELECT id, account_id, min(position) AS position FROM valid GROUP BY 1, 2)
+    UPDATE queue q SET state = '${requireTransition('sending', 'queued', 'queue')}', due_at = $4, owner = NULL, handing_over = false, attempts = q.attempts - 1
+    FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`;
 const REQUEUE_MESSAGES = `UPDATE queue q SET state = s.state, due_at = s.due_at, owner = NULL, handing_over = false,
-      lane = greatest(q.lane, s.lane)::smallint, attempts = q.attempts - s.refund
+      lane = greatest(q.lane, s.lane)::smallint, held_ms = q.held_ms % ${ATTEMPT_OWED}, attempts = q.attempts - s.refund
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, refund)
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`;
 // This statement and imports of suppressions write rows in the same order, so that transactions cannot deadlock.
@@ -64,13 +67,17 @@ interface SettlementRows {
   readonly providerReferences: { reference: string; id: string; at: number }[];
 }
 
-export function prepareLeaseEnds(database: Database): Pick<Store, 'markTransmitting' | 'settle' | 'release'> {
+export function prepareLeaseEnds(database: Database): Pick<Store, 'markTransmitting' | 'settle' | 'release' | 'park'> {
   return {
     async markTransmitting(batch) {
       return toSettleResults(batch, await database.query(MARK_TRANSMITTING, toLeaseParameters(batch)));
     },
     async release(batch, now) {
       return toSettleResults(batch, await database.query(RELEASE_LEASES, [...toLeaseParameters(batch), now]));
+    },
+    async park(batch, reason, now) {
+      const dueAt = toParkedDueTime(reason, now);
+      return toSettleResults(batch, await database.query(PARK_LEASES, [...toLeaseParameters(batch), dueAt]));
     },
     settle: (batch) => database.transaction((transaction) => settleInTransaction(transaction, packSettlements(batch))),
   };

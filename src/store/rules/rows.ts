@@ -27,12 +27,14 @@ import { FEEDBACK_SOURCES, type LastFeedback, type UnprocessedReport } from '../
 import {
   ACCEPTED_VERB,
   type FoundMessage,
+  findParking,
   formatSubmitter,
   type HistoryEntry,
   type LastOutcome,
   type Lease,
   type LeasedMessage,
   type MessageHistory,
+  type ParkedMessage,
   STATES,
   type State,
   type StoredMessageSummary,
@@ -173,6 +175,19 @@ export function toMessageSummary(row: Row): StoredMessageSummary {
   };
 }
 
+export function toParkedMessage(row: Row): ParkedMessage {
+  const parked = findParking(readInteger(row, 'due_at'));
+  if (parked === null)
+    throw new StoreError('a message that is not parked is in the list of the parked: this is a bug.');
+  return {
+    id: readText(row, 'id'),
+    accountId: readInteger(row, 'account_id'),
+    from: readText(row, 'from'),
+    to: readText(row, 'to'),
+    parked,
+  };
+}
+
 /** `attempts` includes the attempt of this lease. */
 export function toLeasedMessage(row: Row, lease: Lease, attempts: number): LeasedMessage {
   return {
@@ -183,6 +198,7 @@ export function toLeasedMessage(row: Row, lease: Lease, attempts: number): Lease
     subject: readText(row, 'subject'),
     message: readText(row, 'message'),
     acceptedAt: readInteger(row, 'accepted_at'),
+    heldMs: readInteger(row, 'held_ms'),
     attempts,
     lease,
   };
@@ -194,10 +210,14 @@ export function toLeasedMessage(row: Row, lease: Lease, attempts: number): Lease
  */
 export function toMessageHistory(row: Row, history: readonly Row[]): MessageHistory {
   const [firstEntry] = history;
+  const dueAt = readIntegerOrNull(row, 'due_at');
+  const parked = findParking(dueAt);
   return {
     ...toMessageSummary(row),
     keyId: readInteger(row, 'key_id'),
-    dueAt: readIntegerOrNull(row, 'due_at'),
+    dueAt: parked === null ? dueAt : null,
+    parked,
+    heldMs: readIntegerOrNull(row, 'held_ms') ?? 0,
     owner: readTextOrNull(row, 'owner'),
     attempts: readInteger(row, 'attempts'),
     endedAt: readIntegerOrNull(row, 'ended_at'),
@@ -239,6 +259,7 @@ export function toFoundMessage(row: Row): FoundMessage {
     attempts: readIntegerOrNull(row, 'attempts') ?? 0,
     updatedAt: readIntegerOrNull(row, 'at') ?? summary.acceptedAt,
     deferred: summary.state === 'queued' && readIntegerOrNull(row, 'lane') === 1,
+    held: summary.state === 'queued' && findParking(readIntegerOrNull(row, 'due_at'))?.reason === 'hold',
     lastOutcome: readTextOrNull(row, 'verb') === null ? null : toLastOutcome(row),
   };
 }

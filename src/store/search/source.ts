@@ -26,6 +26,7 @@ const DIALECTS = {
     state: 'm.state',
     attempts: 'm.attempts',
     lane: 'm.lane',
+    dueAt: 'm.due_at',
     isDeferred: `m.state = 'queued' AND m.lane = 1`,
     joinOutcome: `LEFT JOIN event o ON o.seq = m.seq AND o.n = (
       SELECT e.n FROM event e WHERE e.seq = m.seq AND ${HAS_OUTCOME} ORDER BY e.n DESC LIMIT 1)`,
@@ -43,6 +44,7 @@ const DIALECTS = {
     state: 'coalesce(q.state, m.state)',
     attempts: 'coalesce(q.attempts, m.attempts)',
     lane: 'q.lane',
+    dueAt: 'q.due_at',
     isDeferred: `q.state = 'queued' AND q.lane = 1`,
     joinOutcome: `LEFT JOIN LATERAL (SELECT e.verb, e.by, e.detail, e.failure FROM event e
       WHERE e.id = m.id AND ${HAS_OUTCOME} ORDER BY e.n DESC LIMIT 1) o ON true`,
@@ -69,10 +71,10 @@ export async function searchMessages(
 
 /** Reads the current rows at the end of the search, because a state may have changed during the search. */
 async function readFoundMessages(tx: Transaction, ids: readonly string[]): Promise<readonly FoundMessage[]> {
-  const { key, toKey, listed, joinQueue, state, attempts, lane, joinOutcome } = DIALECTS[tx.dialect];
+  const { key, toKey, listed, joinQueue, state, attempts, lane, dueAt, joinOutcome } = DIALECTS[tx.dialect];
   const found = await tx.query(
     `SELECT m.id, m.account_id, ${state} AS state, m."to", m."from", m.subject, m.accepted_at, ${attempts} AS attempts,
-       ${lane} AS lane, (SELECT e.at FROM event e WHERE e.${key} = m.${key} ORDER BY e.n DESC LIMIT 1) AS at,
+       ${lane} AS lane, ${dueAt} AS due_at, (SELECT e.at FROM event e WHERE e.${key} = m.${key} ORDER BY e.n DESC LIMIT 1) AS at,
        o.verb, o.by, o.detail, o.failure
      FROM ${listed} ${joinQueue} ${joinOutcome} ORDER BY m.${key} DESC`,
     [ids.map((id) => toKey(id))],

@@ -10,6 +10,7 @@ import {
   createSuppressedEntry,
   getIdempotencyExpiryCutoff,
   type NewMessage,
+  toParkedDueTime,
 } from '../../model/message.ts';
 import { type AcceptanceLookups, type AcceptedState, decideAcceptance, toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
@@ -66,7 +67,8 @@ export function prepareAccept(
     const isSuppressed = state === 'suppressed';
     const recipient = message.recipient === message.to ? null : message.recipient;
     const lease = state === 'sending' ? message.lease : null;
-    const dueAt = isSuppressed ? null : lease === null ? at : lease.until;
+    const queuedDueAt = message.isHeld === true ? toParkedDueTime('hold', at) : at;
+    const dueAt = isSuppressed ? null : (lease?.until ?? queuedDueAt);
     const endedAt = isSuppressed ? at : null;
     insertMessage.run(
       seq,

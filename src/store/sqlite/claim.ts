@@ -25,7 +25,7 @@ export function prepareClaim(
   const SENDING_STATE = requireTransition('queued', 'sending', 'queue');
   const SUPPRESSED_STATE = requireTransition('queued', 'suppressed', 'queue');
   const selectDue = database.prepare(
-    `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.attempts, b.message,
+    `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.held_ms, m.attempts, b.message,
        octet_length(b.message) AS bytes
      FROM mail_request m INDEXED BY mail_request_due JOIN body b ON b.seq = m.seq
      WHERE m.state = 'queued' AND m.lane = ? AND m.account_id = ? AND m.due_at <= ? ORDER BY m.due_at LIMIT ?`,

@@ -1,7 +1,7 @@
 /** Marks, settles and releases leases. A settlement is valid only for the owner and the attempt count of the lease. */
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { SettleResult, State } from '../../model/message.ts';
+import { ATTEMPT_OWED, type SettleResult, type State, toParkedDueTime } from '../../model/message.ts';
 import type { Store } from '../contract.ts';
 import { countChanges } from '../reputation.ts';
 import { getLane, getStateAfterChange, type PackedSettlement, requireTransition, toSeq } from '../rules/messages.ts';
@@ -15,7 +15,7 @@ export function prepareLeaseEnds(database: DatabaseSync, transaction: Transactio
   const LEASE_CONDITION = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
   const markLease = database.prepare(`UPDATE mail_request SET handing_over = 1 ${LEASE_CONDITION}`);
   const endLease = database.prepare(
-    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${LEASE_CONDITION} RETURNING account_id`,
+    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), held_ms = held_ms % ${ATTEMPT_OWED}, attempts = attempts - ?, ended_at = ? ${LEASE_CONDITION} RETURNING account_id`,
   );
   const updateState = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
   const appendEntry = prepareAppend(database, outbox);
@@ -34,6 +34,9 @@ export function prepareLeaseEnds(database: DatabaseSync, transaction: Transactio
   const releaseLease = database.prepare(
     `UPDATE mail_request SET state = '${QUEUED_STATE}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
        handing_over = 0, attempts = attempts - 1 ${LEASE_CONDITION}`,
+  );
+  const parkLease = database.prepare(
+    `UPDATE mail_request SET state = '${QUEUED_STATE}', due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - 1 ${LEASE_CONDITION}`,
   );
 
   function applySettlement(settlement: PackedSettlement, countedChanges: CountedChange[]): SettleResult {
@@ -90,6 +93,12 @@ export function prepareLeaseEnds(database: DatabaseSync, transaction: Transactio
     release(...[batch, now]: Parameters<Store['release']>): SettleResult[] {
       return batch.map(({ id, owner, attempts }) =>
         releaseLease.run(now, now, toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
+      );
+    },
+    park(...[batch, reason, now]: Parameters<Store['park']>): SettleResult[] {
+      const dueAt = toParkedDueTime(reason, now);
+      return batch.map(({ id, owner, attempts }) =>
+        parkLease.run(dueAt, toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
     },
   };

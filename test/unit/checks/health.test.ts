@@ -3,6 +3,7 @@ import type { Facts } from '../../../src/checks/facts.ts';
 import { listAttention, listHealth } from '../../../src/checks/list.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { AlarmReason } from '../../../src/model/events.ts';
+import type { Hold } from '../../../src/model/hold.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
 import { trackRuntimeStatus } from '../../../src/wiring/observability.ts';
 import { createAttempt } from '../../rig/messages.ts';
@@ -23,7 +24,7 @@ function createInput(environment: Record<string, string>, changes: Partial<Facts
     settings: loadSettings(environment, null),
     status: RUNTIME_STATUS,
     recentSteps: [],
-    queue: { queued: 0, sending: 0, uncertain: 0, oldest: null },
+    queue: { queued: 0, sending: 0, uncertain: 0, held: 0, oldest: null },
     store: {
       everAccepted: true,
       nextDueAt: null,
@@ -34,6 +35,7 @@ function createInput(environment: Record<string, string>, changes: Partial<Facts
       disabledWebhooks: [],
     },
     nodes: [],
+    holds: [],
     lastFeedbackAt: null,
     notificationDomain: null,
     ...changes,
@@ -73,7 +75,13 @@ test('a store that does not commit and an open circuit breaker are reported firs
       storeFault: 'the store cannot commit',
       delivery: { breaker, alarms: [], lastFailure: null },
     },
-    queue: { queued: 1, sending: 0, uncertain: 2, oldest: { id: 'oldest-message', acceptedAt: NOW - 2 * HOUR_MS } },
+    queue: {
+      queued: 1,
+      sending: 0,
+      uncertain: 2,
+      held: 0,
+      oldest: { id: 'oldest-message', acceptedAt: NOW - 2 * HOUR_MS },
+    },
   });
   expect(getHealth(input, 'database')).toMatchObject({ level: 'failure' });
   expect(getHealth(input, 'transport')?.text).toBe(
@@ -85,6 +93,18 @@ test('a store that does not commit and an open circuit breaker are reported firs
     ['warning', '/messages?state=uncertain'],
     ['warning', '/messages/oldest-message'],
   ]);
+});
+
+test('a hold without an end is reported after a day, until its release', () => {
+  const hold: Hold = {
+    ...{ id: 7, accountId: null, from: null, to: null, mailboxProvider: null, reason: 'incident', by: 'cli:ada' },
+    ...{ until: null, createdAt: NOW - 24 * HOUR_MS, releasedAt: null },
+  };
+  const listCodes = (changes: Partial<Hold>) =>
+    listAttention(createInput({}, { holds: [{ ...hold, ...changes }] })).map(({ code, subject }) => [code, subject]);
+  expect(listCodes({})).toEqual([['hold-without-end', '7']]);
+  for (const changes of [{ createdAt: NOW - HOUR_MS }, { until: NOW + HOUR_MS }, { releasedAt: NOW }])
+    expect(listCodes(changes)).toEqual([]);
 });
 
 test('alarms are reported for one hour, one per reason, with the last reply text of the next hop', () => {

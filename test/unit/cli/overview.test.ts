@@ -23,6 +23,7 @@ describe('the trend of the queue', () => {
       queued: changes.queued ?? 0,
       sending: changes.sending ?? 0,
       uncertain: 0,
+      held: 0,
       oldest: null,
     },
     recentSteps: [],

@@ -52,6 +52,7 @@ export const LEASED_MESSAGE: LeasedMessage = {
   subject: 'Your order',
   message: 'Thank you.',
   acceptedAt: 0,
+  heldMs: 0,
   attempts: 1,
   lease: { owner: 'node', until: 1 },
 };

@@ -9,6 +9,7 @@ const QUEUE_STATISTICS: QueueStatistics = {
   queued: 3,
   sending: 2,
   uncertain: 1,
+  held: 0,
   oldest: { id: 'first', acceptedAt: 4000 },
 };
 

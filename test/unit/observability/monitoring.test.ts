@@ -41,7 +41,13 @@ const EXPRESSIONS = [
 
 function createMetricsWithEverySeries(): Metrics {
   const metrics = createTestMetrics({
-    readQueueStatistics: async () => ({ queued: 1, sending: 1, uncertain: 1, oldest: { id: 'first', acceptedAt: 1 } }),
+    readQueueStatistics: async () => ({
+      queued: 1,
+      sending: 1,
+      uncertain: 1,
+      held: 1,
+      oldest: { id: 'first', acceptedAt: 1 },
+    }),
     readLastFeedbackAt: async () => 1,
     refusalReasons: ERROR_CODES,
     notificationTargets: ['mailto:ops@example.com'],

@@ -1,6 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import type { Account } from '../../../src/model/account.ts';
-import { type HistoryEntry, STATE_DESCRIPTIONS, STATES, type StoredMessage } from '../../../src/model/message.ts';
+import type { Hold } from '../../../src/model/hold.ts';
+import {
+  ATTEMPT_OWED,
+  type HistoryEntry,
+  STATE_DESCRIPTIONS,
+  STATES,
+  type StoredMessage,
+} from '../../../src/model/message.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
@@ -16,7 +23,7 @@ const ACCOUNT = createAccount({ name: 'acme', createdAt: BASE_TIME });
 const QUEUED_MESSAGE: StoredMessage = {
   ...{ id: '01990000-0000-7000-8000-000000000001', accountId: 1, keyId: 1, state: 'queued', message: 'body' },
   ...{ to: 'bob@example.com', from: 'ann@example.org', subject: 'Hi', acceptedAt: BASE_TIME, dueAt: BASE_TIME },
-  ...{ owner: null, attempts: 0, endedAt: null },
+  ...{ parked: null, heldMs: 0, owner: null, attempts: 0, endedAt: null },
   events: [{ at: BASE_TIME, verb: 'accepted', by: 'node-1', detail: null, failure: null, attempt: null }],
   omittedEvents: 0,
   furtherReports: 0,
@@ -48,12 +55,36 @@ function explainText(
   now = BASE_TIME + MINUTE_MS,
   lists: readonly ListedSuppression[] = [],
   status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: CLOSED_BREAKER_DELIVERY },
+  hold: Hold | null = null,
 ): string {
   const ages = { maxAgeMs: 24 * HOUR_MS, keepBodyMs: 48 * HOUR_MS };
-  return buildExplanation({ message: { ...QUEUED_MESSAGE, ...message }, account, lists, status, now, ...ages }).join(
-    '\n',
-  );
+  return buildExplanation({
+    message: { ...QUEUED_MESSAGE, ...message },
+    account,
+    lists,
+    hold,
+    status,
+    now,
+    ...ages,
+  }).join('\n');
 }
+
+it('names the hold of a held message, the held time and the command that releases it', () => {
+  const hold: Hold = {
+    ...{ id: 3, accountId: null, from: null, to: null, mailboxProvider: null, reason: 'the provider is down' },
+    ...{ until: null, createdAt: BASE_TIME, by: 'cli:ada', releasedAt: null },
+  };
+  const parked = { reason: 'hold', at: BASE_TIME } as const;
+  const text = explainText({ dueAt: null, parked }, ACCOUNT, BASE_TIME + 48 * HOUR_MS, [], null, hold);
+  expect(text).toMatch(/is queued: hold 3 stops it/);
+  expect(text).toMatch(/Hold 3, which cli:ada added .*the provider is down.* lasts until its release/);
+  expect(text).toMatch(/has been held since .*postrider hold release 3.*does not expire while it is held/s);
+  const releasedText = explainText({ heldMs: ATTEMPT_OWED + 48 * HOUR_MS }, ACCOUNT, BASE_TIME + 48 * HOUR_MS);
+  expect(releasedText).toContain('does not expire before its next attempt');
+  expect(explainText({ heldMs: 48 * HOUR_MS }, ACCOUNT, BASE_TIME + 48 * HOUR_MS)).toContain(
+    'in 1 d (POSTRIDER_MAX_AGE)',
+  );
+});
 
 const DEFERRED_ATTEMPT = createAttempt({
   kind: 'deferred',

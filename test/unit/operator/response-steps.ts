@@ -127,6 +127,14 @@ export function createSteps({
     ['changeMessages', 404, { body: { action: 'retry', ...UNKNOWN_ACCOUNT } }],
     ['changeMessages', 400, { body: { action: 'retry' } }],
 
+    ['addHold', 201, { body: { to: '@held.example', for: '2h', reason: 'incident' } }],
+    ['addHold', 400, { body: { from: 'held.example', reason: 'incident' } }],
+    ['addHold', 404, { body: { ...UNKNOWN_ACCOUNT, reason: 'incident' } }],
+    ['listHolds', 200, {}],
+    ['releaseHolds', 200, { body: { ids: '1' } }],
+    ['releaseHolds', 409, { body: { ids: '1' } }],
+    ['releaseHolds', 404, { body: { ids: '7' } }],
+
     ['sendTestMessage', 200, { body: { account: 'default', to: ADDRESS, message: 'one\ntwo' } }],
     ['sendTestMessage', 404, { body: UNKNOWN_ACCOUNT }],
 

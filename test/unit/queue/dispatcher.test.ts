@@ -435,7 +435,7 @@ const LEASE: Lease = { owner: 'node-a', until: 1_000 };
 const NO_LIMITS = { rate: null };
 const RUNNING_TIME_NOW = 5_000_000_000;
 
-function createIntakeRig(answer: AcceptResult | Error, lease: Lease | null) {
+function createIntakeRig(answer: AcceptResult | Error, lease: Lease | null, isHeld = false) {
   const calls: string[] = [];
   const offeredMessages: LeasedMessage[] = [];
   const committedMessages: NewMessage[] = [];
@@ -446,6 +446,7 @@ function createIntakeRig(answer: AcceptResult | Error, lease: Lease | null) {
       if (answer instanceof Error) throw answer;
       return answer;
     },
+    holds: { isHeldWhenAccepted: () => isHeld },
     transport: {
       answerLocally: (recipient: string) =>
         recipient.startsWith('suppressed@')
@@ -482,10 +483,10 @@ test('a message accepted under a lease is offered to the dispatcher from memory,
   const submittedMessage = createMessage();
   expect(await submit(submittedMessage)).toEqual(createAccepted('sending'));
   expect(calls).toEqual(['offered']);
-  expect(committedMessages[0]).toEqual({ ...submittedMessage, lease: LEASE, suppressedBy: null });
+  expect(committedMessages[0]).toEqual({ ...submittedMessage, lease: LEASE, suppressedBy: null, isHeld: false });
   const { id, accountId, to, from, subject, message, acceptedAt } = submittedMessage;
   expect(offeredMessages).toEqual([
-    { id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: LEASE },
+    { id, accountId, to, from, subject, message, acceptedAt, heldMs: 0, attempts: 1, lease: LEASE },
   ]);
 });
 
@@ -544,4 +545,42 @@ test.each([
   const types = publishedEvents.map(({ type }) => type);
   expect(types).toContain('attempt.ended');
   expect(types.filter((type) => type === 'attempt.alarm_raised')).toEqual(alarms);
+});
+
+test('a new message that a hold stops is accepted without a lease and wakes no dispatcher', async () => {
+  const { submit, calls, committedMessages } = createIntakeRig(createAccepted('queued'), LEASE, true);
+  await submit(createMessage());
+  expect([committedMessages[0]?.lease, committedMessages[0]?.isHeld, calls]).toEqual([null, true, []]);
+});
+
+test('a queued message that a hold stops is parked instead of attempted or expired, and is attempted after the release', async () => {
+  let isHeld = true;
+  const rig = createQueueRig({
+    parts: { isHeld: async () => isHeld, policy: { maxAgeMs: MINUTE_MS, onUncertain: 'resend' } },
+  });
+  const message = createMessage({ acceptedAt: START - HOUR_MS });
+  rig.store.accept([message]);
+  rig.dispatcher.start();
+  await rig.clock.advance(10_000);
+  expect([rig.readState(message), rig.attempts]).toEqual(['queued', []]);
+  expect(await rig.store.listParked(null, 5)).toMatchObject([{ id: message.id, parked: { reason: 'hold' } }]);
+  isHeld = false;
+  await rig.store.unpark([message.id], rig.clock.now());
+  await rig.clock.advance(2_000);
+  expect([rig.readState(message), rig.attempts.length]).toEqual(['delivered', 1]);
+});
+
+test('a hold that begins while the message waits for a slot stops it', async () => {
+  let isHeld = false;
+  const slot = Promise.withResolvers<Attempt>();
+  const rig = createQueueRig({ parts: { isHeld: () => isHeld }, concurrency: 1, respond: () => slot.promise });
+  const messages = [createMessage({ acceptedAt: START - 2 }), createMessage({ acceptedAt: START - 1 })] as const;
+  rig.store.accept(messages);
+  rig.dispatcher.start();
+  await rig.clock.advance(10);
+  isHeld = true;
+  slot.resolve(createAttempt());
+  await rig.clock.advance(10);
+  expect(messages.map(rig.readState)).toEqual(['delivered', 'queued']);
+  expect((await rig.store.listParked(null, 5)).map(({ id }) => id)).toEqual([messages[1].id]);
 });

@@ -61,7 +61,18 @@ test('a fast next hop raises the limit on leases, and with a slow next hop the l
 
 function createLeasedMessage(accountId: number, id: string): LeasedMessage {
   const { to, from, subject, message, acceptedAt } = createMessage();
-  return { id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: { owner: 'node-a', until: 1 } };
+  return {
+    id,
+    accountId,
+    to,
+    from,
+    subject,
+    message,
+    acceptedAt,
+    heldMs: 0,
+    attempts: 1,
+    lease: { owner: 'node-a', until: 1 },
+  };
 }
 
 test('accounts are served round-robin, so that one message does not wait behind a thousand messages of another account', () => {

@@ -1,11 +1,30 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { LIVENESS_TIMEOUT_MS } from '../../../src/queue/membership.ts';
+import type { HoldChecks } from '../../../src/queue/parking.ts';
 import { startSweeper } from '../../../src/queue/sweeper.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
 const SWEEP_POLICY = { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR_MS } as const;
+
+test('a message that a hold stops is parked at its maximum age, and only the others expire', async () => {
+  const message = { accountId: 1, from: 'shop@example.org', to: 'rita@example.com' };
+  const { calls, stop } = createSweeperRig({
+    holds: { hasActiveHolds: true, mayBeHeld: ({ accountId }) => accountId === 2 },
+    listExpiring: () => [
+      { ...message, id: 'expiring' },
+      { ...message, id: 'held', accountId: 2 },
+    ],
+  });
+  await stop();
+  const cutoff = START - SWEEP_POLICY.maxAgeMs;
+  expect(calls.filter(([name]) => ['listExpiring', 'parkQueued', 'expire'].includes(String(name)))).toEqual([
+    ['listExpiring', cutoff, 500],
+    ['parkQueued', ['held'], START],
+    ['expire', cutoff, START, 1, 'node-a'],
+  ]);
+});
 
 function createSweeperRig(
   answers: {
@@ -14,6 +33,8 @@ function createSweeperRig(
     canDetectDeadNodes?: () => boolean;
     isClockStable?: () => boolean;
     stoppedMs?: () => number;
+    holds?: Pick<HoldChecks, 'hasActiveHolds' | 'mayBeHeld'>;
+    listExpiring?: () => { id: string; accountId: number; from: string; to: string }[];
     disableFailingWebhooks?: () => number[];
   } = {},
 ) {
@@ -28,6 +49,7 @@ function createSweeperRig(
   const results: Record<string, () => unknown> = {
     expire: answers.expire ?? (() => []),
     recover: answers.recover ?? (() => 0),
+    listExpiring: answers.listExpiring ?? (() => []),
     disableFailingWebhooks: answers.disableFailingWebhooks ?? (() => []),
   };
   const store = new Proxy({} as Parameters<typeof startSweeper>[0]['store'], {
@@ -43,6 +65,7 @@ function createSweeperRig(
     clock,
     policy: SWEEP_POLICY,
     store,
+    holds: answers.holds ?? { hasActiveHolds: false, mayBeHeld: () => false },
     canDetectDeadNodes: () => answers.canDetectDeadNodes?.() ?? false,
     ages: {
       getCutoff: (ageMs) => clock.now() - (answers.stoppedMs?.() ?? 0) - ageMs,

@@ -100,7 +100,7 @@ const DIFFERENCES = [
   ...['account_usage', 'body_rest', 'event_rest', 'mail_request_rest', 'queue', 'transfer'].map((table) => `-${table}`),
   ...['-body.account_id', '-body.id', '+body.seq', '-event.account_id', '-event.id', '+event.seq'],
   ...['-installation.least', '+installation.probed_at', '-installation.version'],
-  ...['due_at', 'handing_over', 'lane', 'owner', 'seq'].map((column) => `+mail_request.${column}`),
+  ...['due_at', 'handing_over', 'held_ms', 'lane', 'owner', 'seq'].map((column) => `+mail_request.${column}`),
   ...['-outbox.n', '-outbox.xid', '-reputation.slot', '-search.id'],
 ];
 
