@@ -13,7 +13,7 @@ import {
   createExpiryBeforeAttempt,
   type DeliveryPolicy,
   decideAttemptChange,
-  isPastMaxAge,
+  getExpiry,
   type LeasedMessage,
   type NewMessage,
   type Settlement,
@@ -163,7 +163,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     const { id, attempts } = message;
     // The message may be due earlier than `dueAt`, because an operator may have retried it.
     const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + random.pickInteger(2, 40));
-    if (isPastMaxAge(message.acceptedAt, policy, startedAt)) {
+    if (startedAt >= getExpiry(message, policy)) {
       traffic.countTerminalState('expired', startedAt);
       return {
         id,

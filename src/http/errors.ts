@@ -1,6 +1,7 @@
 /** Tests check that docs/errors.md and openapi.json agree with it. */
 import { SEND_MAIL_PATH } from '../model/outcome.ts';
 import type { ForbiddenReason, ValidationFault } from '../model/submission.ts';
+import type { IgnoredFields } from './protocol.ts';
 
 export interface ErrorEntry {
   readonly status: number;
@@ -82,6 +83,13 @@ export const ERRORS = {
       'a field contains an unpaired surrogate; subject or message contains NUL; or the subject contains a line break or another control character except tab, or has more than 998 bytes; the message names the field and the fault',
     remedy: 'correct the named field',
     example: 'subject: line breaks are not allowed',
+  },
+  'unknown-fields': {
+    status: 400,
+    message: 'Unknown fields: …',
+    condition: 'the body has other members than to, from, subject and message, and the account refuses them',
+    remedy: 'remove the named members',
+    example: 'cc, html',
   },
   'invalid-idempotency-key': {
     status: 400,
@@ -253,6 +261,11 @@ export function getRefusalDetail(refusal: ValidationFault): string | null {
     case 'invalid-address':
       return refusal.fields.join(', ');
   }
+}
+
+/** A name that no header field can contain is not shown. */
+export function formatUnknownFields({ count, names }: IgnoredFields): string {
+  return names.length === 0 ? `${count} with other characters than A-Z, a-z, 0-9, _ and -` : names.join(', ');
 }
 
 export function createErrorAnswer(

@@ -8,7 +8,7 @@ import type { Publish } from '../model/events.ts';
 import type { AcceptResult, NewMessage, RemainingLimits } from '../model/message.ts';
 import { requiresAuthenticatedSender, type ValidSubmission, validateSubmission } from '../model/submission.ts';
 import type { Body } from './capacity.ts';
-import { createErrorAnswer, type ErrorCode, getRefusalDetail } from './errors.ts';
+import { createErrorAnswer, type ErrorCode, formatUnknownFields, getRefusalDetail } from './errors.ts';
 import { type ApiKeyCache, BatchedLookups, type KeyLookup } from './keys.ts';
 import { getClientAddress } from './peers.ts';
 import {
@@ -160,6 +160,9 @@ export function createSendMail(
     if (headers.expect !== undefined && req.httpVersionMinor >= 1) res.writeContinue();
     const received = await receiveSubmission(exchange, exchange.body);
     if (received === null) return;
+    const { ignored } = received;
+    if (ignored !== null && account.unknownFields === 'refuse')
+      return refuse(exchange, 'unknown-fields', {}, formatUnknownFields(ignored));
 
     const { to, from, subject, message, recipient, fromAddress } = received.submission;
     if (senderMustBeAuthenticated && !domains.isAuthenticated(account.id, fromAddress.domain))
@@ -195,11 +198,11 @@ export function createSendMail(
     failingSince = null;
     switch (result.kind) {
       case 'accepted':
-        sendCreated(res, newMessage.id, createLimitHeaders(result.limits.rate), received.ignored);
+        sendCreated(res, newMessage.id, createLimitHeaders(result.limits.rate), ignored);
         return publishAccepted(newMessage, result.state, startedAt);
       case 'replayed': {
         const replayHeaders = { ...createLimitHeaders(null), 'Idempotency-Replayed': 'true' };
-        sendCreated(res, result.id, replayHeaders, received.ignored);
+        sendCreated(res, result.id, replayHeaders, ignored);
         const at = clock.now();
         const ofKey = { accountId: account.id, keyId: key.id };
         return publish({ type: 'message.replayed', at, id: result.id, ...ofKey, tookMs: at - startedAt });

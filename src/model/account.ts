@@ -1,8 +1,10 @@
 /** Accounts: keys, limits, and the reputation thresholds that lock an account. Pure. */
 
+import { listMatchingPatterns } from './address-pattern.ts';
 import type { SendingDomain } from './domain.ts';
 import type { Hold } from './hold.ts';
 import type { RemainingLimits, State } from './message.ts';
+import { isSimulated } from './outcome.ts';
 
 export interface AccountLimits {
   /** The total number of messages; null for no limit. */
@@ -12,10 +14,23 @@ export interface AccountLimits {
   readonly throttle: { readonly perSecond: number; readonly burst: number } | null;
 }
 
-/** An absent member stays unchanged. */
-export type AccountChange = Partial<AccountLimits & Thresholds & Pick<Account, 'onReputation' | 'sesConfigurationSet'>>;
+export const UNKNOWN_FIELDS = ['ignore', 'refuse'] as const;
 
-export interface Account {
+export interface AccountOptions {
+  /** Of a message, as time on the clock. Null: that of the installation alone. */
+  readonly maxAgeMs: number | null;
+  /** The patterns (address-pattern.ts) of allowed recipients. Null: any recipient. */
+  readonly onlyTo: readonly string[] | null;
+  /** What happens to a request with unknown members. */
+  readonly unknownFields: (typeof UNKNOWN_FIELDS)[number];
+}
+
+/** An absent member stays unchanged. */
+export type AccountChange = Partial<
+  AccountLimits & Thresholds & AccountOptions & Pick<Account, 'onReputation' | 'sesConfigurationSet'>
+>;
+
+export interface Account extends AccountOptions {
   readonly id: number;
   readonly name: string;
   readonly createdAt: number;
@@ -74,6 +89,12 @@ export type ChangeResult<T> =
 
 /** `stale`: the change is based on a version that is no longer current; `value` is the current object. */
 export type GuardedChangeResult<T> = ChangeResult<T> | { readonly kind: 'stale'; readonly value: T };
+
+/** Simulator addresses, notifications and test messages of `doctor` are always allowed. `recipient` is canonical. */
+export function mayReceiveFrom({ onlyTo }: Pick<AccountOptions, 'onlyTo'>, recipient: string, keyId: number): boolean {
+  if (onlyTo === null || keyId < 1 || isSimulated(recipient)) return true;
+  return listMatchingPatterns(recipient).some((pattern) => onlyTo.includes(pattern));
+}
 
 // Volume and rate limits are counted exactly while a batch is accepted.
 

@@ -50,8 +50,10 @@ function toJson(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
-export function toAuditedAccount({ limits, locked, thresholds, onReputation, sesConfigurationSet }: Account) {
-  return { limits, locked: locked?.reason ?? null, thresholds, onReputation, sesConfigurationSet };
+export function toAuditedAccount(account: Account) {
+  const { limits, locked, thresholds, onReputation, sesConfigurationSet, maxAgeMs, onlyTo, unknownFields } = account;
+  const options = { maxAgeMs, onlyTo, unknownFields };
+  return { limits, locked: locked?.reason ?? null, thresholds, onReputation, sesConfigurationSet, ...options };
 }
 
 export function toAuditedKey({ id, name, prefix, expiresAt, revokedAt }: ApiKey) {

@@ -63,7 +63,10 @@ export function computeAccountVersion({
   onReputation,
   locked,
   sesConfigurationSet,
-}: Pick<Account, 'limits' | 'thresholds' | 'onReputation' | 'locked' | 'sesConfigurationSet'>): string {
+  maxAgeMs,
+  onlyTo,
+  unknownFields,
+}: Omit<Account, 'id' | 'name' | 'createdAt' | 'warning' | 'volumeUsed' | 'rateUsed' | 'rateWindowAt'>): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   const fields = [
     volume,
@@ -78,6 +81,9 @@ export function computeAccountVersion({
     locked?.reason,
     locked?.at,
     sesConfigurationSet,
+    maxAgeMs,
+    onlyTo,
+    unknownFields,
   ];
   return hash('sha256', JSON.stringify(fields), 'base64url').slice(0, VERSION_LENGTH);
 }

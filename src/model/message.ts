@@ -51,7 +51,13 @@ export interface Lease {
 }
 
 export type AcceptResult =
-  | { readonly kind: 'accepted'; readonly state: 'queued' | 'sending' | 'suppressed'; readonly limits: RemainingLimits }
+  | ({
+      readonly kind: 'accepted';
+      readonly state: 'queued' | 'sending' | 'suppressed';
+      readonly limits: RemainingLimits;
+      /** The cause of the state `suppressed`, as the history records it. */
+      readonly suppressedBy?: string;
+    } & AcceptedMembers)
   | { readonly kind: 'replayed'; readonly id: string }
   | { readonly kind: 'idempotency-conflict' }
   | {
@@ -62,7 +68,13 @@ export type AcceptResult =
   /** Since the last update of the caller's cache. */
   | { readonly kind: 'locked' };
 
-export interface LeasedMessage {
+/** What the account adds to a message at acceptance. */
+export interface AcceptedMembers {
+  /** From the maximum age of the account; absent without one. */
+  readonly expiresAt?: number;
+}
+
+export interface LeasedMessage extends AcceptedMembers {
   readonly id: string;
   readonly accountId: number;
   readonly to: string;
@@ -168,7 +180,7 @@ export function getOutcomeText(outcome: Pick<LastOutcome, 'detail' | 'failure'> 
   return outcome?.failure?.diagnostic ?? outcome?.detail ?? null;
 }
 
-export interface StoredMessage extends StoredMessageSummary {
+export interface StoredMessage extends StoredMessageSummary, AcceptedMembers {
   readonly keyId: number;
   /** The next attempt (`queued`), or the end of the lease (`sending`). Null for a parked message. */
   readonly dueAt: number | null;
@@ -360,7 +372,8 @@ export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   delivered: 'the next hop (provider, relay or mail server) took responsibility for the message',
   bounced: 'permanently refused by the next hop, or reported as undeliverable by a bounce message or a provider event',
   complained: 'delivered, and later reported as spam by the recipient',
-  suppressed: 'ended without a further attempt, because the recipient was on a suppression list',
+  suppressed:
+    'ended without a further attempt, because the recipient was on a suppression list or not allowed by the account',
   expired: 'still temporarily refused at its maximum age',
   cancelled: 'ended by an operator while queued or uncertain',
   uncertain:
@@ -414,7 +427,7 @@ export interface DeliveryPolicy {
   readonly onUncertain: 'resend' | 'hold';
 }
 
-interface AttemptedMessage {
+interface AttemptedMessage extends AcceptedMembers {
   readonly acceptedAt: number;
   readonly attempts: number;
 }
@@ -454,7 +467,7 @@ export function decideAttemptChange(
 }
 
 export function createExpiryBeforeAttempt(by: string, now: number): RecordedChange {
-  const detail = 'older than its maximum age (POSTRIDER_MAX_AGE)';
+  const detail = 'older than its maximum age';
   return createRecordedChange('message.expired', { at: now, by, detail, failure: null, attempt: null });
 }
 
@@ -463,8 +476,12 @@ export function createLocalComplaint(at: number, by: string, detail: string): Re
   return createRecordedChange('message.complained', { at, by, detail, failure: null, attempt: null });
 }
 
-export function isPastMaxAge(acceptedAt: number, policy: DeliveryPolicy, now: number): boolean {
-  return now >= acceptedAt + policy.maxAgeMs;
+/** The earlier of the ends by the maximum age of the installation and by that of the account. */
+export function getExpiry(
+  { acceptedAt, expiresAt }: Pick<AttemptedMessage, 'acceptedAt' | 'expiresAt'>,
+  { maxAgeMs }: Pick<DeliveryPolicy, 'maxAgeMs'>,
+): number {
+  return Math.min(acceptedAt + maxAgeMs, expiresAt ?? Number.POSITIVE_INFINITY);
 }
 
 function createDeferredChange(
@@ -474,9 +491,10 @@ function createDeferredChange(
   entry: Omit<HistoryEntry, 'verb'>,
 ): RecordedChange {
   const now = entry.at;
-  if (isPastMaxAge(message.acceptedAt, policy, now)) return createRecordedChange('message.expired', entry);
+  const expiresAt = getExpiry(message, policy);
+  if (now >= expiresAt) return createRecordedChange('message.expired', entry);
   // Otherwise a message whose next retry is hours later would expire hours after its maximum age.
-  const dueAt = Math.min(now + computeRetryDelayMs(message.attempts, random), message.acceptedAt + policy.maxAgeMs);
+  const dueAt = Math.min(now + computeRetryDelayMs(message.attempts, random), expiresAt);
   return createRecordedChange('message.deferred', entry, dueAt);
 }
 
@@ -552,9 +570,16 @@ function createEntry(type: RecordedType, at: number, by: string, detail: string 
   return { at, verb: RECORDED_EVENTS[type].verb, by, detail, failure: null, attempt: null };
 }
 
-/** `by`: `store`, or the source of a local answer. */
+/** `by` of a message that was suppressed because of `onlyTo` of its account. */
+export const NOT_ALLOWED = 'not-allowed';
+
+/** `by`: `store`, `NOT_ALLOWED`, or the source of a local answer. */
 export function createSuppressedEntry(at: number, by: string): EntryWithoutAttempt {
-  return createEntry('message.suppressed', at, by, 'the recipient is on the suppression list');
+  const detail =
+    by === NOT_ALLOWED
+      ? 'not-allowed: the account sends only to other recipients (--only-to)'
+      : 'the recipient is on the suppression list';
+  return createEntry('message.suppressed', at, by, detail);
 }
 
 export function createExpiredEntry(at: number, by: string): EntryWithoutAttempt {

@@ -3,10 +3,13 @@ import type { Static, TObject } from 'typebox';
 import {
   createFault,
   createParseResult,
+  formatDurationSetting,
   formatRate,
   formatThrottle,
   isRelayParameterValue,
+  type ParseResult,
   parseCount,
+  parseDuration,
   parsePercent,
   parseRate,
   parseThrottle,
@@ -24,11 +27,14 @@ import {
   formatPercent,
   type GuardedChangeResult,
   ON_REPUTATION,
+  UNKNOWN_FIELDS,
   type WindowCounts,
 } from '../model/account.ts';
+import { parseAddressPattern } from '../model/address-pattern.ts';
 import { computeAccountVersion } from '../model/credentials.ts';
 import { formatIsoTime, formatIsoTimeOrNull, formatTime } from '../printing/text.ts';
 import { createAccountNotFound, createConflict, createInvalidTemplate, ok, type Result } from './errors.ts';
+import { splitList } from './input.ts';
 import { changes, defineOperation, reads } from './operation.ts';
 import { AccountName, createParsed, type ParseText, parseName, parseVisibleText, Time, Type } from './schemas.ts';
 
@@ -72,9 +78,49 @@ export const thresholdMembers = {
   ),
 };
 
+/** So that a recipient is compared with few patterns. */
+const MAX_ONLY_TO = 100;
+/** Shorter than any retry would be useful. */
+const MIN_MAX_AGE_MS = 1_000;
+
+export const optionMembers = {
+  maxAge: createClearable(
+    'The maximum age of a message, such as `10m`; `none` or the maximum age of the installation, if that is earlier.',
+    ['none'],
+    (text) => {
+      const maxAge = parseDuration(text);
+      return maxAge.ok && maxAge.value < MIN_MAX_AGE_MS
+        ? createFault(`${quote(text)} is less than 1s; give a duration such as 10m, or none`)
+        : maxAge;
+    },
+  ),
+  onlyTo: createClearable(
+    'The allowed recipients: addresses, `@example.com` (that domain alone) and `@*.example.com` (its subdomains), separated by commas; `any` allows every recipient. Messages to others are suppressed.',
+    ['any'],
+    parseOnlyTo,
+  ),
+  unknownFields: Type.Optional(
+    Type.Enum(UNKNOWN_FIELDS, '`refuse` answers a request with unknown members with 400; the default is `ignore`.'),
+  ),
+};
+
+function parseOnlyTo(text: string): ParseResult<readonly string[]> {
+  const patterns: string[] = [];
+  for (const entry of splitList(text)) {
+    const pattern = parseAddressPattern(entry);
+    if (!pattern.ok) return pattern;
+    patterns.push(pattern.value);
+  }
+  if (patterns.length === 0) return createFault('names no recipient; give addresses or domains, or any');
+  return patterns.length > MAX_ONLY_TO
+    ? createFault(`has ${patterns.length} entries; the maximum is ${MAX_ONLY_TO}`)
+    : createParseResult(patterns);
+}
+
 const settableMembers = {
   ...limitMembers,
   ...thresholdMembers,
+  ...optionMembers,
   onReputation: Type.Optional(
     Type.Enum(ON_REPUTATION, '`lock` locks the account at a threshold (the default); `warn` never locks it.'),
   ),
@@ -139,8 +185,11 @@ const accountMembers = {
   maxComplaints: Type.Number('The fraction of complaints that locks the account; 1 never locks it.'),
   onReputation: Type.Enum(ON_REPUTATION, '`warn` if the account is never locked at a threshold.'),
   sesConfigurationSet: Type.NullableString('The configuration set of Amazon SES; null: the set of the transport.'),
+  maxAge: Type.NullableString('The maximum age of a message, such as `10m`; null: that of the installation.'),
+  onlyTo: Type.Nullable(Type.Array(Type.String(), 'The allowed recipients; null: any.')),
+  unknownFields: Type.Enum(UNKNOWN_FIELDS, '`refuse` if requests with unknown members are refused.'),
   version: Type.String(
-    'A value that differs after each change of limits, thresholds, configuration set or lock. A request can pass it as `expected`.',
+    'A value that differs after each change of the settings or the lock. A request can pass it as `expected`.',
   ),
 };
 export const AccountEntry = Type.Object(accountMembers);
@@ -180,7 +229,7 @@ export const createAccount = defineOperation({
 export const setAccount = defineOperation({
   name: 'account.set',
   id: 'setAccount',
-  summary: 'Change limits, thresholds and configuration set of an account; omitted members do not change',
+  summary: 'Change limits, thresholds and options of an account; omitted members do not change',
   ...changes('operator'),
   input: Type.Object({ account: AccountName, ...settableMembers, expected: ExpectedVersion }),
   result: AccountEntry,
@@ -192,13 +241,17 @@ export const setAccount = defineOperation({
         return `there is nothing to change; give ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
       });
     const now = clock.now();
-    const { maxBounces, maxComplaints, onReputation, sesConfigurationSet, ...limits } = input;
+    const { maxBounces, maxComplaints, onReputation, sesConfigurationSet, ...others } = input;
+    const { maxAge, onlyTo, unknownFields, ...limits } = others;
     const change: AccountChange = {
       ...toLimits(limits),
       ...(onReputation === undefined ? {} : { onReputation }),
       ...(sesConfigurationSet === undefined ? {} : { sesConfigurationSet }),
       ...(maxBounces === undefined ? {} : { bounceRate: maxBounces }),
       ...(maxComplaints === undefined ? {} : { complaintRate: maxComplaints }),
+      ...(maxAge === undefined ? {} : { maxAgeMs: maxAge }),
+      ...(onlyTo === undefined ? {} : { onlyTo }),
+      ...(unknownFields === undefined ? {} : { unknownFields }),
     };
     const result = toChangeResult(account, await store.setAccount(account, change, now, expected), now);
     if (
@@ -338,6 +391,9 @@ function toAccountEntry(account: Account, now: number): AccountEntry {
     maxComplaints: thresholds.complaintRate,
     onReputation: account.onReputation,
     sesConfigurationSet: account.sesConfigurationSet,
+    maxAge: account.maxAgeMs === null ? null : formatDurationSetting(account.maxAgeMs),
+    onlyTo: account.onlyTo === null ? null : [...account.onlyTo],
+    unknownFields: account.unknownFields,
     version: computeAccountVersion(account),
   };
 }
@@ -359,7 +415,8 @@ export function toAccountDetails(account: Account, now: number, counts: WindowCo
   };
 }
 
-function describeAccount({ limits, locked, thresholds, onReputation, sesConfigurationSet }: Account): string {
+function describeAccount(account: Account): string {
+  const { limits, locked, thresholds, onReputation, sesConfigurationSet, maxAgeMs, onlyTo, unknownFields } = account;
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   return [
     locked === null ? 'active' : `locked (${locked.reason})`,
@@ -368,5 +425,8 @@ function describeAccount({ limits, locked, thresholds, onReputation, sesConfigur
     `throttle ${throttle === null ? 'none' : formatThrottle(throttle)}`,
     `${onReputation} thresholds: ${formatPercent(thresholds.bounceRate)} hard bounces, ${formatPercent(thresholds.complaintRate)} complaints`,
     ...(sesConfigurationSet === null ? [] : [`configuration set ${sesConfigurationSet}`]),
+    ...(maxAgeMs === null ? [] : [`maximum age ${formatDurationSetting(maxAgeMs)}`]),
+    ...(onlyTo === null ? [] : [`only to ${onlyTo.join(', ')}`]),
+    ...(unknownFields === 'ignore' ? [] : ['refuses unknown fields']),
   ].join(', ');
 }

@@ -8,9 +8,11 @@ import {
   ATTEMPT_OWED,
   formatReply,
   getAgeStart,
+  getExpiry,
   type HistoryEntry,
   MAX_RETRY_DELAY_MS,
   type MessageHistory,
+  NOT_ALLOWED,
   type Parking,
   RESEND_OF_VERB,
   RESENT_VERB,
@@ -252,7 +254,9 @@ function explainSending({ message, now }: ExplainInput): readonly string[] {
 function describeExpiry({ message, hold, now, maxAgeMs }: ExplainInput): string {
   if (hold !== null || message.parked !== null) return 'It does not expire while it is held.';
   if (message.heldMs >= ATTEMPT_OWED) return 'It does not expire before its next attempt, because it was held.';
-  const expiresAt = getAgeStart(message) + maxAgeMs;
+  const expiresAt = getExpiry({ ...message, acceptedAt: getAgeStart(message) }, { maxAgeMs });
+  if (expiresAt === message.expiresAt)
+    return `If no attempt succeeds, it expires at ${formatTime(expiresAt)} (the maximum age of its account).`;
   return expiresAt > now
     ? `If no attempt succeeds, it expires at ${formatTime(expiresAt)}, in ${formatSpan(expiresAt - now)} (POSTRIDER_MAX_AGE).`
     : `It reached its maximum age at ${formatTime(expiresAt)} (POSTRIDER_MAX_AGE). The age does not include time in which no service ran, so a running service may mark it as expired later.`;
@@ -325,8 +329,8 @@ function explainStateEvent(message: StoredMessage, verb: string): readonly strin
 
 function describeEvent(event: HistoryEntry): string {
   const detail = event.detail === null ? '' : `: ${event.detail}`;
-  // `store` is not the name of a node, so it is omitted.
-  const originText = event.by === 'store' ? '' : ` by ${event.by}`;
+  // Neither is the name of a node, so it is omitted.
+  const originText = event.by === 'store' || event.by === NOT_ALLOWED ? '' : ` by ${event.by}`;
   return `It was recorded as ${event.verb} at ${formatTime(event.at)}${originText}${detail}.`;
 }
 
@@ -394,6 +398,10 @@ function formatClassAndCategory({ class: failureClass, category }: Failure): str
 function explainSuppressed(input: ExplainInput): readonly string[] {
   const notSentText = 'It was not sent and will not be sent';
   // The store records the suppression if the recipient is on a list. Any other source always suppresses the address.
+  if (input.message.events.some(({ verb, by }) => verb === 'suppressed' && by === NOT_ALLOWED))
+    return [
+      `${notSentText}: not-allowed. The account sends only to the recipients of \`postrider account set ${input.account?.name ?? 'ACCOUNT'} --only-to\`; \`--only-to any\` allows every recipient.`,
+    ];
   const transportEvent = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
   if (transportEvent !== undefined) return [`${notSentText}: the ${transportEvent.by} always suppresses this address.`];
   const listSentences = explainSuppressionLists(input);

@@ -1,5 +1,6 @@
 /** Every attempt has an outcome, even if the transport throws or does not answer; an unknown failure is temporary. */
 import type { Clock, MonotonicClock } from '../clock.ts';
+import { type Account, mayReceiveFrom } from '../model/account.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
 import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/events.ts';
 import type { DeliveryPolicy, LeasedMessage, LeaseRef, SettleResult, StateChange } from '../model/message.ts';
@@ -214,8 +215,17 @@ export function createSuppressionCheck(clock: Clock, queryStore: (message: Lease
 }
 
 function getSuppressionKey({ accountId, to }: LeasedMessage): string {
+  return `${accountId} ${toRecipient(to)}`;
+}
+
+function toRecipient(to: string): string {
   const address = parseAddress(to);
-  return `${accountId} ${address === null ? to : toCanonicalAddress(address)}`;
+  return address === null ? to : toCanonicalAddress(address);
+}
+
+/** False if the account sends only to other recipients: the next claim ends the message. */
+export function isAllowedByAccount(account: Pick<Account, 'onlyTo'> | undefined, to: string): boolean {
+  return account === undefined || account.onlyTo === null || mayReceiveFrom(account, toRecipient(to), 1);
 }
 
 // Opens after three failures of the transport in a row. Half-open allows one probe; each failed one doubles the wait,

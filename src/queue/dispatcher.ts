@@ -11,8 +11,8 @@ import {
   createLocalComplaint,
   decideAttemptChange,
   getAgeStart,
+  getExpiry,
   IDEMPOTENCY_KEY_TTL_MS,
-  isPastMaxAge,
   type Lease,
   type LeasedMessage,
   type LeaseRef,
@@ -205,7 +205,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const isHeld = parts.isHeld(message);
     if (typeof isHeld === 'boolean' ? isHeld : await isHeld) return 'held';
     const now = clock.now();
-    if (isPastMaxAge(ages.toCurrentClock(message.acceptedAt + message.heldMs), policy, now)) {
+    const ageStart = ages.toCurrentClock(message.acceptedAt + message.heldMs);
+    if (now >= getExpiry({ ...message, acceptedAt: ageStart }, policy)) {
       const { id, attempts } = message;
       return { id, owner: node, attempts, changes: [createExpiryBeforeAttempt(node, now)], refundAttempt: true };
     }
@@ -384,15 +385,16 @@ function passToDispatcher(
   newMessage: NewMessage,
   result: AcceptResult | null,
 ): void {
-  const state = result?.kind === 'accepted' ? result.state : null;
+  const accepted = result?.kind === 'accepted' ? result : null;
   if (newMessage.lease === null) {
-    if (state === 'queued' && newMessage.isHeld !== true) dispatcher.wake();
+    if (accepted?.state === 'queued' && newMessage.isHeld !== true) dispatcher.wake();
     return;
   }
-  if (state !== 'sending') {
+  if (accepted?.state !== 'sending') {
     dispatcher.returnLease(getMemoryBytes(newMessage));
     return;
   }
   const { id, accountId, to, from, subject, message, acceptedAt, lease } = newMessage;
-  dispatcher.offerMessage({ id, accountId, to, from, subject, message, acceptedAt, heldMs: 0, attempts: 1, lease });
+  const leased = { id, accountId, to, from, subject, message, acceptedAt, heldMs: 0, attempts: 1, lease };
+  dispatcher.offerMessage(accepted.expiresAt === undefined ? leased : { ...leased, expiresAt: accepted.expiresAt });
 }

@@ -118,7 +118,8 @@ export function setAccount(
   expected?: string,
   actor?: Actor,
 ): Promise<GuardedChangeResult<Account>> {
-  const { bounceRate = null, complaintRate = null, onReputation = null, sesConfigurationSet, ...limits } = changes;
+  const { bounceRate = null, complaintRate = null, onReputation = null, sesConfigurationSet, ...others } = changes;
+  const { maxAgeMs, onlyTo, unknownFields = null, ...limits } = others;
   return changeAccount(tx, actor, 'account.set', name, expected, async (account) => {
     if (Object.keys(limits).length > 0) await moveUsage(tx, account.id, limits.volume !== undefined);
     const revision = await incrementRevision(tx);
@@ -127,7 +128,8 @@ export function setAccount(
          throttle_burst = $6, volume_used = CASE WHEN $7 THEN 0 ELSE volume_used END,
          rate_used = CASE WHEN $8 THEN 0 ELSE rate_used END, rate_window_at = CASE WHEN $8 THEN NULL ELSE rate_window_at END,
          bounce_rate = coalesce($9, bounce_rate), complaint_rate = coalesce($10, complaint_rate),
-         on_reputation = coalesce($11, on_reputation), ses_configuration_set = $12, revision = $13 WHERE id = $14`,
+         on_reputation = coalesce($11, on_reputation), ses_configuration_set = $12, max_age_ms = $13, only_to = $14,
+         unknown_fields = coalesce($15, unknown_fields), revision = $16 WHERE id = $17`,
       [
         ...toLimitColumns({ ...account.limits, ...limits }),
         limits.volume !== undefined,
@@ -136,11 +138,18 @@ export function setAccount(
         complaintRate,
         onReputation,
         sesConfigurationSet === undefined ? account.sesConfigurationSet : sesConfigurationSet,
+        maxAgeMs === undefined ? account.maxAgeMs : maxAgeMs,
+        toJsonOrNull(onlyTo === undefined ? account.onlyTo : onlyTo),
+        unknownFields,
         revision,
         account.id,
       ],
     );
   });
+}
+
+function toJsonOrNull(value: readonly string[] | null): string | null {
+  return value === null ? null : JSON.stringify(value);
 }
 
 /** Adds the usage that PostgreSQL counts per slot to the row of the account, or discards it. */

@@ -14,6 +14,7 @@ import {
   type MessageFilter,
   type MessageHistory,
   type NewMessage,
+  NOT_ALLOWED,
   NOTIFICATION_KEY_ID,
   type OperatorChangeResult,
   RESENT_VERB,
@@ -112,7 +113,7 @@ const QUEUED_STATE = requireTransition('uncertain', 'queued', 'operator');
 const CANCELLED_STATE = requireTransition('queued', 'cancelled', 'operator');
 
 const toHistoryColumns = ({ state, attempts, open }: (typeof DIALECTS)[Dialect]) =>
-  `m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m."to", m."from", m.subject, m.further_reports,
+  `m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m.expires_at, m."to", m."from", m.subject, m.further_reports,
    ${state} AS state, ${attempts} AS attempts, ${open}.due_at, ${open}.held_ms, ${open}.owner`;
 
 export async function listMessages(tx: Transaction, filter: MessageFilter): Promise<readonly StoredMessageSummary[]> {
@@ -313,7 +314,7 @@ export async function resendMessage(
     tx,
     id,
     `SELECT m.id, m.account_id, m.key_id, ${anyState} AS state, m."to", m.recipient, m."from", m.subject, b.message,
-       (SELECT e.by FROM event e WHERE e.${key} = $1 AND e.verb = 'suppressed' AND e.by <> 'store' LIMIT 1) AS suppressed_by
+       (SELECT e.by FROM event e WHERE e.${key} = $1 AND e.verb = 'suppressed' AND e.by NOT IN ('store', '${NOT_ALLOWED}') LIMIT 1) AS suppressed_by
      FROM ${messages} LEFT JOIN ${body}`,
   );
   const source = row === null ? null : rows.toResendSource(row);

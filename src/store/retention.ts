@@ -21,6 +21,7 @@ const { isWaiting, ageStart } = QUEUE_SQL;
 const DIALECTS = {
   sqlite: {
     queue: 'mail_request INDEXED BY mail_request_waiting',
+    expiringQueue: 'mail_request INDEXED BY mail_request_expires',
     // SQLite would compare only the lane of a row value with columns of `seen`.
     resetDueTimes: `WITH RECURSIVE seen AS (
         SELECT l.lane, (SELECT min(q.account_id) ${QUEUED_IN_LANE} = l.lane) AS account_id
@@ -37,6 +38,7 @@ const DIALECTS = {
   },
   postgres: {
     queue: 'queue',
+    expiringQueue: 'queue',
     resetDueTimes: `WITH RECURSIVE seen AS (
         (SELECT lane, account_id FROM queue WHERE state = 'queued' ORDER BY lane, account_id LIMIT 1)
         UNION ALL
@@ -54,8 +56,8 @@ const DIALECTS = {
 } as const;
 
 /**
- * Expires up to `limit` queued messages that were accepted at or before `acceptedBefore`. The age of a message does not
- * include the time for which a hold stopped it.
+ * Expires up to `limit` queued messages that were accepted at or before `acceptedBefore`, or whose own expiry has
+ * passed. The age of a message does not include the time for which a hold stopped it.
  */
 export async function expire(
   tx: MessageTransaction,
@@ -64,12 +66,19 @@ export async function expire(
   limit: number,
   node: string,
 ): Promise<readonly string[]> {
+  const { queue, expiringQueue } = DIALECTS[tx.dialect];
   const oldest = await tx.query(
-    `SELECT id, account_id, attempts FROM ${DIALECTS[tx.dialect].queue} WHERE ${isWaiting} AND ${ageStart} <= $1
+    `SELECT id, account_id, attempts FROM ${queue} WHERE ${isWaiting} AND ${ageStart} <= $1
      ORDER BY ${ageStart} LIMIT $2 FOR UPDATE SKIP LOCKED`,
     [acceptedBefore, limit],
   );
-  const expired = oldest.map((row) => ({
+  const past = await tx.query(
+    `SELECT id, account_id, attempts FROM ${expiringQueue} WHERE ${isWaiting} AND expires_at <= $1
+     ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED`,
+    [now, limit - oldest.length],
+  );
+  const found = new Map([...oldest, ...past].map((row) => [row.id, row]));
+  const expired = [...found.values()].map((row) => ({
     id: rows.readText(row, 'id'),
     accountId: rows.readInteger(row, 'account_id'),
     attempts: rows.readInteger(row, 'attempts'),

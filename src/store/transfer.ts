@@ -214,7 +214,17 @@ async function insertMessages(
     owner: message.state === 'sending' ? 'moved' : null,
     bytes: Buffer.byteLength(rows.readTextOrNull(message, 'message') ?? ''),
   }));
-  const queueColumns = ['id', 'account_id', 'state', ...QUEUE_COLUMNS, 'owner', 'attempts', 'accepted_at', 'bytes'];
+  const queueColumns = [
+    'id',
+    'account_id',
+    'state',
+    ...QUEUE_COLUMNS,
+    'owner',
+    'attempts',
+    'accepted_at',
+    'bytes',
+    'expires_at',
+  ];
   const requests = messages.map((message) =>
     message.ended_at === null ? { ...message, state: null, attempts: null } : message,
   );

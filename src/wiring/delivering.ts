@@ -11,6 +11,7 @@ import type { ApiKeyCache } from '../http/keys.ts';
 import { getLoopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
 import type { InboxRule, InboxRuleRequest } from '../model/inbox.ts';
+import type { LeasedMessage } from '../model/message.ts';
 import {
   DELIVERY_LEASE_MS,
   DELIVERY_RETENTION_MS,
@@ -18,7 +19,12 @@ import {
   type DeliverySettleResult,
 } from '../model/webhook.ts';
 import type { Events } from '../observability/events.ts';
-import { createAttemptGuard, createCircuitBreaker, createSuppressionCheck } from '../queue/attempt.ts';
+import {
+  createAttemptGuard,
+  createCircuitBreaker,
+  createSuppressionCheck,
+  isAllowedByAccount,
+} from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { type HoldChecks, startParkingScanner } from '../queue/parking.ts';
 import { startSweeper } from '../queue/sweeper.ts';
@@ -70,6 +76,12 @@ export async function startDelivery(
   const markCommits = createGroupCommit(store.markTransmitting, batch);
   const suppressionQueries = createGroupCommit(store.checkSuppression, batch);
   const suppressionCheck = createSuppressionCheck(clock, suppressionQueries.submit);
+  const loopRecipient = getLoopRecipient(settings.returnPathDomain);
+  const isNotification = createNotificationCheck(settings);
+  const isAllowed = (message: LeasedMessage) =>
+    isAllowedByAccount(directory.findAccount(message.accountId), message.to) ||
+    isNotification(message) ||
+    message.to === loopRecipient;
   const dispatcher = createDispatcher({
     node,
     clock,
@@ -89,10 +101,10 @@ export async function startDelivery(
       findConfigurationSet: (accountId) => directory.findAccount(accountId)?.sesConfigurationSet ?? null,
       onError: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
     }),
-    loopRecipient: getLoopRecipient(settings.returnPathDomain),
-    isNotification: createNotificationCheck(settings),
+    loopRecipient,
+    isNotification,
     mustNotAttempt: createAttemptGuard(directory, membership),
-    mayReceive: suppressionCheck.mayReceive,
+    mayReceive: (message) => isAllowed(message) && suppressionCheck.mayReceive(message),
     isHeld: holds.isHeld,
     onChange: suppressionCheck.recordChange,
     publish,

@@ -27,10 +27,15 @@ const FIELDS: readonly (readonly [name: keyof LimitTexts, label: string, descrip
     'Lock at complaints',
     'Share of the messages of the last 7 days, such as 0.15%; 100% disables the lock',
   ],
+  ['maxAge', 'Maximum age', 'Such as 10m, or none. An older message expires.'],
+  ['onlyTo', 'Only to', 'Such as @example.com,qa@example.org, or any. Messages to others are suppressed.'],
+  ['unknownFields', 'Unknown fields', 'ignore, or refuse. Requests with unknown fields are refused with 400.'],
 ];
+/** `createAccount` accepts no others. */
+const FIELDS_OF_NEW_ACCOUNTS: ReadonlySet<keyof LimitTexts> = new Set(['volume', 'volumeExpires', 'rate', 'throttle']);
 
 export function LimitFields({ limits, hasThresholds, onChange }: LimitFieldsProps) {
-  const names = FIELDS.filter(([name]) => hasThresholds || !name.startsWith('max'));
+  const names = FIELDS.filter(([name]) => hasThresholds || FIELDS_OF_NEW_ACCOUNTS.has(name));
   return (
     <SimpleGrid cols={{ base: 1, xs: 2 }}>
       {names.map(([name, label, description]) => (

@@ -24,6 +24,11 @@ export function LimitGauges({ account }: { readonly account: AccountDetails }) {
           <Rate account={account} />
           <Throttle account={account} />
         </div>
+        {describeOptions(account).map((text) => (
+          <p className="card-note" key={text}>
+            {text}
+          </p>
+        ))}
       </Card>
       <Card title="Bounces and complaints" secondary={`${formatCount(account.reputation.emails, 'message')} in 7 days`}>
         <div className="gauges">
@@ -41,6 +46,14 @@ export function LimitGauges({ account }: { readonly account: AccountDetails }) {
       </Card>
     </div>
   );
+}
+
+function describeOptions({ maxAge, onlyTo, unknownFields }: AccountDetails): readonly string[] {
+  return [
+    ...(maxAge === null ? [] : [`Messages expire at the age of ${maxAge}.`]),
+    ...(onlyTo === null ? [] : [`Sends only to ${onlyTo.join(', ')}.`]),
+    ...(unknownFields === 'ignore' ? [] : ['Requests with unknown fields are refused.']),
+  ];
 }
 
 function Volume({ account: { volume, volumeUsed, volumeLeft, volumeExpires } }: { readonly account: AccountDetails }) {

@@ -2,10 +2,17 @@
  * Converts limits to the texts of form fields, and determines which fields were changed. The form sends only these
  * fields, so that it does not overwrite a concurrent change of another field.
  */
-import type { AccountDetails, limitMembers, thresholdMembers } from '../../../src/operations/accounts.ts';
+import type {
+  AccountDetails,
+  limitMembers,
+  optionMembers,
+  thresholdMembers,
+} from '../../../src/operations/accounts.ts';
 
 /** The text of each field. */
-export type LimitTexts = Readonly<Record<keyof typeof limitMembers | keyof typeof thresholdMembers, string>>;
+export type LimitTexts = Readonly<
+  Record<keyof typeof limitMembers | keyof typeof thresholdMembers | keyof typeof optionMembers, string>
+>;
 
 /** The form of a new account: no limits. An empty field stands for the default threshold. */
 export const NO_LIMITS: LimitTexts = {
@@ -15,6 +22,9 @@ export const NO_LIMITS: LimitTexts = {
   throttle: 'none',
   maxBounces: '',
   maxComplaints: '',
+  maxAge: 'none',
+  onlyTo: 'any',
+  unknownFields: 'ignore',
 };
 
 export function toLimitTexts(account: AccountDetails): LimitTexts {
@@ -25,6 +35,9 @@ export function toLimitTexts(account: AccountDetails): LimitTexts {
     throttle: account.throttle ?? 'none',
     maxBounces: formatPercentInput(account.maxBounces),
     maxComplaints: formatPercentInput(account.maxComplaints),
+    maxAge: account.maxAge ?? 'none',
+    onlyTo: account.onlyTo?.join(', ') ?? 'any',
+    unknownFields: account.unknownFields,
   };
 }
 

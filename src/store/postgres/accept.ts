@@ -22,7 +22,7 @@ import {
 import type { Store } from '../contract.ts';
 import { SELECT_ACCOUNTS } from '../directory.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
-import { type AcceptanceLookups, type AcceptedState, decideAcceptance } from '../rules/messages.ts';
+import { type Acceptance, type AcceptanceLookups, decideAcceptance } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { appendEvents } from './history.ts';
 import { isSubscribed, recordAcceptances, SELECT_SUBSCRIBED } from './outbox.ts';
@@ -40,7 +40,7 @@ const READ_ACCOUNTS = `SELECT s.*, (${SELECT_SUBSCRIBED}) AS subscribed FROM (${
 const READ_KEYS = `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
     JOIN unnest($1::int[], $2::text[]) AS k(account_id, key) ON i.account_id = k.account_id AND i.key = k.key`;
 const READ_SUPPRESSIONS = 'SELECT recipient, account_id FROM suppression WHERE recipient = ANY($1::text[])';
-const READ_IDS = `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
+const READ_IDS = `SELECT m.id, coalesce(q.state, m.state) AS state, m.expires_at FROM mail_request m
     LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`;
 // Keys are written in order of account and key, so that batches cannot deadlock. A key stored at or before
 // `expired_before` has expired and is replaced.
@@ -52,15 +52,15 @@ const WRITE_KEYS = `INSERT INTO idempotency AS i (account_id, key, fingerprint, 
       WHERE i.at <= (SELECT o.expired_before FROM unnest($1::int[], $2::text[], $6::bigint[]) AS o(account_id, key, expired_before)
         WHERE o.account_id = excluded.account_id AND o.key = excluded.key)
     RETURNING 1 AS one`;
-const WRITE_MESSAGES = `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", recipient, "from", subject)
-    SELECT * FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::text[],
-      $9::text[], $10::text[], $11::text[])`;
+const WRITE_MESSAGES = `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, expires_at, "to", recipient, "from", subject)
+    SELECT * FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::bigint[],
+      $9::text[], $10::text[], $11::text[], $12::text[])`;
 const WRITE_BODIES =
   'INSERT INTO body (id, account_id, message) SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[])';
-const WRITE_QUEUE = `INSERT INTO queue (id, account_id, state, lane, due_at, owner, attempts, accepted_at, bytes)
-    SELECT id, account_id, state, 0, due_at, owner, attempts, accepted_at, bytes
-    FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::bigint[], $8::int[])
-      AS q(id, account_id, state, due_at, owner, attempts, accepted_at, bytes)`;
+const WRITE_QUEUE = `INSERT INTO queue (id, account_id, state, lane, due_at, owner, attempts, accepted_at, bytes, expires_at)
+    SELECT id, account_id, state, 0, due_at, owner, attempts, accepted_at, bytes, expires_at
+    FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::text[], $6::int[], $7::bigint[], $8::int[], $9::bigint[])
+      AS q(id, account_id, state, due_at, owner, attempts, accepted_at, bytes, expires_at)`;
 const WRITE_COUNTS = `UPDATE account a SET volume_used = a.volume_used + c.added, rate_used = c.rate_used, rate_window_at = c.rate_window_at
     FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[]) AS c(id, added, rate_used, rate_window_at)
     WHERE a.id = c.id`;
@@ -87,7 +87,7 @@ interface AcceptContext {
   readonly subscribedTypes: number;
 }
 
-type AcceptedMessage = NewMessage & { readonly state: AcceptedState };
+type AcceptedMessage = NewMessage & Pick<Acceptance, 'state' | 'expiresAt'>;
 
 const KINDS_WITH_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
   'accepted',
@@ -151,7 +151,7 @@ export async function acceptInTransaction(
       return toStoredResult(storedRow, getRemainingLimits(counts, message.acceptedAt));
     const decision = decideAcceptance(message, counts, lookups);
     if (decision.kind !== 'accepted') return decision;
-    acceptedMessages.push({ ...message, state: decision.state });
+    acceptedMessages.push({ ...message, ...decision, suppressedBy: decision.suppressedBy ?? null });
     const { accountId, idempotency, id, acceptedAt: at } = message;
     if (idempotency !== null)
       context.idempotencyKeys.set(`${accountId} ${idempotency.key}`, { id, fingerprint: idempotency.fingerprint, at });
@@ -229,7 +229,8 @@ async function areAllMessagesStored(
 /** Its response was lost. */
 function toStoredResult(row: Row, limits: ReturnType<typeof getRemainingLimits>): AcceptResult {
   const state = rows.readState(row);
-  return { kind: 'accepted', state: state === 'sending' || state === 'suppressed' ? state : 'queued', limits };
+  const acceptedState = state === 'sending' || state === 'suppressed' ? state : 'queued';
+  return { kind: 'accepted', state: acceptedState, limits, ...rows.toAcceptedMembers(row) };
 }
 
 async function writeAccepted(
@@ -268,10 +269,13 @@ async function writeAccepted(
     statements.push(
       transaction.query(
         WRITE_MESSAGES,
-        toColumns(accepted, ({ id, accountId, keyId, state, acceptedAt, to, recipient, from, subject }) => {
-          const ended = state === 'suppressed' ? [state, acceptedAt, acceptedAt, 0] : [null, acceptedAt, null, null];
-          return [id, accountId, keyId, ...ended, to, recipient === to ? null : recipient, from, subject];
-        }),
+        toColumns(
+          accepted,
+          ({ id, accountId, keyId, state, acceptedAt, expiresAt = null, to, recipient, from, subject }) => {
+            const ended = state === 'suppressed' ? [state, acceptedAt, acceptedAt, 0] : [null, acceptedAt, null, null];
+            return [id, accountId, keyId, ...ended, expiresAt, to, recipient === to ? null : recipient, from, subject];
+          },
+        ),
       ),
       transaction.query(
         WRITE_BODIES,
@@ -284,10 +288,10 @@ async function writeAccepted(
     statements.push(
       transaction.query(
         WRITE_QUEUE,
-        toColumns(queuedMessages, ({ id, accountId, state, lease, acceptedAt, isHeld, message }) => {
+        toColumns(queuedMessages, ({ id, accountId, state, lease, acceptedAt, isHeld, message, expiresAt = null }) => {
           const queuedDueAt = isHeld === true ? toParkedDueTime('hold', acceptedAt) : acceptedAt;
           const leased = lease === null ? [queuedDueAt, null, 0] : [lease.until, lease.owner, 1];
-          return [id, accountId, state, ...leased, acceptedAt, Buffer.byteLength(message)];
+          return [id, accountId, state, ...leased, acceptedAt, Buffer.byteLength(message), expiresAt];
         }),
       ),
     );

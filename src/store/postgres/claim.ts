@@ -3,7 +3,8 @@
  * neither wait for each other nor lease the same message. Lanes and accounts take turns as in sqlite/claim.ts.
  */
 
-import { createSuppressedEntry, type Lease } from '../../model/message.ts';
+import { mayReceiveFrom } from '../../model/account.ts';
+import { createSuppressedEntry, type Lease, NOT_ALLOWED } from '../../model/message.ts';
 import { claimLanes, isExhausted, type RemainingLimits } from '../claim-lanes.ts';
 import type { ClaimedMessages, ClaimLimits, Store } from '../contract.ts';
 import { getRowsPerTurn, requireTransition } from '../rules/messages.ts';
@@ -88,10 +89,10 @@ const LEASE_MESSAGES = `WITH candidates AS MATERIALIZED (
         AND (f.bytes <= $8 OR ($7 AND f.position = 1)) AND f.position <= $9
       RETURNING q.id, q.account_id, q.attempts, q.accepted_at, q.held_ms, q.bytes, f.position, f.n
     )
-    SELECT l.*, m."to", m."from", m.subject, b.message, EXISTS (SELECT 1 FROM suppression s
+    SELECT l.*, m.key_id, m."to", m.recipient, m."from", m.subject, m.expires_at, b.message, a.only_to, EXISTS (SELECT 1 FROM suppression s
         WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (l.account_id, 0)) AS suppressed
     FROM leased l JOIN mail_request m ON m.id = l.id AND m.account_id = l.account_id
-      JOIN body b ON b.id = l.id AND b.account_id = l.account_id ORDER BY l.position`;
+      JOIN body b ON b.id = l.id AND b.account_id = l.account_id JOIN account a ON a.id = l.account_id ORDER BY l.position`;
 
 const SUPPRESSED_STATE = requireTransition('queued', 'suppressed', 'queue');
 requireTransition('queued', 'sending', 'queue');
@@ -179,13 +180,17 @@ export function prepareClaim(database: Database): Store['claim'] {
     const hasMore = await claimLanes(lanes, limits, (lane, remaining) =>
       claimLane(transaction, lane, rowsPerTurn, remaining, lease, now, leasedRows),
     );
-    const suppressedRows = leasedRows.filter((row) => row.suppressed === true);
-    await endSuppressedMessages(transaction, suppressedRows, now);
+    const suppressions = leasedRows.flatMap((row) => {
+      const by = findSuppression(row);
+      return by === null ? [] : [{ row, by }];
+    });
+    await endSuppressedMessages(transaction, suppressions, now);
+    const suppressedRows = new Set(suppressions.map(({ row }) => row));
     return {
       messages: leasedRows
-        .filter((row) => row.suppressed !== true)
+        .filter((row) => !suppressedRows.has(row))
         .map((row) => rows.toLeasedMessage(row, lease, rows.readInteger(row, 'attempts'))),
-      suppressed: suppressedRows.map((row) => ({
+      suppressed: suppressions.map(({ row }) => ({
         id: rows.readText(row, 'id'),
         accountId: rows.readInteger(row, 'account_id'),
         to: rows.readText(row, 'to'),
@@ -200,12 +205,22 @@ export function prepareClaim(database: Database): Store['claim'] {
   };
 }
 
-async function endSuppressedMessages(transaction: Transaction, suppressed: readonly Row[], now: number): Promise<void> {
+function findSuppression(row: Row): string | null {
+  const recipient = rows.readTextOrNull(row, 'recipient') ?? rows.readText(row, 'to');
+  if (!mayReceiveFrom({ onlyTo: rows.readOnlyTo(row) }, recipient, rows.readInteger(row, 'key_id'))) return NOT_ALLOWED;
+  return row.suppressed === true ? 'store' : null;
+}
+
+async function endSuppressedMessages(
+  transaction: Transaction,
+  suppressed: readonly { readonly row: Row; readonly by: string }[],
+  now: number,
+): Promise<void> {
   if (suppressed.length === 0) return;
   await Promise.all([
     endMessages(
       transaction,
-      suppressed.map((row) => ({
+      suppressed.map(({ row }) => ({
         id: rows.readText(row, 'id'),
         state: SUPPRESSED_STATE,
         endedAt: now,
@@ -214,8 +229,8 @@ async function endSuppressedMessages(transaction: Transaction, suppressed: reado
     ),
     appendEvents(
       transaction,
-      suppressed.map((row) => ({
-        ...createSuppressedEntry(now, 'store'),
+      suppressed.map(({ row, by }) => ({
+        ...createSuppressedEntry(now, by),
         id: rows.readText(row, 'id'),
         accountId: rows.readInteger(row, 'account_id'),
         state: SUPPRESSED_STATE,

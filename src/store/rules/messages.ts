@@ -7,7 +7,14 @@
  * the change, an operator's change is refused with `wrong-state`, and every other change throws a StoreError.
  */
 
-import { countMessage, findExceededLimit, getRemainingLimits, type LimitUsage } from '../../model/account.ts';
+import {
+  type Account,
+  countMessage,
+  findExceededLimit,
+  getRemainingLimits,
+  type LimitUsage,
+  mayReceiveFrom,
+} from '../../model/account.ts';
 import { type Actor, createAuditEntry, type NewAuditEntry, toAuditedMessage } from '../../model/audit.ts';
 import type { FailureClass, RecordedFailure } from '../../model/failure.ts';
 import type { ReportEntryType } from '../../model/feedback.ts';
@@ -18,6 +25,7 @@ import {
   type EntryWithoutAttempt,
   isAllowedTransition,
   type NewMessage,
+  NOT_ALLOWED,
   NOTIFICATION_KEY_ID,
   RECORDED_EVENTS,
   type ResendResult,
@@ -36,7 +44,7 @@ export interface AcceptanceLookups {
   isSuppressed(message: NewMessage): boolean;
 }
 
-export type AcceptedState = Extract<AcceptResult, { kind: 'accepted' }>['state'];
+export type Acceptance = Extract<AcceptResult, { kind: 'accepted' }>;
 
 const QUEUED_STATE = requireTransition(null, 'queued', 'accept');
 const SENDING_STATE = requireTransition(null, 'sending', 'accept');
@@ -63,9 +71,18 @@ export function decideAcceptance(
   const reason = isNotification ? null : findExceededLimit(counts, acceptedAt);
   if (reason !== null) return { kind: 'refused', reason, limits: getRemainingLimits(counts, acceptedAt) };
   if (!isNotification) countMessage(counts);
-  const isSuppressed = message.suppressedBy !== null || lookups.isSuppressed(message);
-  const state = isSuppressed ? SUPPRESSED_STATE : message.lease === null ? QUEUED_STATE : SENDING_STATE;
-  return { kind: 'accepted', state, limits: getRemainingLimits(counts, acceptedAt) };
+  const limits = getRemainingLimits(counts, acceptedAt);
+  const { maxAgeMs } = counts.account;
+  const members = maxAgeMs === null || isNotification ? {} : { expiresAt: acceptedAt + maxAgeMs };
+  const suppressedBy = findSuppression(message, counts.account, lookups);
+  if (suppressedBy !== null) return { kind: 'accepted', state: SUPPRESSED_STATE, limits, suppressedBy, ...members };
+  return { kind: 'accepted', state: message.lease === null ? QUEUED_STATE : SENDING_STATE, limits, ...members };
+}
+
+function findSuppression(message: NewMessage, account: Account, lookups: AcceptanceLookups): string | null {
+  if (message.suppressedBy !== null) return message.suppressedBy;
+  if (!mayReceiveFrom(account, message.recipient, message.keyId)) return NOT_ALLOWED;
+  return lookups.isSuppressed(message) ? 'store' : null;
 }
 
 /** Returns `to` if the table of transitions contains the transition. Otherwise throws a StoreError. */

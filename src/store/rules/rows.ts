@@ -10,6 +10,7 @@ import {
   ON_REPUTATION,
   type OnReputation,
   type Thresholds,
+  UNKNOWN_FIELDS,
   type WindowCounts,
 } from '../../model/account.ts';
 import { type DomainProblem, type OverviewData, parseFailedRecords } from '../../model/attention.ts';
@@ -26,6 +27,7 @@ import type { RecordedFailure } from '../../model/failure.ts';
 import { FEEDBACK_SOURCES, type LastFeedback, type UnprocessedReport } from '../../model/feedback.ts';
 import {
   ACCEPTED_VERB,
+  type AcceptedMembers,
   type FoundMessage,
   findParking,
   formatSubmitter,
@@ -112,10 +114,18 @@ export function toAccount(row: Row): Account {
       throttle: perSecond === null ? null : { perSecond, burst: readInteger(row, 'throttle_burst') },
     },
     sesConfigurationSet: readTextOrNull(row, 'ses_configuration_set'),
+    maxAgeMs: readIntegerOrNull(row, 'max_age_ms'),
+    onlyTo: readOnlyTo(row),
+    unknownFields: readOneOf(row, 'unknown_fields', UNKNOWN_FIELDS),
     volumeUsed: readInteger(row, 'volume_used'),
     rateUsed: readInteger(row, 'rate_used'),
     rateWindowAt: readIntegerOrNull(row, 'rate_window_at'),
   };
+}
+
+/** The column `only_to` of the account. */
+export function readOnlyTo(row: Row): readonly string[] | null {
+  return readJsonOrNull<readonly string[]>(row, 'only_to');
 }
 
 export function readOnReputation(row: Row): OnReputation {
@@ -188,6 +198,11 @@ export function toParkedMessage(row: Row): ParkedMessage {
   };
 }
 
+export function toAcceptedMembers(row: Row): AcceptedMembers {
+  const expiresAt = readIntegerOrNull(row, 'expires_at');
+  return expiresAt === null ? {} : { expiresAt };
+}
+
 /** `attempts` includes the attempt of this lease. */
 export function toLeasedMessage(row: Row, lease: Lease, attempts: number): LeasedMessage {
   return {
@@ -201,6 +216,7 @@ export function toLeasedMessage(row: Row, lease: Lease, attempts: number): Lease
     heldMs: readInteger(row, 'held_ms'),
     attempts,
     lease,
+    ...toAcceptedMembers(row),
   };
 }
 
@@ -221,6 +237,7 @@ export function toMessageHistory(row: Row, history: readonly Row[]): MessageHist
     owner: readTextOrNull(row, 'owner'),
     attempts: readInteger(row, 'attempts'),
     endedAt: readIntegerOrNull(row, 'ended_at'),
+    ...toAcceptedMembers(row),
     events: [toAcceptedEntry(row), ...history.map(toHistoryEntry)],
     omittedEvents: firstEntry === undefined ? 0 : readInteger(firstEntry, 'total') - history.length,
     furtherReports: readInteger(row, 'further_reports'),
@@ -464,6 +481,11 @@ export function toRunningTime(row: Row): RunningTime {
     seenAt: readInteger(row, 'seen_at'),
     segments: parseJson<readonly ClockSegment[]>('stretches', readText(row, 'stretches')),
   };
+}
+
+function readJsonOrNull<Value>(row: Row, column: string): Value | null {
+  const text = readTextOrNull(row, column);
+  return text === null ? null : parseJson<Value>(column, text);
 }
 
 function parseJson<Value>(column: string, value: string): Value {

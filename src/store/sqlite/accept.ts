@@ -12,7 +12,7 @@ import {
   type NewMessage,
   toParkedDueTime,
 } from '../../model/message.ts';
-import { type AcceptanceLookups, type AcceptedState, decideAcceptance, toSeq } from '../rules/messages.ts';
+import { type Acceptance, type AcceptanceLookups, decideAcceptance, toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
@@ -36,7 +36,7 @@ export function prepareAccept(
   );
   const insertMessage = database.prepare(
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, ended_at,
-       "to", recipient, "from", subject) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)`,
+       expires_at, "to", recipient, "from", subject) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const insertBody = database.prepare('INSERT INTO body (seq, message) VALUES (?, ?)');
   const appendEntry = prepareAppend(database, outbox);
@@ -61,10 +61,10 @@ export function prepareAccept(
     isSuppressed: ({ recipient, accountId }) => readSuppression.get(recipient, accountId) !== undefined,
   };
 
-  function insertAcceptedMessage(message: NewMessage, state: AcceptedState): void {
+  function insertAcceptedMessage(message: NewMessage, { state, suppressedBy, expiresAt }: Acceptance): void {
     const seq = toSeq(message.id);
     const at = message.acceptedAt;
-    const isSuppressed = state === 'suppressed';
+    const isSuppressed = suppressedBy !== undefined;
     const recipient = message.recipient === message.to ? null : message.recipient;
     const lease = state === 'sending' ? message.lease : null;
     const queuedDueAt = message.isHeld === true ? toParkedDueTime('hold', at) : at;
@@ -81,6 +81,7 @@ export function prepareAccept(
       lease === null ? 0 : 1,
       at,
       endedAt,
+      expiresAt ?? null,
       message.to,
       recipient,
       message.from,
@@ -90,7 +91,7 @@ export function prepareAccept(
     outbox.recordAcceptance(message.id, message.accountId, state);
     const resendOf = message.resendOf ?? null;
     if (resendOf !== null) appendEntry(seq, createResendOfEntry(resendOf, at), state);
-    if (isSuppressed) appendEntry(seq, createSuppressedEntry(at, message.suppressedBy ?? 'store'), state);
+    if (isSuppressed) appendEntry(seq, createSuppressedEntry(at, suppressedBy), state);
     if (message.idempotency !== null)
       insertKey.run(message.accountId, message.idempotency.key, message.idempotency.fingerprint, message.id, at);
   }
@@ -99,7 +100,7 @@ export function prepareAccept(
     const usageByAccount = new Map<number, LimitUsage>();
     const results = batch.map((message): AcceptResult => {
       const result = decideAcceptance(message, readUsage(message.accountId, usageByAccount), lookups);
-      if (result.kind === 'accepted') insertAcceptedMessage(message, result.state);
+      if (result.kind === 'accepted') insertAcceptedMessage(message, result);
       return result;
     });
     for (const [id, { volumeUsed, rateUsed, rateWindowAt }] of usageByAccount)

@@ -5,7 +5,8 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite';
-import { createSuppressedEntry, type Lease, type LeasedMessage } from '../../model/message.ts';
+import { mayReceiveFrom } from '../../model/account.ts';
+import { createSuppressedEntry, type Lease, type LeasedMessage, NOT_ALLOWED } from '../../model/message.ts';
 import { claimLanes, isExhausted, type RemainingLimits } from '../claim-lanes.ts';
 import type { ClaimedMessages, ClaimLimits } from '../contract.ts';
 import { getRowsPerTurn, requireTransition } from '../rules/messages.ts';
@@ -25,7 +26,8 @@ export function prepareClaim(
   const SENDING_STATE = requireTransition('queued', 'sending', 'queue');
   const SUPPRESSED_STATE = requireTransition('queued', 'suppressed', 'queue');
   const selectDue = database.prepare(
-    `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.held_ms, m.attempts, b.message,
+    `SELECT m.seq, m.id, m.account_id, m.key_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.expires_at,
+       m.held_ms, m.attempts, b.message,
        octet_length(b.message) AS bytes
      FROM mail_request m INDEXED BY mail_request_due JOIN body b ON b.seq = m.seq
      WHERE m.state = 'queued' AND m.lane = ? AND m.account_id = ? AND m.due_at <= ? ORDER BY m.due_at LIMIT ?`,
@@ -33,6 +35,7 @@ export function prepareClaim(
   const selectSuppression = database.prepare(
     'SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0) LIMIT 1',
   );
+  const selectOnlyTo = database.prepare('SELECT only_to FROM account WHERE id = ?');
   const leaseRow = database.prepare(
     `UPDATE mail_request SET state = '${SENDING_STATE}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
   );
@@ -43,14 +46,21 @@ export function prepareClaim(
   const createLane = (lane: number) => ({ lane, rotation: createAccountRotation(database, lane) });
   let lanes = [createLane(0), createLane(1)] as const;
 
+  function findSuppression(row: rows.Row, recipient: string, accountId: number): string | null {
+    const onlyTo = rows.readOnlyTo(selectOnlyTo.get(accountId) ?? { only_to: null });
+    if (!mayReceiveFrom({ onlyTo }, recipient, rows.readInteger(row, 'key_id'))) return NOT_ALLOWED;
+    return selectSuppression.get(recipient, accountId) === undefined ? null : 'store';
+  }
+
   function leaseMessage(row: rows.Row, lease: Lease, now: number, claimedMessages: ClaimResult): void {
     const seq = rows.readInteger(row, 'seq');
     const id = rows.readText(row, 'id');
     const to = rows.readText(row, 'to');
     const accountId = rows.readInteger(row, 'account_id');
-    if (selectSuppression.get(rows.readTextOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
+    const suppressedBy = findSuppression(row, rows.readTextOrNull(row, 'recipient') ?? to, accountId);
+    if (suppressedBy !== null) {
       suppressMessage.run(now, seq);
-      appendEntry(seq, createSuppressedEntry(now, 'store'), SUPPRESSED_STATE);
+      appendEntry(seq, createSuppressedEntry(now, suppressedBy), SUPPRESSED_STATE);
       claimedMessages.suppressed.push({ id, accountId, to });
       return;
     }

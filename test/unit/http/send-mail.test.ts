@@ -43,6 +43,20 @@ describe('201', () => {
     expect(rig.recordedEvents.acceptedCount).toBe(1);
   });
 
+  test('an account can refuse unknown members, after missing fields and types are checked', async () => {
+    const rig = await startListener();
+    rig.keyCache.apply({ revision: 2, accounts: [createAccount({ unknownFields: 'refuse' })], keys: [] });
+    const refuse = async (body: object) => (await postBody(rig, body)).body;
+    expect(await refuse({ ...MESSAGE, cc: 'x', html: '', 'prix €': 1 })).toMatchObject({
+      message: 'Unknown fields: cc, html',
+    });
+    expect(await refuse({ ...MESSAGE, subject: 1, cc: 'x' })).toMatchObject({
+      message: 'Fields must be strings: subject',
+    });
+    expect(rig.recordedEvents.submittedMessages).toEqual([]);
+    expect((await postBody(rig, MESSAGE)).status).toBe(201);
+  });
+
   test('lists the ignored members, also for a replay, and no other response lists them', async () => {
     const rig = await startListener();
     const body = { cc: 'x', ...MESSAGE, attachments: [], 'prix €': 1 };

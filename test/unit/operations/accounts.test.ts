@@ -75,6 +75,9 @@ describe('accounts', () => {
     [setAccount, { account: 'acme', sesConfigurationSet: 'a b' }, 'invalid', 'sesConfigurationSet'],
     [setAccount, { account: 'acme', sesConfigurationSet: 'x'.repeat(65) }, 'invalid', 'sesConfigurationSet'],
     [setAccount, { account: 'acme', sesConfigurationSet: 'x\r\nBcc: a' }, 'invalid', 'sesConfigurationSet'],
+    [setAccount, { account: 'acme', maxAge: '0s' }, 'invalid', 'maxAge'],
+    [setAccount, { account: 'acme', onlyTo: 'qa@example.org,staging' }, 'invalid', 'onlyTo'],
+    [setAccount, { account: 'acme', onlyTo: ',' }, 'invalid', 'onlyTo'],
     [lockAccount, { account: 'acme', reason: ' ' }, 'invalid', 'reason'],
   ] as const)(
     '$name %j is refused as %s, changes nothing and writes no entry',

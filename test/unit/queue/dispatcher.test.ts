@@ -44,6 +44,19 @@ test('a temporarily refused message is retried after about 1, 5, 15, 30, 60 and 
   );
 });
 
+test('a message with a maximum age of its own is attempted a last time at that age, and then expires', async () => {
+  const { readState, clock, store, dispatcher, attempts } = createQueueRig({
+    respond: () => createAttempt(createDeferral()),
+  });
+  const message = createMessage({ acceptedAt: START });
+  await store.setAccount('default', { maxAgeMs: 10 * MINUTE_MS }, START);
+  store.accept([message]);
+  dispatcher.start();
+  await clock.advanceUntil(() => readState(message) === 'expired', HOUR_MS);
+  expect(attempts.map(({ at }) => Math.round((at - START) / MINUTE_MS))).toEqual([0, 1, 6]);
+  expect(Math.round((clock.now() - START) / MINUTE_MS)).toBe(10);
+});
+
 test('a new message that is accepted under a lease is attempted from memory', async () => {
   const { clock, store, dispatcher, attempts } = createQueueRig();
   dispatcher.start();

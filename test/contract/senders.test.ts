@@ -1,0 +1,65 @@
+import { describe, expect, test } from 'vitest';
+import { createMessage } from '../rig/messages.ts';
+import { STORES } from '../rig/stores.ts';
+
+const NOW = Date.UTC(2030, 0, 1);
+const LIMITS = { maxMessages: 10, maxBytes: 1_000_000 };
+const LEASE = { owner: 'node-a', until: NOW + 600_000 };
+
+describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
+  test('a message expires at the maximum age of its account, which it has from its acceptance', async () => {
+    const store = await openWithAccounts();
+    const older = createMessage({ acceptedAt: NOW });
+    await store.accept([older]);
+    await store.setAccount('default', { maxAgeMs: 60_000 }, NOW);
+    const [message, other] = [createMessage({ acceptedAt: NOW }), createMessage({ acceptedAt: NOW + 1 })];
+    expect(await store.accept([message])).toMatchObject([{ expiresAt: NOW + 60_000 }]);
+    const claimed = await store.claim(LIMITS, LEASE, NOW);
+    expect(claimed.messages.map(({ id, expiresAt }) => [id, expiresAt])).toEqual([
+      [older.id, undefined],
+      [message.id, NOW + 60_000],
+    ]);
+    await store.release(
+      claimed.messages.map(({ id, attempts }) => ({ id, owner: LEASE.owner, attempts })),
+      NOW,
+    );
+    await store.accept([other]);
+    expect(await store.expire(NOW - 1, NOW + 59_999, 10, 'node-a')).toEqual([]);
+    expect(await store.expire(NOW - 1, NOW + 60_000, 10, 'node-a')).toEqual([message.id]);
+    expect(await store.findMessage(message.id)).toMatchObject({ state: 'expired', expiresAt: NOW + 60_000 });
+    await store.setAccount('default', { maxAgeMs: null }, NOW);
+    // Both reasons apply to `other`, which expires once.
+    expect(await store.expire(NOW + 1, NOW + 60_001, 10, 'node-a')).toEqual([older.id, other.id]);
+  });
+
+  test('an account with allowed recipients suppresses other messages at acceptance and at each claim', async () => {
+    const store = await openWithAccounts();
+    const queued = createMessage({ acceptedAt: NOW, to: 'rita@example.net' });
+    const notification = createMessage({ acceptedAt: NOW, to: 'ops@example.net', keyId: -1 });
+    await store.accept([queued, notification]);
+    await store.setAccount('default', { onlyTo: ['@example.com', 'qa@example.org'] }, NOW);
+    const recipients = ['a@example.com', 'QA@example.org', 'b@sub.example.com', 'success@simulator.postrider.test'];
+    const messages = recipients.map((to) => createMessage({ acceptedAt: NOW, to }));
+    const results = await store.accept(messages);
+    expect(results.map((result) => result.kind === 'accepted' && result.state)).toEqual([
+      ...['queued', 'queued', 'suppressed', 'queued'],
+    ]);
+    const claimed = await store.claim(LIMITS, LEASE, NOW);
+    expect(claimed.suppressed.map(({ id }) => id)).toEqual([queued.id]);
+    expect(claimed.messages).toHaveLength(4);
+    for (const id of [queued.id, messages[2]?.id ?? '']) {
+      const message = await store.findMessage(id);
+      expect(message).toMatchObject({ state: 'suppressed' });
+      expect(message?.events.at(-1)).toMatchObject({
+        by: 'not-allowed',
+        detail: expect.stringMatching(/^not-allowed/),
+      });
+    }
+    await store.setAccount('default', { onlyTo: null }, NOW);
+    const newId = createMessage({ acceptedAt: NOW + 1 }).id;
+    expect(await store.resendMessage({ id: queued.id, newId }, NOW + 1)).toMatchObject({
+      kind: 'done',
+      message: { state: 'queued' },
+    });
+  });
+});
