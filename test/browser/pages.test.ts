@@ -74,6 +74,7 @@ const DIALOGS: Readonly<Record<string, readonly string[]>> = {
   '/domains': ['Add domain'],
   '/domains/mail.example.org': ['Rotate keys', 'Return path', 'Remove'],
   '/suppressions?list=default': ['Add address', 'Import'],
+  '/holds': ['Add hold'],
   '/tokens': ['Create token'],
   '/inbox?tab=rules': ['Add rule'],
   '/messages?state=queued': ['Change all…', 'Send test'],

@@ -261,6 +261,7 @@ export function createSteps({
 
 /** Documented errors that a test cannot cause, with the reason. */
 export const UNREACHABLE_ERRORS: Readonly<Record<string, string>> = {
+  'addHold 409': 'the maximum number of holds in force is reached',
   'createKey 409': 'two keys of 256 random bits would have to be equal',
   'importSuppressions 409': 'the folder for temporary files would have to be missing or full',
   'rotateKey 409': 'two keys of 256 random bits would have to be equal',
