@@ -27,7 +27,6 @@ import { cacheByCost } from './store/cost-cache.ts';
 import { openStore } from './store/open.ts';
 import { startIndexer } from './store/search/indexer.ts';
 import type { FilesFault } from './store/sqlite/thread.ts';
-import { createReplaceableTransport, openTransport } from './transports/open.ts';
 import type { Transport } from './transports/transport.ts';
 import { startApi } from './wiring/accepting.ts';
 import { createConsumeInboxRule, createNotificationCheck, startDelivery, startWebhooks } from './wiring/delivering.ts';
@@ -41,7 +40,8 @@ import {
 } from './wiring/node.ts';
 import { startObservability } from './wiring/observability.ts';
 import { type OperatorApiOptions, startOperator } from './wiring/operating.ts';
-import { createEventAuthenticators, findRestartReason, watchSecretFiles } from './wiring/secret-files.ts';
+import { openRoutes } from './wiring/routes.ts';
+import { createEventAuthenticators, watchSecretFiles } from './wiring/secret-files.ts';
 
 /** For attempts in progress during a shutdown, which first waits a fifth of this time for requests in progress. */
 const MAX_DRAIN_MS = 25_000;
@@ -79,16 +79,16 @@ async function throwFirstError<T>(step: Promise<T>): Promise<T> {
   }
 }
 
-async function startComponents(settings: Settings, options: ServiceOptions) {
+async function startComponents(startSettings: Settings, options: ServiceOptions) {
   await using stack = new AsyncDisposableStack();
   const { clock: machineClock = systemClock, limits = {}, drainMs = MAX_DRAIN_MS, operatorApi = null } = options;
-  const { roles, tls } = settings;
+  const { roles, tls } = startSettings;
   // These checks run before the store opens, so that a start that cannot succeed changes nothing.
   requireValidClock(machineClock.now());
   if (tls !== null && (roles.has('api') || roles.has('feedback'))) readCertificate(tls);
   const name = createNodeName();
   const version = operatorApi?.version ?? '';
-  const log = createLog(settings.logLevel, options.logDestination ?? null, options.delayLogUntil ?? null);
+  const log = createLog(startSettings.logLevel, options.logDestination ?? null, options.delayLogUntil ?? null);
   stack.defer(() => log.close());
   const events = createEvents(machineClock);
   const { publish } = events;
@@ -97,9 +97,9 @@ async function startComponents(settings: Settings, options: ServiceOptions) {
 
   let filesFault: FilesFault | null = null;
   const openStoreOnce = () =>
-    openStore(settings.database, {
+    openStore(startSettings.database, {
       exclusive: true,
-      requireSyncStandby: settings.requireSyncStandby,
+      requireSyncStandby: startSettings.requireSyncStandby,
       node: name,
       warn,
       onWait: options.onWait ?? warn,
@@ -111,19 +111,19 @@ async function startComponents(settings: Settings, options: ServiceOptions) {
         publish(fault === null ? { type: 'store.files_restored', at } : { type: 'store.files_lost', at, ...fault });
       },
     });
-  const store = await (options.openStore?.(settings) ?? openStoreOnce());
+  const store = await (options.openStore?.(startSettings) ?? openStoreOnce());
   stack.defer(() => store.close());
-  const { ignoredVariables } = settings;
+  const { ignoredVariables } = startSettings;
   if (ignoredVariables.length > 0)
     publish({ type: 'node.variables_ignored', at: machineClock.now(), names: ignoredVariables });
-  const secretFault = getSecretWarning(settings);
+  const secretFault = getSecretWarning(startSettings);
   if (secretFault !== null) warn(`${secretFault}; ${SECRET_REMEDY}`);
 
   let readRefusedReports = (): readonly RefusedReports[] => [];
   let readDelivery = (): DeliveryStatus | null => null;
   const node = await startNode({
     name,
-    settings,
+    settings: startSettings,
     store,
     clock: machineClock,
     onError: createFailureReporter(publish, machineClock),
@@ -134,6 +134,13 @@ async function startComponents(settings: Settings, options: ServiceOptions) {
   const reportFailure = createFailureReporter(publish, clock);
   // If the node cannot be removed from the store, the other nodes treat it as dead after the liveness timeout.
   stack.defer(() => node.leave().catch((error: unknown) => reportFailure('leave', error)));
+  const consumeInboxRule = createConsumeInboxRule(store, clock);
+  const inboxPath = join(getDataFolder(startSettings.database), 'inbox');
+  const transportParts = { clock, inboxPath, consumeInboxRule, onError: reportFailure };
+  const wrapTransport = options.wrapTransport ?? ((transport: Transport) => transport);
+  const opened = openRoutes(startSettings, transportParts, MAX_DRAIN_MS, wrapTransport);
+  for (const { transport } of opened.transports) stack.defer(() => transport.close(1_000));
+  const { settings, inbox } = opened;
   const health = watchHealth(store, clock, () => filesFault?.reason ?? null);
   stack.defer(() => health.stop());
   let storeFailed = false;
@@ -167,17 +174,11 @@ async function startComponents(settings: Settings, options: ServiceOptions) {
     directory.apply(changes);
     domains.apply(changes);
     if (changes.holds !== null) holds.replace(changes.holds);
+    if (changes.routing !== null) opened.replaceRouting(changes.routing);
   });
   if (roles.has('operator') || roles.has('deliver'))
     stack.defer(startIndexer({ clock, monotonic, sharesStore: node.sharesStore, store, reportFailure }));
 
-  const inboxPath = join(getDataFolder(settings.database), 'inbox');
-  const consumeInboxRule = createConsumeInboxRule(store, clock);
-  const transportParts = { clock, inboxPath, consumeInboxRule, onError: reportFailure };
-  const { transport: configuredTransport, inbox } = openTransport(settings.transport, transportParts);
-  const replaceableTransport = createReplaceableTransport(configuredTransport);
-  const transport = options.wrapTransport?.(replaceableTransport) ?? replaceableTransport;
-  stack.defer(() => transport.close(1_000));
   const authenticators = createEventAuthenticators(settings.eventSecrets);
   let { notifySecrets } = settings;
   stack.defer(
@@ -185,11 +186,7 @@ async function startComponents(settings: Settings, options: ServiceOptions) {
       files: settings.secretFiles,
       clock,
       intervalMs: SECRET_CHECK_INTERVAL_MS,
-      applyTransport(next) {
-        const reason = findRestartReason(settings.transport, next);
-        if (reason === null) replaceableTransport.replace(openTransport(next, transportParts).transport, MAX_DRAIN_MS);
-        return reason;
-      },
+      applyTransport: opened.replace,
       applyEventSecrets: authenticators.replace,
       applyNotifySecrets(secrets) {
         notifySecrets = secrets;
@@ -197,9 +194,24 @@ async function startComponents(settings: Settings, options: ServiceOptions) {
       warn,
     }),
   );
-  const connections = allocateConnections(settings, readDescriptorLimit(), transport.concurrency, warn);
+  const concurrency = opened.transports.reduce((sum, { transport }) => sum + transport.concurrency, 0);
+  const connections = allocateConnections(settings, readDescriptorLimit(), concurrency, warn);
 
-  const mailParts = { settings, node, store, health, directory, domains, holds, transport, publish, drainMs };
+  const routes = opened.create({ domains, directory, publish, clock });
+  const { watchRouting } = opened;
+  const mailParts = {
+    settings,
+    node,
+    store,
+    health,
+    directory,
+    domains,
+    holds,
+    routes,
+    watchRouting,
+    publish,
+    drainMs,
+  };
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(mailParts)) : null;
   if (delivery !== null) stack.use(startWebhooks({ ...shared, node, store, drainMs }));
 

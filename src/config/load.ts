@@ -5,6 +5,7 @@
 
 import { isIPv6 } from 'node:net';
 import { formatListen, type HttpListen, isLocalListen, isUnixSocket } from '../model/listen-address.ts';
+import { DEFAULT_ROUTE, isRouteName } from '../model/route.ts';
 import { findProvider } from '../providers/providers.ts';
 import { readDotEnv, readSecretText, SecretFileError } from './files.ts';
 import { findNotifyFault } from './notify.ts';
@@ -14,8 +15,9 @@ import {
   type SecretFile,
   type Settings,
   SettingsError,
+  type TransportSetting,
 } from './settings.ts';
-import { EVENT_SECRET_SPECS, SETTINGS_TABLE, type SettingSpec } from './table.ts';
+import { EVENT_SECRET_SPECS, ROUTE_SPEC, SETTINGS_TABLE, type SettingSpec } from './table.ts';
 import { formatSuggestion, quote } from './units.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -45,6 +47,7 @@ interface SettingInput {
 }
 
 const SETTING_SPECS: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
+const ROUTE_PREFIX = 'POSTRIDER_ROUTE_';
 const FILE_VARIABLE_NAMES: readonly string[] = SETTING_SPECS.filter(({ secrecy }) => secrecy !== 'no').map(
   ({ name }) => `${name}${FILE_SUFFIX}`,
 );
@@ -81,6 +84,7 @@ export function readSettings(
     ),
     requireSyncStandby: requireValue(readSetting(SETTINGS_TABLE.requireSyncStandby)) === 'yes',
     transport: requireValue(readSetting(SETTINGS_TABLE.transport)),
+    routes: readRoutes(inputs, readSetting),
     listen: requireValue(readSetting(SETTINGS_TABLE.listen)),
     operatorListen: requireValue(readSetting(SETTINGS_TABLE.operatorListen)),
     operatorUrl: readSetting(SETTINGS_TABLE.operatorUrl),
@@ -131,7 +135,10 @@ export function describeSettings(
 }
 
 function describeInputs(inputs: ReadonlyMap<string, SettingInput>): readonly DescribedSetting[] {
-  return SETTING_SPECS.map((spec) => {
+  const specs = SETTING_SPECS.flatMap((spec) =>
+    spec === SETTINGS_TABLE.transport ? [spec, ...listRouteSpecs(inputs)] : [spec],
+  );
+  return specs.map((spec) => {
     const input = inputs.get(spec.name);
     const text = input?.text ?? spec.default;
     const value = text === null ? null : spec.formatMaskedValue(text);
@@ -177,7 +184,8 @@ function collectInputs(
   };
   addValues(dotEnv === null ? {} : readDotEnv(dotEnv), '.env');
   addValues(environment, 'environment');
-  for (const fileName of FILE_VARIABLE_NAMES) {
+  const routeFiles = [...inputs.keys()].filter((name) => findRouteName(name) !== null && name.endsWith(FILE_SUFFIX));
+  for (const fileName of [...FILE_VARIABLE_NAMES, ...routeFiles]) {
     const file = inputs.get(fileName);
     if (file === undefined) continue;
     const name = fileName.slice(0, -FILE_SUFFIX.length);
@@ -213,12 +221,51 @@ export function readSecretFile({ name, path }: SecretFile): string {
   return readSecret(`${name}${FILE_SUFFIX}`, path, readSecretText);
 }
 
+/** The route whose next hop the setting is; null for every other setting. */
+export function findRouteOfSetting(name: string): string | null {
+  return name === SETTINGS_TABLE.transport.name ? DEFAULT_ROUTE : findRouteName(name);
+}
+
+/** Null if the variable names no route. */
+function findRouteName(variable: string): string | null {
+  if (!variable.startsWith(ROUTE_PREFIX)) return null;
+  const name = variable.slice(ROUTE_PREFIX.length).replace(new RegExp(`${FILE_SUFFIX}$`), '');
+  return name === name.toUpperCase() && isRouteName(name.toLowerCase()) ? name.toLowerCase() : null;
+}
+
+function listRouteSpecs(inputs: ReadonlyMap<string, SettingInput>): readonly SettingSpec<TransportSetting>[] {
+  return [...inputs.keys()]
+    .filter((name) => findRouteName(name) !== null)
+    .sort()
+    .map((name) => ({ ...ROUTE_SPEC, name }));
+}
+
+function readRoutes(
+  inputs: ReadonlyMap<string, SettingInput>,
+  readSetting: <T>(spec: SettingSpec<T>) => T | null,
+): Settings['routes'] {
+  const others = listRouteSpecs(inputs).map((spec) =>
+    Object.freeze({ name: findRouteName(spec.name) ?? '', transport: Object.freeze(requireValue(readSetting(spec))) }),
+  );
+  return [{ name: DEFAULT_ROUTE, transport: requireValue(readSetting(SETTINGS_TABLE.transport)) }, ...others];
+}
+
 function getVariableName(name: string, inputs: ReadonlyMap<string, SettingInput>): string {
   return inputs.get(name)?.source === 'file' ? `${name}${FILE_SUFFIX}` : name;
 }
 
 function checkVariableName(name: string, source: Source): void {
   if (ALL_VARIABLE_NAMES.includes(name)) return;
+  if (name.startsWith(ROUTE_PREFIX)) {
+    const route = findRouteName(name);
+    const remedy =
+      'write POSTRIDER_ROUTE_ and a letter, then up to 30 letters and digits, such as POSTRIDER_ROUTE_BACKUP';
+    if (route === null) throw new SettingsError(`${name} in ${describeSource(source)} names no route; ${remedy}`);
+    if (route !== DEFAULT_ROUTE) return;
+    throw new SettingsError(
+      `${name} in ${describeSource(source)}: the route default is ${SETTINGS_TABLE.transport.name}; set that`,
+    );
+  }
   if (name.endsWith(FILE_SUFFIX) && SETTING_NAMES.includes(name.slice(0, -FILE_SUFFIX.length))) {
     const settingName = name.slice(0, -FILE_SUFFIX.length);
     throw new SettingsError(

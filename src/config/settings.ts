@@ -38,6 +38,7 @@ export type TransportSetting =
       /** Null: the endpoint of the region. */
       readonly endpoint: string | null;
       readonly configurationSet: string | null;
+      readonly limits?: RouteLimits;
     }
   | {
       readonly kind: 'smtp';
@@ -56,13 +57,31 @@ export type TransportSetting =
       readonly provider: ProviderName | null;
       /** Parameters that only relays of this provider accept, such as `?stream=`. */
       readonly relayParameters: RelayParameters;
+      readonly limits?: RouteLimits;
     };
+
+/** Null: not limited. */
+export interface RouteLimits {
+  /** Messages of a day of UTC, on all nodes together. */
+  readonly daily: number | null;
+  /** The share of the route grows for this time after its first message. */
+  readonly rampMs: number | null;
+}
+
+export interface RouteSetting {
+  /** In lower case. POSTRIDER_TRANSPORT is `default`. */
+  readonly name: string;
+  readonly transport: TransportSetting;
+}
 
 export interface Settings {
   readonly database: DatabaseSetting;
   /** No message is accepted while the server does not require a synchronous standby. */
   readonly requireSyncStandby: boolean;
+  /** Of the route `default`. */
   readonly transport: TransportSetting;
+  /** `default`, then the others in order of name. */
+  readonly routes: readonly RouteSetting[];
   readonly listen: HttpListen;
   readonly operatorListen: HttpListen;
   /** Without a slash at its end. */

@@ -18,7 +18,7 @@ import { isDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { parseHttpListen, parseListen, parseNetworks, parseResolver } from './host.ts';
 import { maskTargets, parseNotifyFrom, parseNotifySecrets, parseNotifyTargets } from './notify.ts';
 import type { DatabaseSetting, PostgresSetting, Role, Settings } from './settings.ts';
-import { parseTransport } from './transport-url.ts';
+import { parseRouteTransport, parseTransport } from './transport-url.ts';
 import {
   createFault,
   createParseResult,
@@ -315,7 +315,7 @@ export const SETTINGS_TABLE = {
       secrecy: 'password',
     },
     createValueKind('URL', parseTransport, '`capture:`, `smtp://…`, `smtps://…`, `ses://REGION`'),
-    'The route of all messages. `capture:` stores them in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay. `ses:` sends through Amazon SES.',
+    'The route `default`. `capture:` stores messages in a local inbox and sends nothing. `smtp:` and `smtps:` send through a relay. `ses:` sends through Amazon SES.',
   ),
   listen: createSpec(
     'POSTRIDER_LISTEN',
@@ -499,6 +499,18 @@ export const SETTINGS_TABLE = {
     'Lowest log level that is written. `silent` logs nothing.',
   ),
 } as const satisfies Record<string, SettingSpec<Settings[keyof Settings] | string>>;
+
+/** Of each further route. */
+export const ROUTE_SPEC = createSpec(
+  'POSTRIDER_ROUTE_<NAME>',
+  {
+    default: null,
+    example: 'smtp://user:password@smtp.example.net:587?tls=required',
+    secrecy: 'password',
+  },
+  createValueKind('URL', parseRouteTransport, '`smtp://…`, `smtps://…`, `ses://REGION`'),
+  'A further route, such as `POSTRIDER_ROUTE_BACKUP` for the route `backup`. NAME is a letter and up to 30 letters and digits. Without a policy, it gets messages while the earlier routes fail. `?daily=500` limits the messages of a day (UTC), `?ramp=14d` raises its share over days. Give every node the same routes.',
+);
 
 export const EVENT_SECRET_SPECS: Readonly<Partial<Record<EventProviderName, SettingSpec<readonly string[]>>>> = {
   postmark: SETTINGS_TABLE.postmarkEvents,

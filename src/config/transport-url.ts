@@ -4,7 +4,7 @@ import { maskUrl } from '../printing/escape.ts';
 import type { RelayParameter } from '../providers/provider.ts';
 import { findProvider, findProviderByHost, PROVIDERS } from '../providers/providers.ts';
 import { decodePercentEncoding, isHost, isHostName } from './host.ts';
-import type { TransportSetting } from './settings.ts';
+import type { RouteLimits, TransportSetting } from './settings.ts';
 import {
   createFault,
   createParseResult,
@@ -12,6 +12,7 @@ import {
   isRelayParameterValue,
   type ParseResult,
   parseCount,
+  parseDuration,
   quote,
   RELAY_PARAMETER_FORM_TEXT,
 } from './units.ts';
@@ -60,7 +61,32 @@ export function parseTransport(text: string): ParseResult<TransportSetting> {
   }
 }
 
-const SES_PARAMETERS = ['endpoint', 'configuration-set'];
+/** A further route is no inbox: `capture:` would end the messages that should be sent. */
+export function parseRouteTransport(text: string): ParseResult<TransportSetting> {
+  return text.toLowerCase().startsWith('capture:')
+    ? createFault('capture: is valid only in POSTRIDER_TRANSPORT; give the URL of a relay, or remove this route')
+    : parseTransport(text);
+}
+
+const LIMIT_PARAMETERS = ['daily', 'ramp'];
+const MAX_DAILY = 1_000_000_000;
+const MAX_RAMP_MS = 366 * 86_400_000;
+const NO_LIMITS: RouteLimits = { daily: null, rampMs: null };
+
+function applyLimit(limits: RouteLimits, name: string, value: string, maskedUrl: string): RouteLimits | Fault {
+  if (name === 'daily') {
+    const daily = parseCount(value, 1, MAX_DAILY);
+    return daily.ok
+      ? { ...limits, daily: daily.value }
+      : createFault(`${maskedUrl}: daily must be a number of messages from 1 to ${MAX_DAILY}, as in ?daily=500`);
+  }
+  const ramp = parseDuration(value);
+  return ramp.ok && ramp.value <= MAX_RAMP_MS
+    ? { ...limits, rampMs: ramp.value }
+    : createFault(`${maskedUrl}: ramp must be a duration of up to 366 days, as in ?ramp=14d`);
+}
+
+const SES_PARAMETERS = ['endpoint', 'configuration-set', ...LIMIT_PARAMETERS];
 
 /** The AWS SDK finds the credentials, and the URL never contains them. */
 function parseSes(afterScheme: string, maskedUrl: string): ParseResult<TransportSetting> {
@@ -86,7 +112,21 @@ function parseSes(afterScheme: string, maskedUrl: string): ParseResult<Transport
   if (configurationSet !== null && !isRelayParameterValue(configurationSet)) {
     return createFault(`${maskedUrl}: configuration-set must be ${RELAY_PARAMETER_FORM_TEXT}`);
   }
-  return createParseResult({ kind: 'ses', region, endpoint, configurationSet });
+  let limits = NO_LIMITS;
+  for (const name of LIMIT_PARAMETERS) {
+    const value = parameters.get(name);
+    if (value === undefined) continue;
+    const limited = applyLimit(limits, name, value, maskedUrl);
+    if ('ok' in limited) return limited;
+    limits = limited;
+  }
+  return createParseResult({
+    kind: 'ses',
+    region,
+    endpoint,
+    configurationSet,
+    ...(limits === NO_LIMITS ? {} : { limits }),
+  });
 }
 
 /** In a mistyped URL the name may be a part of the password, so only plain words are named. */
@@ -190,7 +230,7 @@ function parseHostPort(
   return createParseResult({ host, port: port.value });
 }
 
-const PARAMETERS = ['tls', 'connections', 'verify', 'name', 'provider'];
+const PARAMETERS = ['tls', 'connections', 'verify', 'name', 'provider', ...LIMIT_PARAMETERS];
 const RELAY_PROVIDERS: readonly string[] = PROVIDERS.flatMap(({ name, relay }) => (relay === null ? [] : [name]));
 
 function parseParameters(query: string, maskedUrl: string, defaults: SmtpSetting): ParseResult<SmtpSetting> {
@@ -250,6 +290,11 @@ function applyParameter(smtp: SmtpSetting, name: string, value: string, maskedUr
       return { ...smtp, name: value };
     case 'provider':
       return smtp;
+    case 'daily':
+    case 'ramp': {
+      const limits = applyLimit(smtp.limits ?? NO_LIMITS, name, value, maskedUrl);
+      return 'ok' in limits ? limits : { ...smtp, limits };
+    }
     default:
       return applyRelayParameter(smtp, name, value, maskedUrl);
   }

@@ -5,6 +5,7 @@ import type { SendingDomain } from './domain.ts';
 import type { Hold } from './hold.ts';
 import type { RemainingLimits, State } from './message.ts';
 import { isSimulated } from './outcome.ts';
+import type { Routing } from './route.ts';
 
 export interface AccountLimits {
   /** The total number of messages; null for no limit. */
@@ -77,6 +78,8 @@ export interface DirectoryChanges {
   readonly removedDomains: readonly string[];
   /** All holds of the installation. Null: unchanged. */
   readonly holds: readonly Hold[] | null;
+  /** Null: unchanged. */
+  readonly routing: Routing | null;
 }
 
 /** Keys found by their hashes, and their accounts; at least as new as `revision`. */

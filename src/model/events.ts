@@ -174,7 +174,7 @@ export type ServiceEvent =
   /** `retryAt`: the next permitted attempt. */
   | Event<
       'circuit_breaker.opened' | 'circuit_breaker.half_opened' | 'circuit_breaker.closed',
-      { retryAt: number | null }
+      { route: string; retryAt: number | null }
     >;
 
 export const BREAKER_EVENTS = {

@@ -86,6 +86,8 @@ export interface LeasedMessage extends AcceptedMembers {
   readonly heldMs: number;
   /** The number of this lease, from 1, without leases that were released unused. */
   readonly attempts: number;
+  /** Where it was dealt. Null or absent: not yet, or the installation has one route. */
+  readonly route?: string | null;
   readonly lease: Lease;
 }
 
@@ -124,8 +126,10 @@ export interface Settlement {
   readonly attempts: number;
   /** In order: what the attempt causes, then the complaint of a local answer. */
   readonly changes: readonly StateChange[];
-  /** No attempt was made, because the message was past its maximum age. */
+  /** No attempt was made, because the message was past its maximum age, or a route failed and another one is usable. */
   readonly refundAttempt: boolean;
+  /** Where the next attempt is made if the policy and the route allow it. */
+  readonly route?: string | null;
   /** A message with a local answer, or a test message. */
   readonly excludedFromReputation?: boolean;
 }
@@ -469,6 +473,16 @@ export function decideAttemptChange(
 export function createExpiryBeforeAttempt(by: string, now: number): RecordedChange {
   const detail = 'older than its maximum age';
   return createRecordedChange('message.expired', { at: now, by, detail, failure: null, attempt: null });
+}
+
+/** The route failed, not the message: it is due at once at another route, without a step of its retry schedule. */
+export function createMovedChange(change: RecordedChange, route: string): RecordedChange {
+  const { event } = change;
+  return {
+    ...change,
+    dueAt: event.at,
+    event: { ...event, detail: `${event.detail ?? ''}; moves to the route ${route}` },
+  };
 }
 
 /** The complaint suppresses no recipient. */

@@ -47,6 +47,11 @@ export type Outcome =
   /** The connection was lost after the whole message, so it is unknown whether it was accepted. */
   | { readonly kind: 'unanswered'; readonly reply: Reply };
 
+/** The next hop refuses the sender, whose messages another route may deliver. It bounces nothing. */
+export function isSenderRefusal(outcome: Outcome): boolean {
+  return outcome.kind === 'deferred' && outcome.scope === 'sender';
+}
+
 /** Returns the reply of this service itself, because the next hop sent none. */
 export function createLocalReply(stage: Stage, text: string): Reply {
   return { stage, code: null, enhanced: null, text };
@@ -77,6 +82,10 @@ export interface Attempt {
   readonly transcript: readonly string[];
   /** Of each line, after the start of the attempt. */
   readonly lineOffsetsMs?: readonly number[];
+  /** Absent: the installation has one route, `default`. */
+  readonly route?: string;
+  /** Why an earlier route of the policy did not get the message. */
+  readonly because?: string;
 }
 
 // The path, sender and recipient of the first message that an operator submits. The functions are pure.

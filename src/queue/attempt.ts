@@ -2,16 +2,15 @@
 import type { Clock, MonotonicClock } from '../clock.ts';
 import { type Account, mayReceiveFrom } from '../model/account.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
-import { BREAKER_EVENTS, type BreakerState, type PublishOf } from '../model/events.ts';
 import type { DeliveryPolicy, LeasedMessage, LeaseRef, SettleResult, StateChange } from '../model/message.ts';
 import { type Attempt, createDeferral, createLocalReply, type Outcome } from '../model/outcome.ts';
 import { getErrorText } from '../printing/text.ts';
-import type { OutgoingMessage, Transport } from '../transports/transport.ts';
+import type { OutgoingMessage } from '../transports/transport.ts';
 import type { Membership } from './membership.ts';
+import { MAX_ATTEMPT_MS } from './route-health.ts';
+import type { Route } from './routes.ts';
 
 export const LEASE_MS = 20 * 60_000;
-/** A longer attempt is aborted. The timeouts of each transport are less in sum. */
-export const MAX_ATTEMPT_MS = 10 * 60_000;
 const MAX_MARK_MS = 30_000;
 
 export interface AttemptParts {
@@ -19,11 +18,8 @@ export interface AttemptParts {
   readonly policy: DeliveryPolicy;
   /** Notifications to operators: not counted for the reputation and never `uncertain`, so that none causes another. */
   readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
-  readonly transport: Transport;
-  readonly breaker: CircuitBreaker;
   /** With `POSTRIDER_ON_UNCERTAIN=hold`. A marked message may have been delivered. */
   readonly markTransmitting: (lease: LeaseRef) => Promise<SettleResult>;
-  readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
   readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;
   readonly isHeld: (message: LeasedMessage) => boolean | Promise<boolean>;
@@ -53,8 +49,12 @@ interface Transmission {
   readonly end: (attempt: Attempt, isFault: boolean) => void;
 }
 
-export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
-  const { clock, policy, transport, breaker } = parts;
+/** Of one route: its slots and its circuit breaker limit no other route. */
+export function createAttemptRunner(
+  { transport, health, prepare }: Pick<Route, 'transport' | 'health' | 'prepare'>,
+  parts: AttemptParts,
+): AttemptRunner {
+  const { clock, policy } = parts;
   const transmissions = new Set<Transmission>();
   let usedSlotCount = 0;
   const slotWaiters: ((isAcquired: boolean) => void)[] = [];
@@ -66,7 +66,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     let hasSlot = false;
     try {
       // Prepared before the wait for a slot, so that messages are signed while all slots are in use.
-      const outgoing = await parts.prepare(message);
+      const outgoing: OutgoingMessage = await prepare(message);
       // Neither slots nor the circuit breaker limit an attempt that the transport answers without a next hop.
       if ((transport.answerLocally?.(message.to) ?? null) !== null) return (await transmit(message, outgoing)).attempt;
       hasSlot = await acquireSlot();
@@ -76,10 +76,10 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
       if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return 'not-attempted';
       const isHeld = parts.isHeld(message);
       if (typeof isHeld === 'boolean' ? isHeld : await isHeld) return 'held';
-      if (!breaker.allowsAttempt(clock.now())) return 'circuit-open';
+      if (!health.allowsAttempt(clock.now())) return 'circuit-open';
       const { attempt, isFault } = await transmit(message, outgoing);
-      if (isFault) breaker.releaseProbe(clock.now());
-      else breaker.recordOutcome(attempt.outcome, clock.now());
+      if (isFault) health.releaseProbe(clock.now());
+      else health.recordOutcome(attempt.outcome, clock.now());
       return attempt;
     } catch (error) {
       return createFaultAttempt(error, startedAt, startedMonotonicMs);
@@ -226,96 +226,4 @@ function toRecipient(to: string): string {
 /** False if the account sends only to other recipients: the next claim ends the message. */
 export function isAllowedByAccount(account: Pick<Account, 'onlyTo'> | undefined, to: string): boolean {
   return account === undefined || account.onlyTo === null || mayReceiveFrom(account, toRecipient(to), 1);
-}
-
-// Opens after three failures of the transport in a row. Half-open allows one probe; each failed one doubles the wait,
-// less a random part of up to a quarter. Any other outcome closes it.
-
-const MIN_FAILURES_TO_OPEN = 3;
-const MIN_OPEN_MS = 2_000;
-const MAX_OPEN_MS = 300_000;
-
-export interface CircuitBreaker {
-  /** If not closed, true reserves the probe: record its outcome or release it. */
-  allowsAttempt(now: number): boolean;
-  recordOutcome(outcome: Outcome, now: number): void;
-  releaseProbe(now: number): void;
-  /** Milliseconds since the epoch; null while closed. */
-  getRetryAt(now: number): number | null;
-}
-
-export function createCircuitBreaker({
-  random,
-  publish,
-}: {
-  readonly random: () => number;
-  readonly publish: PublishOf<(typeof BREAKER_EVENTS)[BreakerState]>;
-}): CircuitBreaker & { readonly state: BreakerState } {
-  let state: BreakerState = 'closed';
-  let failureCount = 0;
-  let nextOpenMs = MIN_OPEN_MS;
-  let enteredAt = 0;
-  /** When a probe may start; half-open, when another one may start if the current one does not end. */
-  let waitEndsAt = 0;
-
-  // If the clock is set back, the circuit breaker must not stay open for longer than the wait.
-  const getRetryAt = (now: number): number | null => (state === 'closed' ? null : now < enteredAt ? now : waitEndsAt);
-
-  function enterState(nextState: BreakerState, now: number, durationMs: number): void {
-    state = nextState;
-    enteredAt = now;
-    waitEndsAt = now + durationMs;
-    publish({ type: BREAKER_EVENTS[state], at: now, retryAt: getRetryAt(now) });
-  }
-
-  function openBreaker(now: number): void {
-    failureCount = 0;
-    const durationMs = Math.round(nextOpenMs * (1 - random() * 0.25));
-    nextOpenMs = Math.min(nextOpenMs * 2, MAX_OPEN_MS);
-    enterState('open', now, durationMs);
-  }
-
-  return {
-    get state() {
-      return state;
-    },
-    getRetryAt,
-
-    allowsAttempt(now: number): boolean {
-      if (state === 'closed') return true;
-      if (now < waitEndsAt && now >= enteredAt) return false;
-      enterState('half-open', now, MAX_ATTEMPT_MS);
-      return true;
-    },
-
-    recordOutcome(outcome: Outcome, now: number): void {
-      if (!isTransportFailure(outcome)) {
-        failureCount = 0;
-        nextOpenMs = MIN_OPEN_MS;
-        if (state !== 'closed') enterState('closed', now, 0);
-        return;
-      }
-      switch (state) {
-        case 'closed':
-          failureCount += 1;
-          if (failureCount >= MIN_FAILURES_TO_OPEN) openBreaker(now);
-          return;
-        case 'half-open':
-          openBreaker(now);
-          return;
-        case 'open':
-          // The outcome is ignored, because the attempt started before the circuit breaker opened.
-          return;
-      }
-    },
-
-    releaseProbe(now: number): void {
-      if (state === 'half-open') enterState('open', now, 0);
-    },
-  };
-}
-
-/** `unanswered`: a next hop that fails after each complete message may cause a duplicate with every retry. */
-function isTransportFailure(outcome: Outcome): boolean {
-  return outcome.kind === 'unanswered' || (outcome.kind === 'deferred' && outcome.scope === 'route');
 }

@@ -9,6 +9,7 @@ import {
   type AcceptResult,
   createExpiryBeforeAttempt,
   createLocalComplaint,
+  createMovedChange,
   decideAttemptChange,
   getAgeStart,
   getExpiry,
@@ -23,13 +24,15 @@ import {
   type SettleResult,
   type StateChange,
 } from '../model/message.ts';
-import type { Attempt } from '../model/outcome.ts';
+import { type Attempt, isSenderRefusal, type Outcome } from '../model/outcome.ts';
 import type { ClaimedMessages, ClaimLimits } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
-import { type AttemptParts, createAttemptRunner, LEASE_MS, MAX_ATTEMPT_MS } from './attempt.ts';
+import { type AttemptParts, createAttemptRunner, LEASE_MS } from './attempt.ts';
 import { createLeaseBudget, createModeHolder, createReadyQueue, createRecorder, getMemoryBytes } from './leases.ts';
 import type { AgeClock } from './membership.ts';
 import type { HoldChecks } from './parking.ts';
+import { isRouteFailure, MAX_ATTEMPT_MS } from './route-health.ts';
+import type { Route, Routes } from './routes.ts';
 
 const MIN_REMAINING_LEASE_MS = MAX_ATTEMPT_MS + 2 * 60_000;
 /** This many unrecorded ends stop attempts, because they and the running attempts may be duplicates after a crash. */
@@ -47,6 +50,7 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly settle: (settlement: Settlement) => Promise<SettleResult>;
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
   readonly park: (batch: readonly LeaseRef[], reason: ParkReason, now: number) => Promise<readonly SettleResult[]>;
+  readonly routes: Routes;
   /** The recipient of `doctor --loop`, whose outcome neither suppresses an address nor counts towards the reputation. */
   readonly loopRecipient?: string | null;
   readonly onChange?: (message: LeasedMessage, change: StateChange) => void;
@@ -60,9 +64,20 @@ export interface Dispatcher {
   returnLease(bytes: number): void;
   offerMessage(message: LeasedMessage): void;
   wake(): void;
+  /** False if a message that waits for a route would wait again. */
+  canPlace(message: Pick<LeasedMessage, 'accountId' | 'from'>): boolean;
+  /** The policies, the pauses or the health of the routes have changed. */
+  reroute(): void;
   drain(timeoutMs: number): Promise<void>;
   listLeasedMessageIds(): readonly string[];
   readonly inFlightCount: number;
+}
+
+interface Lane {
+  readonly route: Route;
+  readonly runner: ReturnType<typeof createAttemptRunner>;
+  readonly ready: ReturnType<typeof createReadyQueue>;
+  runningCount: number;
 }
 
 type RecordedSettlement = Settlement & { readonly changes: readonly RecordedChange[] };
@@ -71,26 +86,32 @@ type RecordedSettlement = Settlement & { readonly changes: readonly RecordedChan
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-woken';
 
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
-  const { node, clock, ages, policy, transport, breaker, publish, isNotification = () => false } = parts;
+  const { node, clock, ages, policy, routes, publish, isNotification = () => false } = parts;
   const onError = (operation: string, error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
   const mode = createModeHolder();
-  const readyQueue = createReadyQueue();
   const budget = createLeaseBudget();
-  const attemptRunner = createAttemptRunner({ ...parts, onError });
+  const lanes = new Map(routes.list.map((route) => [route.name, createLane(route)]));
+  const laneList = [...lanes.values()];
   const recorder = createRecorder({ clock, isStopped: () => mode.currentMode === 'stopped', onError });
   const leasedIds = new Set<string>();
   let newMessageLeaseCount = 0;
-  let runningAttemptCount = 0;
+  /** Why a message is not at the first route of its policy, by id. */
+  const reasons = new Map<string, string>();
   let endedAttemptCount = 0;
   let backlog: Backlog = 'due';
   let cancelPoll: () => void = () => undefined;
   const whenEmpty = Promise.withResolvers<void>();
   let drainPromise: Promise<void> | null = null;
 
+  function createLane(route: Route): Lane {
+    const runner = createAttemptRunner(route, { ...parts, onError });
+    return { route, runner, ready: createReadyQueue(), runningCount: 0 };
+  }
+
   function leaseForNewMessage(now: number, bytes: number): Lease | null {
     if (mode.currentMode !== 'running' || backlog !== 'empty') return null;
-    if (!budget.hasRoomFor(bytes) || breaker.getRetryAt(now) !== null) return null;
+    if (!budget.hasRoomFor(bytes) || !laneList.some((lane) => isOpen(lane, now))) return null;
     newMessageLeaseCount += 1;
     budget.reserve(bytes);
     return { owner: node, until: now + LEASE_MS };
@@ -99,52 +120,114 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   function offerMessage(message: LeasedMessage): void {
     newMessageLeaseCount -= 1;
     leasedIds.add(message.id);
-    readyQueue.enqueue(message);
+    place([message]);
     dispatch();
   }
+
+  /** Each to the lane of its route. Messages without a usable route wait in the store, like those of a full lane. */
+  function place(messages: readonly LeasedMessage[]): void {
+    const now = clock.now();
+    const parked: LeasedMessage[] = [];
+    const released: LeasedMessage[] = [];
+    for (const message of messages) {
+      const choice = routes.choose(message, now);
+      const lane = choice.kind === 'route' ? lanes.get(choice.route) : undefined;
+      if (lane !== undefined && choice.kind === 'route' && !isFull(lane)) {
+        if (choice.because === null) reasons.delete(message.id);
+        else reasons.set(message.id, choice.because);
+        routes.countWaiting(lane.route.name, 1);
+        lane.ready.enqueue(message);
+      } else if (routes.isAnyUsable(now)) parked.push(message);
+      else released.push(message);
+    }
+    if (parked.length > 0) void parkLeases(parked, 'route');
+    if (released.length > 0) void endLeases(released, parts.release);
+  }
+
+  /** A slow route must not fill the memory that other routes need. */
+  const isFull = ({ ready, runningCount }: Lane) =>
+    laneList.length > 1 && ready.size + runningCount >= budget.leaseLimit / laneList.length;
 
   function dispatch(): void {
     switch (mode.currentMode) {
       case 'starting':
         return;
-      case 'running':
-        while (readyQueue.size > 0 && canStartAttempt()) {
-          const message = readyQueue.dequeue();
-          if (message !== undefined) void deliverMessage(message);
-        }
-        // While the circuit breaker is open, messages wait in the store, where an operator can see and cancel them.
-        if (readyQueue.size > 0 && !isProbeDue()) void releaseLeases(readyQueue.dequeueAll());
+      case 'running': {
+        for (const lane of laneList) startAttempts(lane);
         if (backlog === 'due') void claimMessages();
         return;
+      }
       case 'draining':
-        if (readyQueue.size > 0) void releaseLeases(readyQueue.dequeueAll());
+        releaseWaiting();
         if (isEmpty()) whenEmpty.resolve();
         return;
       case 'stopped':
-        if (readyQueue.size > 0) void releaseLeases(readyQueue.dequeueAll());
+        releaseWaiting();
         return;
     }
   }
 
-  function canStartAttempt(): boolean {
-    if (runningAttemptCount >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
-    if (recorder.isFailing || recorder.pendingCount >= MAX_UNRECORDED_LEASE_ENDS) return false;
-    const now = clock.now();
-    const retryAt = breaker.getRetryAt(now);
-    return retryAt === null || (retryAt <= now && runningAttemptCount === 0);
+  function startAttempts(lane: Lane): void {
+    while (lane.ready.size > 0 && canStartAttempt(lane)) {
+      const message = takeNext(lane);
+      if (message !== undefined) void deliverMessage(lane, message);
+    }
+    // While the circuit breaker is open, messages wait in the store, where an operator can see and cancel them, or take
+    // another route.
+    if (lane.ready.size > 0 && !isProbeDue(lane)) place(takeAll(lane));
   }
 
-  function isProbeDue(): boolean {
+  function takeNext(lane: Lane): LeasedMessage | undefined {
+    const message = lane.ready.dequeue();
+    if (message !== undefined) routes.countWaiting(lane.route.name, -1);
+    return message;
+  }
+
+  function takeAll(lane: Lane): readonly LeasedMessage[] {
+    const messages = lane.ready.dequeueAll();
+    routes.countWaiting(lane.route.name, -messages.length);
+    return messages;
+  }
+
+  function releaseWaiting(): void {
+    const messages = laneList.flatMap(takeAll);
+    if (messages.length > 0) void endLeases(messages, parts.release);
+  }
+
+  function canStartAttempt({ route, runningCount }: Lane): boolean {
+    const { name, transport, health } = route;
     const now = clock.now();
-    const retryAt = breaker.getRetryAt(now);
-    return retryAt === null || retryAt <= now;
+    const concurrency = health.getConcurrency(transport.concurrency, now);
+    if (concurrency === 0 || runningCount >= concurrency + (health.isThrottled ? 0 : MAX_PREPARED_AHEAD)) return false;
+    if (recorder.isFailing || recorder.pendingCount >= MAX_UNRECORDED_LEASE_ENDS) return false;
+    if (routes.isPaused(name, now)) return false;
+    const retryAt = health.getRetryAt(now);
+    return retryAt === null || (retryAt <= now && runningCount === 0);
+  }
+
+  /** True also while the circuit breaker is closed. */
+  function isProbeDue({ route }: Lane): boolean {
+    const now = clock.now();
+    const retryAt = route.health.getRetryAt(now);
+    return (retryAt === null || retryAt <= now) && !routes.isPaused(route.name, now);
+  }
+
+  const isOpen = ({ route }: Lane, now: number) =>
+    route.health.getRetryAt(now) === null && !routes.isPaused(route.name, now);
+
+  function canPlace(message: Pick<LeasedMessage, 'accountId' | 'from'>): boolean {
+    const name = routes.findRoute(message, clock.now());
+    const lane = name === null ? undefined : lanes.get(name);
+    return lane !== undefined && !isFull(lane);
   }
 
   function isEmpty(): boolean {
-    return countInFlight() === 0 && readyQueue.size === 0 && newMessageLeaseCount === 0 && !isClaiming();
+    const hasWaiting = laneList.some(({ ready }) => ready.size > 0);
+    return countInFlight() === 0 && !hasWaiting && newMessageLeaseCount === 0 && !isClaiming();
   }
 
-  const countInFlight = () => runningAttemptCount + recorder.pendingCount;
+  const countRunning = () => laneList.reduce((sum, { runningCount }) => sum + runningCount, 0);
+  const countInFlight = () => countRunning() + recorder.pendingCount;
   const isClaiming = () => backlog === 'claiming' || backlog === 'claiming-woken';
 
   async function claimMessages(): Promise<void> {
@@ -158,8 +241,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       for (const message of claimed.messages) {
         budget.reserve(getMemoryBytes(message));
         leasedIds.add(message.id);
-        readyQueue.enqueue(message);
       }
+      place(claimed.messages);
       for (const { id, accountId, to } of claimed.suppressed)
         publish({ type: 'message.suppressed', at: now, id, accountId, to });
       hasMore = claimed.hasMore;
@@ -173,10 +256,13 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const wasWokenDuringClaim = () => backlog === 'claiming-woken';
 
   function computeClaimLimits(now: number): ClaimLimits | null {
-    const limits = budget.getClaimLimits(readyQueue.size);
-    const retryAt = breaker.getRetryAt(now);
-    if (limits === null || retryAt === null) return limits;
-    return retryAt > now || runningAttemptCount > 0 || readyQueue.size > 0 ? null : { ...limits, maxMessages: 1 };
+    const openLanes = laneList.filter((lane) => isOpen(lane, now));
+    // A lane that takes messages slowly must not keep those of the others in the store.
+    const fewestWaiting = Math.min(...openLanes.map(({ ready }) => ready.size)) * openLanes.length;
+    const limits = budget.getClaimLimits(openLanes.length === 0 ? 0 : fewestWaiting);
+    if (limits === null || openLanes.length > 0) return limits;
+    const canProbe = laneList.some((lane) => isProbeDue(lane) && lane.runningCount === 0 && lane.ready.size === 0);
+    return canProbe ? { ...limits, maxMessages: 1 } : null;
   }
 
   function wake(): void {
@@ -184,21 +270,24 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     dispatch();
   }
 
-  async function deliverMessage(message: LeasedMessage): Promise<void> {
-    runningAttemptCount += 1;
-    const result = await attemptOnce(message);
-    runningAttemptCount -= 1;
+  async function deliverMessage(lane: Lane, message: LeasedMessage): Promise<void> {
+    lane.runningCount += 1;
+    routes.countWaiting(lane.route.name, 1);
+    const result = await attemptOnce(lane, message);
+    lane.runningCount -= 1;
+    routes.countWaiting(lane.route.name, -1);
     endedAttemptCount += 1;
-    if (result === 'circuit-open') readyQueue.enqueue(message);
-    else if (result === 'not-attempted') void releaseLeases([message]);
-    else if (result === 'held') void parkLease(message);
+    if (result === 'circuit-open') place([message]);
+    else if (result === 'not-attempted') void endLeases([message], parts.release);
+    else if (result === 'held') void parkLeases([message], 'hold');
     else void settleLease(message, result);
     // The next attempt may start before the outcome of this attempt is committed.
     dispatch();
   }
 
-  /** `circuit-open`: the message returns to the queue in memory, where `dispatch` releases it unless a probe is due. */
+  /** `circuit-open`: another route may take the message. */
   async function attemptOnce(
+    { route, runner }: Lane,
     message: LeasedMessage,
   ): Promise<RecordedSettlement | 'not-attempted' | 'circuit-open' | 'held'> {
     // Before the maximum age, because a held message does not expire.
@@ -207,16 +296,24 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const now = clock.now();
     const ageStart = ages.toCurrentClock(message.acceptedAt + message.heldMs);
     if (now >= getExpiry({ ...message, acceptedAt: ageStart }, policy)) {
-      const { id, attempts } = message;
-      return { id, owner: node, attempts, changes: [createExpiryBeforeAttempt(node, now)], refundAttempt: true };
+      const { id, attempts, route: dealt } = message;
+      const changes = [createExpiryBeforeAttempt(node, now)];
+      return { id, owner: node, attempts, changes, refundAttempt: true, route: dealt ?? null };
     }
     if (message.lease.until - now < MIN_REMAINING_LEASE_MS || parts.mustNotAttempt(message)) return 'not-attempted';
-    const attempt = await attemptRunner.run(message);
-    return typeof attempt === 'string' ? attempt : createSettlement(message, attempt);
+    const attempt = await runner.run(message);
+    return typeof attempt === 'string' ? attempt : createSettlement(route, message, attempt);
   }
 
-  function createSettlement(message: LeasedMessage, attempt: Attempt): RecordedSettlement {
+  function createSettlement(route: Route, message: LeasedMessage, madeAttempt: Attempt): RecordedSettlement {
     const now = clock.now();
+    const localAnswer = route.transport.answerLocally?.(message.to) ?? null;
+    const because = reasons.get(message.id);
+    const hasChoice = routes.list.length > 1;
+    const attempt: Attempt = hasChoice
+      ? { ...madeAttempt, route: route.name, ...(because === undefined ? {} : { because }) }
+      : madeAttempt;
+    if (localAnswer === null) routes.recordOutcome(route.name, message, attempt.outcome, now);
     const { id, attempts } = message;
     const isLoopTest = message.to === parts.loopRecipient;
     const computedChange = decideAttemptChange(
@@ -228,15 +325,32 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       now,
       parts.random(),
     );
-    const change = isLoopTest ? { ...computedChange, suppress: null } : computedChange;
+    const nextRoute = hasChoice && localAnswer === null ? findNextRoute(route, message, attempt.outcome, now) : null;
+    const change = isLoopTest
+      ? { ...computedChange, suppress: null }
+      : nextRoute !== null && computedChange.type === 'message.deferred'
+        ? createMovedChange(computedChange, nextRoute)
+        : computedChange;
+    const isMoved = change !== computedChange && nextRoute !== null;
     parts.onChange?.(message, change);
     publishAttemptEnd(message, attempt, now);
-    const localAnswer = transport.answerLocally?.(message.to) ?? null;
     const hasComplaint = attempt.outcome.kind === 'delivered' && localAnswer?.kind === 'complaint';
     const complaints = hasComplaint ? [createLocalComplaint(now, localAnswer.by, localAnswer.detail)] : [];
     const excludedFromReputation = isLoopTest || isNotification(message) || localAnswer !== null;
     const changes = [change, ...complaints];
-    return { id, owner: node, attempts, changes, refundAttempt: false, excludedFromReputation };
+    // An unanswered message takes whichever route is usable next.
+    const dealt = attempt.outcome.kind === 'unanswered' ? null : (nextRoute ?? route.name);
+    return {
+      ...{ id, owner: node, attempts, changes, refundAttempt: isMoved, excludedFromReputation },
+      route: hasChoice ? dealt : null,
+    };
+  }
+
+  /** Null if the outcome is no fault of the route or of the sender there, or if no other route is usable. */
+  function findNextRoute(route: Route, message: LeasedMessage, outcome: Outcome, now: number): string | null {
+    if (outcome.kind !== 'deferred' || !(isRouteFailure(outcome) || isSenderRefusal(outcome))) return null;
+    const choice = routes.choose({ ...message, route: null }, now, route.name);
+    return choice.kind === 'route' && choice.route !== route.name ? choice.route : null;
   }
 
   async function settleLease(message: LeasedMessage, settlement: RecordedSettlement): Promise<void> {
@@ -273,31 +387,33 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  async function releaseLeases(messages: readonly LeasedMessage[]): Promise<void> {
+  async function endLeases(
+    messages: readonly LeasedMessage[],
+    end: (batch: readonly LeaseRef[], now: number) => Promise<unknown>,
+  ): Promise<void> {
     const leases = messages.map(({ id, attempts }) => ({ id, owner: node, attempts }));
     await recorder.record(
       leases.map(({ id }) => id),
-      () => parts.release(leases, clock.now()),
+      () => end(leases, clock.now()),
     );
     dropFromMemory(messages);
   }
 
-  async function parkLease(message: LeasedMessage): Promise<void> {
-    const lease = { id: message.id, owner: node, attempts: message.attempts };
-    await recorder.record([message.id], () => parts.park([lease], 'hold', clock.now()));
-    dropFromMemory([message]);
-  }
+  const parkLeases = (messages: readonly LeasedMessage[], reason: ParkReason) =>
+    endLeases(messages, (leases, now) => parts.park(leases, reason, now));
 
   function dropFromMemory(messages: readonly LeasedMessage[]): void {
     for (const message of messages) {
       leasedIds.delete(message.id);
+      reasons.delete(message.id);
       budget.release(getMemoryBytes(message));
     }
     dispatch();
   }
 
   function poll(): void {
-    attemptRunner.abortOverdue();
+    for (const { runner } of laneList) runner.abortOverdue();
+    routes.check(clock.now());
     budget.setAttemptRate(endedAttemptCount);
     endedAttemptCount = 0;
     wake();
@@ -307,7 +423,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   async function drain(timeoutMs: number): Promise<void> {
     mode.enter('draining');
     cancelPoll();
-    attemptRunner.stop();
+    for (const { runner } of laneList) runner.stop();
     const cancelTimeout = clock.after(timeoutMs, whenEmpty.resolve);
     dispatch();
     await whenEmpty.promise;
@@ -328,6 +444,11 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     },
     offerMessage,
     wake,
+    canPlace,
+    reroute() {
+      if (laneList.length > 1 && mode.currentMode === 'running') place(laneList.flatMap(takeAll));
+      wake();
+    },
     drain(timeoutMs) {
       drainPromise ??= drain(timeoutMs);
       return drainPromise;

@@ -24,6 +24,9 @@ export function createLeaseBudget() {
     get leaseCount() {
       return leaseCount;
     },
+    get leaseLimit() {
+      return leaseLimit;
+    },
     hasRoomFor: (bytes: number) =>
       leaseCount < leaseLimit && (leaseCount === 0 || reservedBytes + bytes <= MAX_LEASED_BYTES),
     reserve(bytes: number): void {

@@ -93,7 +93,10 @@ const FULL_ROUNDS = 2;
 interface ParkingScannerParts {
   readonly clock: Clock;
   readonly store: Pick<QueueStore, 'listParked' | 'unpark'>;
-  readonly holds: Pick<HoldChecks, 'nextEndAt' | 'onChange'>;
+  /** Of a hold. Null: no active hold ends by itself. */
+  readonly nextEndAt: number | null;
+  /** Of what parks messages: holds and routes. */
+  readonly onChange: (listener: () => void) => void;
   readonly isStillParked: (message: ParkedMessage) => boolean;
   readonly onUnparked: () => void;
   readonly onError: (error: unknown) => void;
@@ -101,7 +104,7 @@ interface ParkingScannerParts {
 
 /** The function stops the scanner after the page in progress. */
 export function startParkingScanner(parts: ParkingScannerParts): () => Promise<void> {
-  const { clock, store, holds, isStillParked, onUnparked, onError } = parts;
+  const { clock, store, isStillParked, onUnparked, onError } = parts;
   let isStopped = false;
   let lastId: string | null = null;
   let fullRounds = FULL_ROUNDS;
@@ -148,7 +151,7 @@ export function startParkingScanner(parts: ParkingScannerParts): () => Promise<v
       }
       if (isRestartRequested) continue;
       fullRounds = Math.max(0, fullRounds - 1);
-      const endsInMs = (holds.nextEndAt ?? Number.POSITIVE_INFINITY) - clock.now();
+      const endsInMs = (parts.nextEndAt ?? Number.POSITIVE_INFINITY) - clock.now();
       if (endsInMs <= INTERVAL_MS) {
         fullRounds = FULL_ROUNDS;
         lastId = null;
@@ -157,7 +160,7 @@ export function startParkingScanner(parts: ParkingScannerParts): () => Promise<v
     }
   }
 
-  holds.onChange(restart);
+  parts.onChange(restart);
   const ended = run();
   return async () => {
     isStopped = true;

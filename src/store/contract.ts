@@ -30,6 +30,7 @@ import type * as nodes from './nodes.ts';
 import type * as notifications from './notifications.ts';
 import type { Bound, NounMethod, Nouns } from './nouns.ts';
 import type * as overview from './overview.ts';
+import type * as routes from './routes.ts';
 import type { IndexStore } from './search/indexer.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
 import type * as suppressions from './suppressions.ts';
@@ -136,6 +137,8 @@ export type HoldStore = Omit<Bound<typeof holds>, 'readHoldsSince'>;
 
 export type InboxRuleStore = Bound<typeof inboxRules>;
 
+export type RouteStore = Omit<Bound<typeof routes>, 'readRoutingSince'>;
+
 export interface OperatorStore
   extends AccountStore,
     DomainStore,
@@ -147,6 +150,7 @@ export interface OperatorStore
     HoldStore,
     Pick<InboxRuleStore, 'addInboxRule' | 'listInboxRules' | 'removeInboxRule'>,
     Pick<NotificationStore, 'listNotifications'>,
+    Pick<RouteStore, 'readRouting' | 'setRoutingPolicy' | 'pauseRoute' | 'listRouteUses' | 'listRouteSenders'>,
     Pick<AcceptStore, 'findNewestId'>,
     Pick<NodeStore, 'listNodes'>,
     Pick<TrafficStore, 'readTraffic'>,
@@ -167,6 +171,7 @@ export type StoreMethods = AcceptStore &
   WebhookWorkerStore &
   NotificationStore &
   InboxRuleStore &
+  RouteStore &
   OperatorStore;
 
 export interface StoreLifecycle {
@@ -264,6 +269,9 @@ const NOUN_KINDS: { readonly [Name in NounMethod]?: Exclude<MethodKind, 'change'
   readAttentionCheck: 'read',
   listNotifications: 'operator-read',
   listInboxRules: 'read',
+  readRouting: 'read',
+  listRouteUses: 'read',
+  listRouteSenders: 'read',
   consumeInboxRules: 'outcome',
   recover: 'outcome',
   recordHeartbeat: 'outcome',

@@ -6,6 +6,7 @@
 import type { DirectoryChanges, FoundKeys } from '../model/account.ts';
 import { readDomainsSince } from './domains.ts';
 import { readHoldsSince } from './holds.ts';
+import { readRoutingSince } from './routes.ts';
 import * as rows from './rules/rows.ts';
 import type { Transaction } from './transaction.ts';
 
@@ -25,14 +26,15 @@ export async function readDirectorySince(tx: Transaction, revision: number): Pro
   const [row = {}] = await tx.query('SELECT revision FROM installation');
   const latestRevision = rows.readInteger(row, 'revision');
   if (latestRevision <= revision) return null;
-  const [accounts, keys, domains, holds] = await Promise.all([
+  const [accounts, keys, domains, holds, routing] = await Promise.all([
     selectAccounts(tx, 'WHERE a.revision > $1 ORDER BY a.id', [revision]),
     tx.query('SELECT * FROM api_key WHERE revision > $1 ORDER BY id', [revision]),
     readDomainsSince(tx, revision),
     readHoldsSince(tx, revision),
+    readRoutingSince(tx, revision),
   ]);
   // A change that is committed after the revision was read may be included. The next poll then reads it again.
-  return { revision: latestRevision, accounts, keys: keys.map(rows.toApiKey), ...domains, holds };
+  return { revision: latestRevision, accounts, keys: keys.map(rows.toApiKey), ...domains, holds, routing };
 }
 
 /** Returns the keys that have these hashes, and their accounts. */

@@ -64,6 +64,8 @@ export interface EndedMessage {
   readonly state: State;
   readonly endedAt: number;
   readonly attempts: number;
+  /** Absent or null: the stored one stays. */
+  readonly route?: string | null;
 }
 
 export interface NewEntry extends AppendedEntry {

@@ -15,12 +15,14 @@ import * as parking from './parking.ts';
 import { recover } from './recovery.ts';
 import * as reports from './reports.ts';
 import * as retention from './retention.ts';
+import * as routes from './routes.ts';
 import * as suppressions from './suppressions.ts';
 import { takeTokens } from './token-buckets.ts';
 import * as traffic from './traffic.ts';
 import * as webhooks from './webhooks.ts';
 
 const { readWindow: _, ...accountMethods } = accounts;
+const { readRoutingSince: ______, ...routeMethods } = routes;
 const { readDomainsSince: __, ...domainMethods } = domains;
 const { findMessageIds: ___, ...reportMethods } = reports;
 const { readHoldsSince: ____, ...holdMethods } = holds;
@@ -40,6 +42,7 @@ export const NOUNS = {
   ...parkingMethods,
   ...reportMethods,
   ...retention,
+  ...routeMethods,
   ...suppressions,
   ...traffic,
   ...webhooks,

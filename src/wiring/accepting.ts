@@ -46,7 +46,12 @@ export async function startApi(parts: ApiParts) {
     throttle: node.sharesStore
       ? new SharedThrottle(batchTokenRequests(store.takeTokens, clock.now), (error) => reportFailure('throttle', error))
       : new Throttle(),
-    submit: createIntake({ ...parts, ages: node.ages, commit: acceptCommits.submit }),
+    submit: createIntake({
+      ...parts,
+      transport: parts.routes[0].transport,
+      ages: node.ages,
+      commit: acceptCommits.submit,
+    }),
     loadSignal() {
       const retryAfterMs = acceptCommits.getOldestWaitMs();
       return retryAfterMs > MAX_COMMIT_WAIT_MS ? { isOverloaded: true, retryAfterMs } : { isOverloaded: false };

@@ -4,14 +4,15 @@ import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
 import { createHostLookup } from '../domains/dns.ts';
 import { updateWithProviderKey } from '../domains/ses-identity.ts';
-import { checkSecret, createDomainCheck, createSigningParts, loadWebhookKey } from '../domains/setup.ts';
-import { createPrepare, type DomainCache } from '../domains/signing.ts';
+import { checkSecret, createDomainCheck, loadWebhookKey } from '../domains/setup.ts';
+import type { DomainCache } from '../domains/signing.ts';
 import { watchDomains } from '../domains/watcher.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
 import { getLoopRecipient } from '../message/return-path.ts';
 import type { Publish } from '../model/events.ts';
 import type { InboxRule, InboxRuleRequest } from '../model/inbox.ts';
 import type { LeasedMessage } from '../model/message.ts';
+import type { Routing } from '../model/route.ts';
 import {
   DELIVERY_LEASE_MS,
   DELIVERY_RETENTION_MS,
@@ -19,19 +20,14 @@ import {
   type DeliverySettleResult,
 } from '../model/webhook.ts';
 import type { Events } from '../observability/events.ts';
-import {
-  createAttemptGuard,
-  createCircuitBreaker,
-  createSuppressionCheck,
-  isAllowedByAccount,
-} from '../queue/attempt.ts';
+import { createAttemptGuard, createSuppressionCheck, isAllowedByAccount } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { type HoldChecks, startParkingScanner } from '../queue/parking.ts';
+import { createRoutes, type Route } from '../queue/routes.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { Store } from '../store/contract.ts';
 import type { ConsumeInboxRule } from '../transports/capture.ts';
-import type { Transport } from '../transports/transport.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
 import { createWebhookLane } from '../webhooks/lane.ts';
 import { createWebhookPace } from '../webhooks/pace.ts';
@@ -52,7 +48,9 @@ export interface DeliveryParts {
   readonly directory: ApiKeyCache;
   readonly domains: DomainCache;
   readonly holds: HoldChecks;
-  readonly transport: Transport;
+  /** The first is `default`. */
+  readonly routes: readonly [Route, ...Route[]];
+  readonly watchRouting: (listener: (routing: Routing) => void) => void;
   readonly publish: Publish;
   readonly drainMs: number;
 }
@@ -60,7 +58,7 @@ export interface DeliveryParts {
 export async function startDelivery(
   parts: DeliveryParts,
 ): Promise<AsyncDisposable & { readonly dispatcher: Dispatcher }> {
-  const { settings, store, health, directory, domains, holds, transport, publish, drainMs } = parts;
+  const { settings, store, health, directory, holds, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();
   const { name: node, clock, ages, membership, sharesStore } = parts.node;
   const reportFailure = createFailureReporter(publish, clock);
@@ -82,25 +80,23 @@ export async function startDelivery(
     isAllowedByAccount(directory.findAccount(message.accountId), message.to) ||
     isNotification(message) ||
     message.to === loopRecipient;
+  const routeListeners: (() => void)[] = [];
+  const onChange = () => {
+    for (const listener of routeListeners) listener();
+  };
+  const routes = createRoutes({ clock, routes: parts.routes, onChange });
   const dispatcher = createDispatcher({
     node,
     clock,
     ages,
     random: Math.random,
     policy: settings,
-    transport,
-    breaker: createCircuitBreaker({ random: Math.random, publish }),
+    routes,
     claim: store.claim,
     release: store.release,
     park: store.park,
     settle: settleCommits.submit,
     markTransmitting: markCommits.submit,
-    prepare: createPrepare({
-      domains,
-      ...createSigningParts(settings),
-      findConfigurationSet: (accountId) => directory.findAccount(accountId)?.sesConfigurationSet ?? null,
-      onError: (error) => publish({ type: 'message.signing_failed', at: clock.now(), error }),
-    }),
     loopRecipient,
     isNotification,
     mustNotAttempt: createAttemptGuard(directory, membership),
@@ -110,6 +106,8 @@ export async function startDelivery(
     publish,
   });
   stack.defer(() => dispatcher.drain(drainMs));
+  routeListeners.push(dispatcher.reroute);
+  parts.watchRouting(routes.applyRouting);
   const { canDetectDeadNodes } = membership;
   const { listLeasedMessageIds } = dispatcher;
   stack.defer(
@@ -129,8 +127,15 @@ export async function startDelivery(
     startParkingScanner({
       clock,
       store,
-      holds,
-      isStillParked: (message) => message.parked.reason === 'hold' && holds.mayBeHeld(message),
+      get nextEndAt() {
+        return holds.nextEndAt;
+      },
+      onChange(listener) {
+        holds.onChange(listener);
+        routeListeners.push(listener);
+      },
+      isStillParked: (message) =>
+        message.parked.reason === 'hold' ? holds.mayBeHeld(message) : !dispatcher.canPlace(message),
       onUnparked: dispatcher.wake,
       onError: (error) => reportFailure('unpark', error),
     }),

@@ -2,12 +2,12 @@
  * A file that cannot be read or is not valid is reported once and changes nothing. A change of any other setting than
  * the secrets is only reported, because it takes effect after a restart.
  */
-import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
-import { readSecretFile } from '../config/load.ts';
+import { findRouteOfSetting, readSecretFile } from '../config/load.ts';
 import type { SecretFile, Settings, TransportSetting } from '../config/settings.ts';
-import { EVENT_SECRET_SPECS, SETTINGS_TABLE } from '../config/table.ts';
+import { EVENT_SECRET_SPECS, ROUTE_SPEC, SETTINGS_TABLE } from '../config/table.ts';
 import { watchFiles } from '../http/tls.ts';
+import { DEFAULT_ROUTE } from '../model/route.ts';
 import { getErrorText } from '../printing/text.ts';
 import type { Authenticate } from '../providers/authentication.ts';
 import type { AuthenticationResult, ProviderRequest } from '../providers/event-reader.ts';
@@ -19,7 +19,7 @@ export interface SecretFilesParts {
   readonly clock: Clock;
   readonly intervalMs: number;
   /** Returns null, or the reason why the change requires a restart. It applies to the next attempts. */
-  readonly applyTransport: (setting: TransportSetting) => string | null;
+  readonly applyTransport: (route: string, setting: TransportSetting) => string | null;
   /** Returns null, or the reason why they are not valid. */
   readonly applyEventSecrets: (provider: EventProviderName, secrets: readonly string[]) => string | null;
   readonly applyNotifySecrets: (secrets: readonly string[]) => void;
@@ -61,25 +61,13 @@ function applyChange(
       if (parsed.ok) applyNotifySecrets(parsed.value);
       return describe(parsed.ok ? null : parsed.fault);
     }
-    if (file.name !== transport.name) return describe('the file has changed', RESTART);
-    const parsed = transport.parse(readSecretFile(file));
-    return parsed.ok ? describe(applyTransport(parsed.value), RESTART) : describe(parsed.fault);
+    const route = findRouteOfSetting(file.name);
+    if (route === null) return describe('the file has changed', RESTART);
+    const parsed = (route === DEFAULT_ROUTE ? transport : ROUTE_SPEC).parse(readSecretFile(file));
+    return parsed.ok ? describe(applyTransport(route, parsed.value), RESTART) : describe(parsed.fault);
   } catch (error) {
     return getErrorText(error);
   }
-}
-
-/** Returns the reason why a changed transport requires a restart, or null if it can be used at once. */
-export function findRestartReason(current: TransportSetting, next: TransportSetting): string | null {
-  if (current.kind !== next.kind) return `the transport changes from ${current.kind} to ${next.kind}`;
-  // The header fields for the provider and the fields that are signed are determined at the start.
-  if (current.kind !== 'smtp' || next.kind !== 'smtp') return null;
-  if (current.provider !== next.provider || !isDeepStrictEqual(current.relayParameters, next.relayParameters))
-    return 'the provider of the relay, or a parameter that only this provider accepts, changes';
-  // The file descriptors of the process are divided among the listeners and the transport at the start.
-  return next.connections > current.connections
-    ? `connections= grows from ${current.connections} to ${next.connections}`
-    : null;
 }
 
 export type EventAuthenticators = ReturnType<typeof createEventAuthenticators>;

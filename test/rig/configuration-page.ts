@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { SettingSpec } from '../../src/config/table.ts';
-import { SETTINGS_TABLE } from '../../src/config/table.ts';
+import { ROUTE_SPEC, SETTINGS_TABLE } from '../../src/config/table.ts';
 
 export const CONFIGURATION_PAGE = new URL('../../docs/configuration.md', import.meta.url);
 const BEGIN_MARKER = '<!-- Generated from src/config/table.ts by `npm run docs`; do not edit by hand. -->\n';
@@ -20,7 +20,10 @@ export function generateConfigurationPage(page: string): string {
 
 function formatSettings(): string {
   const specs: readonly SettingSpec<unknown>[] = Object.values(SETTINGS_TABLE);
-  return specs.map(formatSection).join('\n');
+  return specs
+    .flatMap((spec) => (spec === SETTINGS_TABLE.transport ? [spec, ROUTE_SPEC] : [spec]))
+    .map(formatSection)
+    .join('\n');
 }
 
 const SECRECY_TEXTS: { readonly [secrecy in SettingSpec<unknown>['secrecy']]: string } = {

@@ -3,8 +3,9 @@ import { onTestFinished } from 'vitest';
 import type { ServiceEvent } from '../../src/model/events.ts';
 import type { LeasedMessage, NewMessage } from '../../src/model/message.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
-import type { CircuitBreaker } from '../../src/queue/attempt.ts';
 import { createDispatcher, type DispatcherParts } from '../../src/queue/dispatcher.ts';
+import type { RouteHealth } from '../../src/queue/route-health.ts';
+import { createRoutes, type Route } from '../../src/queue/routes.ts';
 import { StoreError } from '../../src/store/error.ts';
 import { packSettlements } from '../../src/store/rules/messages.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
@@ -16,11 +17,17 @@ import { createAttempt, createMessage } from './messages.ts';
 
 export const START = Date.UTC(2026, 0, 5);
 
-export const CLOSED_BREAKER: CircuitBreaker = {
+export const CLOSED_BREAKER: RouteHealth = {
+  state: 'closed',
+  failingSince: null,
+  isThrottled: false,
   allowsAttempt: () => true,
   getRetryAt: () => null,
+  getConcurrency: (maximum) => maximum,
+  getShare: () => 1,
   recordOutcome: () => undefined,
   releaseProbe: () => undefined,
+  open: () => undefined,
 };
 
 export interface AttemptRecord {
@@ -39,6 +46,8 @@ export function createQueueRig(
     parts?: Partial<DispatcherParts>;
     respond?: (message: OutgoingMessage, markTransmitting: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
     concurrency?: number;
+    health?: RouteHealth;
+    prepare?: Route['prepare'];
     localAnswer?: LocalAnswer;
   } = {},
 ) {
@@ -65,20 +74,31 @@ export function createQueueRig(
     envelope: { from, to, smtputf8: false },
     data: Buffer.from(message),
   });
+  const routes = createRoutes({
+    clock,
+    routes: [
+      {
+        name: 'default',
+        transport,
+        health: options.health ?? CLOSED_BREAKER,
+        prepare: options.prepare ?? prepare,
+        limits: () => ({ daily: null, rampMs: null }),
+        probe: null,
+      },
+    ],
+  });
   const dispatcher = createDispatcher({
     node: 'node-a',
     clock,
     ages: { toCurrentClock: (at) => at },
     random: () => 0.5,
     policy: { maxAgeMs: 24 * 3_600_000, onUncertain: 'resend' },
-    transport,
-    breaker: CLOSED_BREAKER,
+    routes,
     claim: store.claim,
     release: (batch, now) => runAsPromise(() => store.release(batch, now)),
     park: (batch, reason, now) => runAsPromise(() => store.park(batch, reason, now)),
     settle: async (settlement) => (await store.settle(packSettlements([settlement])))[0] ?? 'lost',
     markTransmitting: (lease) => runAsPromise(() => store.markTransmitting([lease])[0] ?? 'lost'),
-    prepare,
     mustNotAttempt: () => false,
     mayReceive: () => true,
     isHeld: () => false,

@@ -87,7 +87,7 @@ const LEASE_MESSAGES = `WITH candidates AS MATERIALIZED (
       UPDATE queue q SET state = 'sending', due_at = $5, owner = $6, attempts = q.attempts + 1, handing_over = false
       FROM fitting f WHERE q.id = f.id AND q.account_id = f.account_id
         AND (f.bytes <= $8 OR ($7 AND f.position = 1)) AND f.position <= $9
-      RETURNING q.id, q.account_id, q.attempts, q.accepted_at, q.held_ms, q.bytes, f.position, f.n
+      RETURNING q.id, q.account_id, q.attempts, q.accepted_at, q.held_ms, q.bytes, q.route, f.position, f.n
     )
     SELECT l.*, m.key_id, m."to", m.recipient, m."from", m.subject, m.expires_at, b.message, a.only_to, EXISTS (SELECT 1 FROM suppression s
         WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (l.account_id, 0)) AS suppressed

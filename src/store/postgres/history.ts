@@ -83,8 +83,8 @@ async function insertEvents(session: Session, events: readonly NewEntry[]): Prom
 const DELETE_QUEUE_ROWS = 'DELETE FROM queue WHERE id = ANY($1::uuid[])';
 // The array condition is redundant because of the join. With this condition the planner uses the index of each partition,
 // even if the statistics of a partition are outdated.
-const WRITE_END = `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts
-    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[]) AS e(id, state, ended_at, attempts)
+const WRITE_END = `UPDATE mail_request m SET state = e.state, ended_at = e.ended_at, attempts = e.attempts, route = coalesce(e.route, m.route)
+    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::text[]) AS e(id, state, ended_at, attempts, route)
     WHERE m.id = e.id AND m.id = ANY($1::uuid[])`;
 
 /** The transaction must have locked the queue rows. */
@@ -95,7 +95,9 @@ export async function endMessages(session: Session, endedMessages: readonly Ende
     session.query(DELETE_QUEUE_ROWS, [ids]),
     session.query(
       WRITE_END,
-      toColumns(endedMessages, ({ id, state, endedAt, attempts }) => [id, state, endedAt, attempts]),
+      toColumns(endedMessages, ({ id, state, endedAt, attempts, route = null }) => [
+        ...[id, state, endedAt, attempts, route],
+      ]),
     ),
   ]);
 }

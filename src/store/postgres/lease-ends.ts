@@ -40,8 +40,8 @@ const PARK_LEASES = `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease 
     UPDATE queue q SET state = '${requireTransition('sending', 'queued', 'queue')}', due_at = $4, owner = NULL, handing_over = false, attempts = q.attempts - 1
     FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`;
 const REQUEUE_MESSAGES = `UPDATE queue q SET state = s.state, due_at = s.due_at, owner = NULL, handing_over = false,
-      lane = greatest(q.lane, s.lane)::smallint, held_ms = q.held_ms % ${ATTEMPT_OWED}, attempts = q.attempts - s.refund
-    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, refund)
+      lane = greatest(q.lane, s.lane)::smallint, held_ms = q.held_ms % ${ATTEMPT_OWED}, attempts = q.attempts - s.refund, route = s.route
+    FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[], $6::text[]) AS s(id, state, due_at, lane, refund, route)
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`;
 // This statement and imports of suppressions write rows in the same order, so that transactions cannot deadlock.
 /** Returns the source and recipient of each report, and whether it added the entry. */
@@ -61,7 +61,14 @@ const ADD_REFERENCES = `INSERT INTO provider_reference (reference, id, at)
 
 interface SettlementRows {
   readonly endedMessages: EndedMessage[];
-  readonly requeuedMessages: { id: string; state: State; dueAt: number | null; lane: number; refundCount: number }[];
+  readonly requeuedMessages: {
+    id: string;
+    state: State;
+    dueAt: number | null;
+    lane: number;
+    refundCount: number;
+    route: string | null;
+  }[];
   readonly events: NewEntry[];
   readonly suppressed: { id: string; reason: string; at: number }[];
   readonly providerReferences: { reference: string; id: string; at: number }[];
@@ -124,12 +131,13 @@ async function settleInTransaction(
       ? []
       : transaction.query(
           REQUEUE_MESSAGES,
-          toColumns(requeuedMessages, ({ id, state, dueAt, lane, refundCount }) => [
+          toColumns(requeuedMessages, ({ id, state, dueAt, lane, refundCount, route }) => [
             id,
             state,
             dueAt,
             lane,
             refundCount,
+            route,
           ]),
         ),
     appendEvents(transaction, settlementRows.events),
@@ -158,7 +166,7 @@ async function settleInTransaction(
 }
 
 function collectRows(
-  { id, attempts, refundAttempt, changes }: PackedSettlement,
+  { id, attempts, refundAttempt, route, changes }: PackedSettlement,
   accountId: number,
   settlementRows: SettlementRows,
 ): void {
@@ -181,8 +189,17 @@ function collectRows(
       state: lastChange.to,
       endedAt: lastChange.at,
       attempts: attempts - refundCount,
+      route,
     });
-  else settlementRows.requeuedMessages.push({ id, state: lastChange.to, dueAt: lastChange.dueAt, lane, refundCount });
+  else
+    settlementRows.requeuedMessages.push({
+      id,
+      state: lastChange.to,
+      dueAt: lastChange.dueAt,
+      lane,
+      refundCount,
+      route,
+    });
 }
 
 type LeaseBatch = Parameters<Store['markTransmitting']>[0];

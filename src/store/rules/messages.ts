@@ -137,6 +137,7 @@ export interface PackedSettlement {
   readonly owner: string;
   readonly attempts: number;
   readonly refundAttempt: boolean;
+  readonly route: string | null;
   readonly excludedFromReputation: boolean;
   readonly changes: readonly {
     readonly to: State;
@@ -155,11 +156,12 @@ export interface PackedSettlement {
 }
 
 export function packSettlements(batch: readonly Settlement[]): PackedSettlement[] {
-  return batch.map(({ id, owner, attempts, refundAttempt, excludedFromReputation, changes }) => ({
+  return batch.map(({ id, owner, attempts, refundAttempt, route = null, excludedFromReputation, changes }) => ({
     id,
     owner,
     attempts,
     refundAttempt,
+    route,
     excludedFromReputation: excludedFromReputation === true,
     changes: changes.map(({ to, dueAt, event, suppress }) => ({
       to,

@@ -215,6 +215,7 @@ export function toLeasedMessage(row: Row, lease: Lease, attempts: number): Lease
     acceptedAt: readInteger(row, 'accepted_at'),
     heldMs: readInteger(row, 'held_ms'),
     attempts,
+    route: readTextOrNull(row, 'route'),
     lease,
     ...toAcceptedMembers(row),
   };

@@ -15,7 +15,7 @@ export function prepareLeaseEnds(database: DatabaseSync, transaction: Transactio
   const LEASE_CONDITION = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
   const markLease = database.prepare(`UPDATE mail_request SET handing_over = 1 ${LEASE_CONDITION}`);
   const endLease = database.prepare(
-    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), held_ms = held_ms % ${ATTEMPT_OWED}, attempts = attempts - ?, ended_at = ? ${LEASE_CONDITION} RETURNING account_id`,
+    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), held_ms = held_ms % ${ATTEMPT_OWED}, attempts = attempts - ?, ended_at = ?, route = ? ${LEASE_CONDITION} RETURNING account_id`,
   );
   const updateState = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
   const appendEntry = prepareAppend(database, outbox);
@@ -51,7 +51,17 @@ export function prepareLeaseEnds(database: DatabaseSync, transaction: Transactio
       const newState = getStateAfterChange(from, to, isFirstChange);
       if (isFirstChange) {
         const refund = refundAttempt ? 1 : 0;
-        const row = endLease.get(newState, dueAt, getLane(verb), refund, endedAt, seq, owner, attempts);
+        const row = endLease.get(
+          newState,
+          dueAt,
+          getLane(verb),
+          refund,
+          endedAt,
+          settlement.route,
+          seq,
+          owner,
+          attempts,
+        );
         if (row === undefined) return 'lost';
         accountId = rows.readInteger(row, 'account_id');
         isFirstChange = false;

@@ -10,6 +10,7 @@ describe('settings', () => {
     expect(loadSettings({}, null)).toEqual({
       database: { kind: 'sqlite', path: './data/postrider.db' },
       transport: { kind: 'capture' },
+      routes: [{ name: 'default', transport: { kind: 'capture' } }],
       listen: { host: '127.0.0.1', port: 8080 },
       operatorListen: { host: '127.0.0.1', port: 8081 },
       operatorPassword: null,

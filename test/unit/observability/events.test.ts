@@ -239,13 +239,13 @@ test('each state of the circuit breaker appears in the log, the metrics and the 
     (await scrapeMetricLines())
       .find((line) => line.startsWith(`postrider_circuit_breaker_state{state="${state}"}`))
       ?.at(-1);
-  publish({ type: 'circuit_breaker.opened', at: 1, retryAt: 2_000 });
+  publish({ type: 'circuit_breaker.opened', at: 1, route: 'default', retryAt: 2_000 });
   expect(status.read(1).breaker).toEqual({ state: 'open', retryAt: 2_000 });
   expect([await readValue('open'), await readValue('closed')]).toEqual(['1', '0']);
-  publish({ type: 'circuit_breaker.half_opened', at: 2, retryAt: 3_000 });
+  publish({ type: 'circuit_breaker.half_opened', at: 2, route: 'default', retryAt: 3_000 });
   expect(status.read(2).breaker.state).toBe('half-open');
   expect([await readValue('half-open'), await readValue('open')]).toEqual(['1', '0']);
-  publish({ type: 'circuit_breaker.closed', at: 3, retryAt: null });
+  publish({ type: 'circuit_breaker.closed', at: 3, route: 'default', retryAt: null });
   expect(status.read(3).breaker).toEqual({ state: 'closed', retryAt: null });
   expect(await readValue('closed')).toBe('1');
   expect(parseLogLines()).toMatchObject([

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import type { AcceptResult, Lease, LeasedMessage, NewMessage } from '../../../src/model/message.ts';
 import type { Attempt } from '../../../src/model/outcome.ts';
-import { createCircuitBreaker, LEASE_MS, MAX_ATTEMPT_MS } from '../../../src/queue/attempt.ts';
+import { LEASE_MS } from '../../../src/queue/attempt.ts';
 import { createIntake } from '../../../src/queue/dispatcher.ts';
+import { createRouteHealth, MAX_ATTEMPT_MS } from '../../../src/queue/route-health.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { packSettlements } from '../../../src/store/rules/messages.ts';
 import { createAttempt, createMessage, createSettlement } from '../../rig/messages.ts';
-import { createQueueRig, START } from '../../rig/queue.ts';
+import { CLOSED_BREAKER, createQueueRig, START } from '../../rig/queue.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -182,14 +183,12 @@ test('when the circuit breaker opens, leased messages are released to the store 
   let retryAt: number | null = null;
   const rig = createQueueRig({
     concurrency: 1,
-    parts: {
-      breaker: {
-        allowsAttempt: () => retryAt === null,
-        getRetryAt: () => retryAt,
-        recordOutcome: () => {
-          retryAt = START + 90_000;
-        },
-        releaseProbe: () => undefined,
+    health: {
+      ...CLOSED_BREAKER,
+      allowsAttempt: () => retryAt === null,
+      getRetryAt: () => retryAt,
+      recordOutcome: () => {
+        retryAt = START + 90_000;
       },
     },
     respond: () => createAttempt(createDeferral('route')),
@@ -309,16 +308,16 @@ test('a drain waits for a running claim and releases the leases of the claim', a
 });
 
 test('while the circuit breaker is not closed, each probe leases one message, and the other messages get no history entry', async () => {
-  const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
+  const breaker = createRouteHealth({ route: 'default', random: () => 0, publish: () => undefined });
   let leasedCount = 0;
   const rig = createQueueRig({
+    health: breaker,
+    prepare: async ({ id, from, to, message }: LeasedMessage) => {
+      // Another task runs between the claim and the check of the circuit breaker.
+      await Promise.resolve();
+      return { id, envelope: { from, to, smtputf8: false }, data: Buffer.from(message) };
+    },
     parts: {
-      breaker,
-      prepare: async ({ id, from, to, message }: LeasedMessage) => {
-        // Another task runs between the claim and the check of the circuit breaker.
-        await Promise.resolve();
-        return { id, envelope: { from, to, smtputf8: false }, data: Buffer.from(message) };
-      },
       claim: async (limits, lease, now) => {
         const claimResult = await rig.store.claim(limits, lease, now);
         leasedCount += claimResult.messages.length;
@@ -344,11 +343,12 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
     ['hold', false, 'delivered'],
     ['hold', true, 'uncertain'],
   ] as const) {
-    const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
+    const breaker = createRouteHealth({ route: 'default', random: () => 0, publish: () => undefined });
     for (let n = 0; n < 3; n += 1) breaker.recordOutcome(createDeferral('route'), START);
     let answerCount = 0;
     const rig = createQueueRig({
-      parts: { breaker, policy: { maxAgeMs: 24 * HOUR_MS, onUncertain } },
+      health: breaker,
+      parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain } },
       respond: async (_message, beforeCompletion) => {
         answerCount += 1;
         if (marksFirstAttempt || answerCount > 1) await beforeCompletion?.();

@@ -27,7 +27,10 @@ function createRig() {
   let unparkedCount = 0;
   const stop = startParkingScanner({
     clock,
-    holds,
+    get nextEndAt() {
+      return holds.nextEndAt;
+    },
+    onChange: holds.onChange,
     store: {
       listParked: async (afterId, limit) =>
         [...parked.values()].filter(({ id }) => id > (afterId ?? '')).slice(0, limit),

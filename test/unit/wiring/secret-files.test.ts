@@ -2,10 +2,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { TransportSetting } from '../../../src/config/settings.ts';
-import { findRestartReason, watchSecretFiles } from '../../../src/wiring/secret-files.ts';
+import { watchSecretFiles } from '../../../src/wiring/secret-files.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { createSmtpSetting } from '../../rig/smtp-message.ts';
 
 const INTERVAL_MS = 5_000;
 
@@ -15,13 +14,15 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
   writeFileSync(path, content);
   const clock = createVirtualClock(0);
   const appliedTransports: TransportSetting[] = [];
+  const appliedRoutes: string[] = [];
   const secrets: unknown[] = [];
   const lines: string[] = [];
   const stop = watchSecretFiles({
     files: [{ name, path }],
     clock,
     intervalMs: INTERVAL_MS,
-    applyTransport: (setting) => {
+    applyTransport: (route, setting) => {
+      appliedRoutes.push(route);
       if (restartReason === null) appliedTransports.push(setting);
       return restartReason;
     },
@@ -37,7 +38,7 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
     writeFileSync(path, text);
     await waitForChecks();
   };
-  return { path, applied: appliedTransports, secrets, lines, stop, waitForChecks, change };
+  return { path, applied: appliedTransports, appliedRoutes, secrets, lines, stop, waitForChecks, change };
 }
 
 test('a changed transport is applied once, and nothing is applied without a change', async () => {
@@ -67,6 +68,14 @@ test('changed secrets of notifications are applied, and an invalid secret is rep
   stop();
 });
 
+test('a changed file of a further route is applied to this route, and bad content keeps the last good one', async () => {
+  const { applied, appliedRoutes, lines, change } = watchOneFile('POSTRIDER_ROUTE_BACKUP', 'smtp://relay.example');
+  await change('ses://eu-west-1');
+  await change('ses://');
+  expect([appliedRoutes, applied]).toMatchObject([['backup'], [{ kind: 'ses', region: 'eu-west-1' }]]);
+  expect(lines).toEqual([expect.stringMatching(/^POSTRIDER_ROUTE_BACKUP_FILE: .*; correct the file; until then/)]);
+});
+
 test('a transport that cannot be applied is reported once with its remedy', async () => {
   const { applied, lines, path, waitForChecks, change } = watchOneFile(
     'POSTRIDER_TRANSPORT',
@@ -93,17 +102,6 @@ test('a changed operator password is reported once and needs a restart', async (
   expect(lines).toEqual([
     'POSTRIDER_OPERATOR_PASSWORD_FILE: the file has changed; restart the service to apply it; until then the previous value is used',
   ]);
-});
-
-test('another kind of transport, another provider and more connections need a restart', () => {
-  const relay = createSmtpSetting(587, { connections: 20 });
-  expect(findRestartReason(relay, { ...relay, host: 'other.example', connections: 10 })).toBeNull();
-  expect(findRestartReason(relay, { ...relay, connections: 21 })).toContain('connections=');
-  expect(findRestartReason(relay, { ...relay, provider: 'postmark' })).toContain('provider');
-  const postmark = { ...relay, provider: 'postmark', relayParameters: { stream: 'outbound' } } as const;
-  expect(findRestartReason(postmark, { ...postmark, host: 'other.example' })).toBeNull();
-  expect(findRestartReason(postmark, { ...postmark, relayParameters: {} })).toContain('provider');
-  expect(findRestartReason(relay, { kind: 'capture' })).toContain('from smtp to capture');
 });
 
 test('changed secrets of a provider’s events are applied once; invalid secrets are reported without the secret', async () => {

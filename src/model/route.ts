@@ -1,0 +1,267 @@
+/** Routes: next hops, the policies that prefer them, and the choice of a route at each attempt. Pure. */
+
+/** POSTRIDER_TRANSPORT. */
+export const DEFAULT_ROUTE = 'default';
+
+const ROUTE_NAME = /^[a-z][a-z0-9]{0,30}$/;
+
+export function isRouteName(text: string): boolean {
+  return ROUTE_NAME.test(text);
+}
+
+/** Steps in the order of preference. The members of a step share its messages by their weights. */
+export type RoutingPolicy = readonly PolicyStep[];
+export type PolicyStep = readonly PolicyMember[];
+
+export interface PolicyMember {
+  readonly route: string;
+  readonly weight: number;
+}
+
+export type PolicyResult =
+  | { readonly ok: true; readonly policy: RoutingPolicy }
+  | { readonly ok: false; readonly fault: string };
+
+const MAX_WEIGHT = 1_000_000;
+
+/**
+ * Parses `main,backup` (order of preference) and `a:90,b:10,c` (shares of `a` and `b`, then `c`). Neighbours with
+ * weights form one step. `known`: the configured routes.
+ */
+export function parsePolicy(text: string, known: readonly string[]): PolicyResult {
+  const steps: PolicyMember[][] = [];
+  const seen = new Set<string>();
+  let sharesStep = false;
+  for (const part of text.split(',')) {
+    const [name = '', ...weights] = part.trim().split(':');
+    const route = name.toLowerCase();
+    if (!known.includes(route))
+      return fault(`the route ${quote(name)} is not configured; the routes are ${known.join(', ')}`);
+    if (seen.has(route)) return fault(`the route ${route} is named twice; name each route once`);
+    seen.add(route);
+    const hasWeight = weights.length > 0;
+    const weight = hasWeight ? Number(weights.join(':')) : 1;
+    if (!Number.isInteger(weight) || weight < 1 || weight > MAX_WEIGHT)
+      return fault(`the weight of ${route} is not a whole number from 1 to ${MAX_WEIGHT}; write ${route}:90`);
+    const last = steps.at(-1);
+    if (hasWeight && sharesStep && last !== undefined) last.push({ route, weight });
+    else steps.push([{ route, weight }]);
+    sharesStep = hasWeight;
+  }
+  return { ok: true, policy: steps };
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text.slice(0, 40));
+}
+
+function fault(text: string): PolicyResult {
+  return { ok: false, fault: text };
+}
+
+/** Without a policy: the default route, then the others in order of name. */
+export function createDefaultPolicy(known: readonly string[]): RoutingPolicy {
+  const others = known.filter((route) => route !== DEFAULT_ROUTE).sort();
+  return [DEFAULT_ROUTE, ...others].map((route) => [{ route, weight: 1 }]);
+}
+
+export function listPolicyRoutes(policy: RoutingPolicy): readonly string[] {
+  return policy.flatMap((step) => step.map(({ route }) => route));
+}
+
+/** What the store keeps of the routes of the installation, alike on all nodes. */
+export interface Routing {
+  readonly policies: readonly StoredPolicy[];
+  readonly pauses: readonly RoutePause[];
+  /** When a route first handed a message over, from which `?ramp=` counts. */
+  readonly firstUses: readonly { readonly route: string; readonly at: number }[];
+}
+
+export interface StoredPolicy {
+  /** Both null: the policy of the installation. That of the sender's domain precedes that of the account. */
+  readonly accountId: number | null;
+  readonly domain: string | null;
+  /** As `parsePolicy` reads it. It may name routes that have been removed since. */
+  readonly list: string;
+}
+
+export interface RoutePause {
+  readonly route: string;
+  readonly at: number;
+  /** Null: until it is resumed. */
+  readonly until: number | null;
+  readonly reason: string | null;
+}
+
+export const NO_ROUTING: Routing = { policies: [], pauses: [], firstUses: [] };
+
+/** Of the configured routes; null if none of them is left. */
+export function findPolicy(
+  { policies }: Routing,
+  { accountId, domain }: { readonly accountId: number; readonly domain: string },
+): StoredPolicy | null {
+  return (
+    policies.find((policy) => policy.domain !== null && policy.domain === domain) ??
+    policies.find((policy) => policy.accountId === accountId) ??
+    policies.find((policy) => policy.domain === null && policy.accountId === null) ??
+    null
+  );
+}
+
+/** Ignores routes that are no longer configured. Null if none is left: the default policy then applies. */
+export function readStoredPolicy(list: string, known: readonly string[]): RoutingPolicy | null {
+  const names = list.split(',').filter((part) => known.includes((part.split(':', 1)[0] ?? '').trim().toLowerCase()));
+  const parsed = parsePolicy(names.join(','), known);
+  return parsed.ok ? parsed.policy : null;
+}
+
+export function findPause({ pauses }: Routing, route: string, now: number): RoutePause | null {
+  return pauses.find((pause) => pause.route === route && (pause.until === null || pause.until > now)) ?? null;
+}
+
+/**
+ * Why a route does not get a message now. `fault`: the attempt of this message has just failed there. `returning` and
+ * `ramping`: it gets only a part of its messages, unless no other route is usable.
+ */
+export const OBSTACLES = ['paused', 'failed', 'quota', 'sender-refused', 'fault', 'returning', 'ramping'] as const;
+export type Obstacle = (typeof OBSTACLES)[number];
+
+const SOFT_OBSTACLES: readonly Obstacle[] = ['returning', 'ramping'];
+
+export interface SkippedRoute {
+  readonly route: string;
+  readonly obstacle: Obstacle;
+}
+
+/** `members`: the messages are dealt among them by weight. `skipped`: preferred routes that do not get the message. */
+export type RouteDecision =
+  | { readonly kind: 'route'; readonly members: PolicyStep; readonly skipped: readonly SkippedRoute[] }
+  | { readonly kind: 'wait'; readonly skipped: readonly SkippedRoute[] };
+
+/**
+ * A message stays at the route that it was dealt, as long as the policy names it and it is usable. Otherwise the first
+ * step with a usable route gets it; without one, the first step with a route that is returning or ramping.
+ */
+export function decideRoute(
+  policy: RoutingPolicy,
+  findObstacle: (route: string) => Obstacle | null,
+  dealt: string | null,
+): RouteDecision {
+  const obstacles = new Map(listPolicyRoutes(policy).map((route) => [route, findObstacle(route)]));
+  const isUsable = (route: string) => obstacles.get(route) === null;
+  const isSoft = (route: string) => SOFT_OBSTACLES.some((soft) => soft === obstacles.get(route));
+  const listSkipped = (steps: RoutingPolicy): readonly SkippedRoute[] =>
+    listPolicyRoutes(steps).flatMap((route) => {
+      const obstacle = obstacles.get(route) ?? null;
+      return obstacle === null ? [] : [{ route, obstacle }];
+    });
+  if (dealt !== null && obstacles.has(dealt) && (isUsable(dealt) || isSoft(dealt)))
+    return { kind: 'route', members: [{ route: dealt, weight: 1 }], skipped: [] };
+  for (const accepts of [isUsable, isSoft]) {
+    for (const [index, step] of policy.entries()) {
+      const members = step.filter(({ route }) => accepts(route));
+      if (members.length === 0) continue;
+      const skipped = listSkipped(policy.slice(0, index + 1)).filter(
+        ({ route }) => !members.some((member) => member.route === route),
+      );
+      return { kind: 'route', members, skipped };
+    }
+  }
+  return { kind: 'wait', skipped: listSkipped(policy) };
+}
+
+/**
+ * Deals messages in turn by weight (smooth weighted round-robin): over any run of messages of one key, a route is off
+ * its share by at most one while the members stay the same.
+ */
+export function createDealer(maxKeys = 10_000): (key: string, members: PolicyStep) => string {
+  /** By key, then by route: what a route is owed. The least recently used key is the first. */
+  const credits = new Map<string, Map<string, number>>();
+  return (key, members) => {
+    const [only] = members;
+    if (only !== undefined && members.length === 1) return only.route;
+    const owed = credits.get(key) ?? new Map<string, number>();
+    credits.delete(key);
+    credits.set(key, owed);
+    const [oldest] = credits.keys();
+    if (credits.size > maxKeys && oldest !== undefined) credits.delete(oldest);
+    let totalWeight = 0;
+    let dealt: PolicyMember | null = null;
+    for (const member of members) {
+      totalWeight += member.weight;
+      owed.set(member.route, (owed.get(member.route) ?? 0) + member.weight);
+      if (dealt === null || (owed.get(member.route) ?? 0) > (owed.get(dealt.route) ?? 0)) dealt = member;
+    }
+    if (dealt === null) throw new RangeError('no route to deal');
+    owed.set(dealt.route, (owed.get(dealt.route) ?? 0) - totalWeight);
+    return dealt.route;
+  };
+}
+
+/** The part of its messages that a route gets `ageMs` after its first one: a day's part at once, all after `rampMs`. */
+export function getRampShare(rampMs: number | null, ageMs: number): number {
+  if (rampMs === null) return 1;
+  return Math.min(1, Math.max(0, Math.ceil((ageMs + 1) / DAY_MS) * DAY_MS) / rampMs);
+}
+
+const DAY_MS = 86_400_000;
+
+/** The day of UTC in which `?daily=` counts. */
+export function getRouteDay(now: number): number {
+  return Math.floor(now / DAY_MS);
+}
+
+/** Messages that a node has handed over to a route on a day. */
+export interface RouteUse {
+  readonly route: string;
+  readonly day: number;
+  readonly count: number;
+}
+
+/** What the provider of a route has last said about a sending domain. */
+export interface RouteSender {
+  readonly route: string;
+  readonly domain: string;
+  /** Null if it has never accepted the domain. */
+  readonly acceptedAt: number | null;
+  readonly refusedAt: number | null;
+  readonly refusal: string | null;
+}
+
+export type RouteState = 'usable' | 'failed' | 'probing' | 'paused';
+export const ROUTE_STATES: readonly RouteState[] = ['usable', 'failed', 'probing', 'paused'];
+
+/** Of one node. Every process reads it from the heartbeat of the node. */
+export interface RouteStatus {
+  readonly name: string;
+  readonly state: Exclude<RouteState, 'paused'>;
+  /** When the next probe is due, while it is failed. */
+  readonly retryAt: number | null;
+  readonly failingSince: number | null;
+  readonly isThrottled: boolean;
+  /** The last failure of the route, not of a message. The text is untrusted. */
+  readonly lastFailure: { readonly text: string; readonly at: number } | null;
+  /** Senders that the provider refuses, until when. */
+  readonly refusedSenders: readonly { readonly domain: string; readonly text: string; readonly until: number }[];
+  /** Handed over today, on all nodes. */
+  readonly usedToday: number;
+}
+
+const OBSTACLE_TEXTS: Readonly<Record<Obstacle, string>> = {
+  paused: 'is paused',
+  failed: 'is failing',
+  quota: 'has used up its messages of the day',
+  'sender-refused': 'refuses the sender',
+  fault: 'failed for this message',
+  returning: 'is returning gradually',
+  ramping: 'gets only a part of the messages until its ramp ends',
+};
+
+/** Such as `default is failing since 10:02: connection refused`; null if the first choice got the message. */
+export function formatSkipped(
+  skipped: readonly SkippedRoute[],
+  describe: (route: SkippedRoute) => string | null = () => null,
+): string | null {
+  if (skipped.length === 0) return null;
+  return skipped.map((entry) => `${entry.route} ${OBSTACLE_TEXTS[entry.obstacle]}${describe(entry) ?? ''}`).join('; ');
+}

@@ -1,0 +1,336 @@
+/**
+ * The routes of this node: which of them gets a message now, and why. The policies and pauses come from the store, alike
+ * on all nodes; health and the standing of senders are what this node has found itself.
+ */
+import type { MonotonicClock } from '../clock.ts';
+import type { RouteLimits } from '../config/settings.ts';
+import { parseAddress } from '../model/address.ts';
+import { formatReply, type LeasedMessage } from '../model/message.ts';
+import { createLocalReply, isSenderRefusal, type Outcome } from '../model/outcome.ts';
+import {
+  createDealer,
+  createDefaultPolicy,
+  decideRoute,
+  findPause,
+  findPolicy,
+  formatSkipped,
+  getRampShare,
+  getRouteDay,
+  NO_ROUTING,
+  type Obstacle,
+  type RouteStatus,
+  type RouteUse,
+  type Routing,
+  type RoutingPolicy,
+  readStoredPolicy,
+  type SkippedRoute,
+} from '../model/route.ts';
+import type { OutgoingMessage, Transport } from '../transports/transport.ts';
+import type { RouteHealth } from './route-health.ts';
+
+/** What an attempt over a route needs. */
+export interface Route {
+  readonly name: string;
+  readonly transport: Transport;
+  readonly health: RouteHealth;
+  /** Composes and signs for the next hop of the route. */
+  readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
+  readonly limits: () => RouteLimits;
+  /** Connects to the next hop without a message; null if it answers. */
+  readonly probe: (() => Promise<Outcome | null>) | null;
+}
+
+type RoutedMessage = Pick<LeasedMessage, 'accountId' | 'from' | 'route'>;
+
+/** `because`: why an earlier route of the policy did not get the message, or why all wait. */
+export type RouteChoice =
+  | { readonly kind: 'route'; readonly route: string; readonly because: string | null }
+  | { readonly kind: 'wait'; readonly because: string };
+
+export interface Routes {
+  readonly list: readonly Route[];
+  /** `failedRoute`: where the attempt of this message has just failed. */
+  choose(message: RoutedMessage, now: number, failedRoute?: string): RouteChoice;
+  /** A route that `choose` may find, which this call does not deal. */
+  findRoute(message: RoutedMessage, now: number): string | null;
+  /** False while no route takes a message, also no probe. */
+  isAnyUsable(now: number): boolean;
+  isPaused(route: string, now: number): boolean;
+  /** Messages that the dispatcher holds for the route, so that no cap is exceeded and one message probes. */
+  countWaiting(route: string, change: number): void;
+  recordOutcome(route: string, message: RoutedMessage, outcome: Outcome, now: number): void;
+  applyRouting(routing: Routing): void;
+  /** Of all nodes, from the store. */
+  applyUsage(day: number, usedByRoute: ReadonlyMap<string, number>): void;
+  /** Handed over since the last call, for the store. */
+  takeUnstoredUse(): readonly RouteUse[];
+  /** To be called every second: probes routes whose wait has ended and that no message probes, and finds changes. */
+  check(now: number): void;
+  /** Another node has found the route failing: this node asks once, at once. */
+  probeNow(route: string): void;
+  readStatus(now: number): readonly RouteStatus[];
+}
+
+interface RouteRecord {
+  readonly route: Route;
+  waitingCount: number;
+  /** Messages of a returning or ramping route that it is owed, in parts of 1. */
+  credit: number;
+  /** The day of `usedToday` (all nodes, as the store knows) and of `unstoredUse` (this node, since then). */
+  day: number;
+  usedToday: number;
+  unstoredUse: number;
+  isProbing: boolean;
+  lastFailure: RouteStatus['lastFailure'];
+}
+
+/** How long a provider that refused a sender gets no message of the sender's domain. */
+export const SENDER_REFUSAL_MS = 3_600_000;
+const MAX_SENDER_REFUSALS = 10_000;
+/** After the wait of the circuit breaker, for a message that may probe the route. */
+const IDLE_PROBE_MS = 2_000;
+
+export interface RoutesParts {
+  readonly clock: MonotonicClock;
+  readonly routes: readonly Route[];
+  /** The choices may have changed. */
+  readonly onChange?: () => void;
+}
+
+export function createRoutes({ clock, routes, onChange = () => undefined }: RoutesParts): Routes {
+  const names = routes.map(({ name }) => name);
+  const records = new Map<string, RouteRecord>(
+    routes.map((route) => [
+      route.name,
+      {
+        route,
+        waitingCount: 0,
+        credit: 0,
+        day: getRouteDay(clock.now()),
+        usedToday: 0,
+        unstoredUse: 0,
+        isProbing: false,
+        lastFailure: null,
+      },
+    ]),
+  );
+  const defaultPolicy = createDefaultPolicy(names);
+  const deal = createDealer();
+  let routing: Routing = NO_ROUTING;
+  const unstoredUses: RouteUse[] = [];
+  /** By route and domain; the oldest first. */
+  const senderRefusals = new Map<
+    string,
+    { readonly route: string; readonly domain: string; readonly text: string; readonly until: number }
+  >();
+  const parsedPolicies = new Map<string, RoutingPolicy>();
+
+  function getPolicy(list: string): RoutingPolicy {
+    const known = parsedPolicies.get(list);
+    if (known !== undefined) return known;
+    const policy = readStoredPolicy(list, names) ?? defaultPolicy;
+    parsedPolicies.set(list, policy);
+    return policy;
+  }
+
+  /** `deals`: the message counts for the share of a returning or ramping route. */
+  function findObstacle(record: RouteRecord, domain: string, now: number, deals: boolean): Obstacle | null {
+    const { health, name, limits } = record.route;
+    if (findPause(routing, name, now) !== null) return 'paused';
+    const retryAt = health.getRetryAt(now);
+    // One message probes the route.
+    if (retryAt !== null && (retryAt > now || health.state === 'half-open' || record.waitingCount > 0)) return 'failed';
+    const refusal = senderRefusals.get(`${name} ${domain}`);
+    if (refusal !== undefined && refusal.until > now) return 'sender-refused';
+    const { daily, rampMs } = limits();
+    if (daily !== null && getUsedToday(record, now) + record.waitingCount >= daily) return 'quota';
+    const returnShare = health.getShare(now);
+    const rampShare = rampMs === null ? 1 : getRampShare(rampMs, now - (findFirstUse(name) ?? now));
+    const share = Math.min(returnShare, rampShare);
+    if (share >= 1 || !deals) return null;
+    record.credit = Math.min(1, record.credit + share);
+    if (record.credit < 1) return returnShare <= rampShare ? 'returning' : 'ramping';
+    record.credit -= 1;
+    return null;
+  }
+
+  const findFirstUse = (route: string) => routing.firstUses.find((use) => use.route === route)?.at ?? null;
+
+  /** Begins the count of a new day. */
+  function getUsedToday(record: RouteRecord, now: number): number {
+    const day = getRouteDay(now);
+    if (record.day !== day) {
+      storeUse(record);
+      Object.assign(record, { day, usedToday: 0 });
+    }
+    return record.usedToday + record.unstoredUse;
+  }
+
+  function storeUse(record: RouteRecord): void {
+    if (record.unstoredUse === 0) return;
+    unstoredUses.push({ route: record.route.name, day: record.day, count: record.unstoredUse });
+    record.usedToday += record.unstoredUse;
+    record.unstoredUse = 0;
+  }
+
+  function decide(message: RoutedMessage, now: number, failedRoute: string | null, deals: boolean) {
+    const domain = parseAddress(message.from)?.domain ?? '';
+    const stored = findPolicy(routing, { accountId: message.accountId, domain });
+    const policy = stored === null ? defaultPolicy : getPolicy(stored.list);
+    const findObstacleOf = (name: string): Obstacle | null => {
+      const record = records.get(name);
+      if (record === undefined) return 'failed';
+      return name === failedRoute ? 'fault' : findObstacle(record, domain, now, deals);
+    };
+    return { domain, stored, decision: decideRoute(policy, findObstacleOf, message.route ?? null) };
+  }
+
+  function choose(message: RoutedMessage, now: number, failedRoute: string | null = null): RouteChoice {
+    const { domain, stored, decision } = decide(message, now, failedRoute, true);
+    const because = formatSkipped(decision.skipped, (skipped) => describeObstacle(skipped, domain));
+    if (decision.kind === 'wait') return { kind: 'wait', because: because ?? 'no route is usable' };
+    return { kind: 'route', route: deal(`${message.accountId} ${stored?.domain ?? ''}`, decision.members), because };
+  }
+
+  /** Such as ` since 10:02: connection refused`. */
+  function describeObstacle({ route, obstacle }: SkippedRoute, domain: string): string {
+    const record = records.get(route);
+    switch (obstacle) {
+      case 'failed': {
+        const since = record?.route.health.failingSince ?? null;
+        return `${since === null ? '' : ` since ${formatTime(since)}`}${record?.lastFailure == null ? '' : `: ${record.lastFailure.text}`}`;
+      }
+      case 'fault':
+        return record?.lastFailure == null ? '' : `: ${record.lastFailure.text}`;
+      case 'paused': {
+        const pause = findPause(routing, route, clock.now());
+        return `${pause === null ? '' : ` since ${formatTime(pause.at)}`}${pause?.reason == null ? '' : `: ${pause.reason}`}`;
+      }
+      case 'sender-refused':
+        return ` ${domain}: ${senderRefusals.get(`${route} ${domain}`)?.text ?? ''}`;
+      case 'quota':
+      case 'returning':
+      case 'ramping':
+        return '';
+    }
+  }
+
+  function recordSenderRefusal(route: string, domain: string, text: string, now: number): void {
+    const key = `${route} ${domain}`;
+    senderRefusals.delete(key);
+    senderRefusals.set(key, { route, domain, text, until: now + SENDER_REFUSAL_MS });
+    const [oldest] = senderRefusals.keys();
+    if (senderRefusals.size > MAX_SENDER_REFUSALS && oldest !== undefined) senderRefusals.delete(oldest);
+  }
+
+  /** A circuit breaker, a pause that ended, or a new day changes it. */
+  const describeStanding = (now: number) =>
+    routes
+      .map(({ name, health }) => `${health.state} ${findPause(routing, name, now) !== null} ${getRouteDay(now)}`)
+      .join();
+  let lastStanding = describeStanding(clock.now());
+
+  async function probe(record: RouteRecord, isDue: boolean): Promise<void> {
+    const { health, probe: run } = record.route;
+    if (run === null || record.isProbing) return;
+    if (isDue && !health.allowsAttempt(clock.now())) return;
+    record.isProbing = true;
+    try {
+      const failure = await run();
+      const now = clock.now();
+      if (failure !== null) record.lastFailure = { text: describeFailure(failure), at: now };
+      if (!isDue && failure !== null) health.open(now);
+      else if (isDue) health.recordOutcome(failure ?? PROBED, now);
+      onChange();
+    } finally {
+      record.isProbing = false;
+    }
+  }
+
+  return {
+    list: routes,
+    choose,
+    findRoute(message, now) {
+      const { decision } = decide(message, now, null, false);
+      return decision.kind === 'route' ? (decision.members[0]?.route ?? null) : null;
+    },
+    isAnyUsable: (now) =>
+      routes.some(({ name, health }) => {
+        const retryAt = health.getRetryAt(now);
+        return findPause(routing, name, now) === null && (retryAt === null || retryAt <= now);
+      }),
+    isPaused: (route, now) => findPause(routing, route, now) !== null,
+    countWaiting(route, change) {
+      const record = records.get(route);
+      if (record !== undefined) record.waitingCount += change;
+    },
+    recordOutcome(route, message, outcome, now) {
+      const record = records.get(route);
+      if (record === undefined) return;
+      if (outcome.kind === 'delivered') {
+        getUsedToday(record, now);
+        record.unstoredUse += 1;
+        return;
+      }
+      if (outcome.kind === 'unanswered' || (outcome.kind === 'deferred' && outcome.scope === 'route'))
+        record.lastFailure = { text: describeFailure(outcome), at: now };
+      else if (outcome.kind === 'deferred' && isSenderRefusal(outcome))
+        recordSenderRefusal(route, parseAddress(message.from)?.domain ?? '', describeFailure(outcome), now);
+    },
+    applyRouting(next) {
+      routing = next;
+      parsedPolicies.clear();
+      onChange();
+    },
+    applyUsage(day, usedByRoute) {
+      for (const [name, used] of usedByRoute) {
+        const record = records.get(name);
+        if (record?.day === day) record.usedToday = used;
+      }
+    },
+    takeUnstoredUse() {
+      for (const record of records.values()) storeUse(record);
+      return unstoredUses.splice(0);
+    },
+    check(now) {
+      const standing = describeStanding(now);
+      if (standing !== lastStanding) onChange();
+      lastStanding = standing;
+      for (const record of records.values()) {
+        const retryAt = record.route.health.getRetryAt(now);
+        if (retryAt !== null && retryAt + IDLE_PROBE_MS <= now && record.waitingCount === 0) void probe(record, true);
+      }
+    },
+    probeNow(route) {
+      const record = records.get(route);
+      if (record !== undefined && record.route.health.state === 'closed') void probe(record, false);
+    },
+    readStatus: (now) =>
+      [...records.values()].map((record) => {
+        const { name, health } = record.route;
+        return {
+          name,
+          state: health.state === 'closed' ? 'usable' : health.state === 'open' ? 'failed' : 'probing',
+          retryAt: health.getRetryAt(now),
+          failingSince: health.failingSince,
+          isThrottled: health.isThrottled,
+          lastFailure: record.lastFailure,
+          refusedSenders: [...senderRefusals.values()]
+            .filter((refusal) => refusal.route === name && refusal.until > now)
+            .map(({ domain, text, until }) => ({ domain, text, until })),
+          usedToday: getUsedToday(record, now),
+        };
+      }),
+  };
+}
+
+const PROBED: Outcome = { kind: 'delivered', reply: createLocalReply('connect', 'the next hop answers') };
+
+function describeFailure(outcome: Outcome): string {
+  return `${'reason' in outcome ? `${outcome.reason}: ` : ''}${formatReply(outcome.reply)}`;
+}
+
+/** In UTC, as the history shows times. */
+function formatTime(at: number): string {
+  return `${new Date(at).toISOString().slice(11, 16)} UTC`;
+}
