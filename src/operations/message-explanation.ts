@@ -163,7 +163,7 @@ export function describeWaitReason({
     case 'queued': {
       const locked = account?.locked ?? null;
       if (locked !== null) return `the unlock of its account: ${locked.reason}`;
-      if (message.parked !== null) return 'the end of a hold';
+      if (message.parked !== null) return message.parked.reason === 'hold' ? 'the end of a hold' : 'a usable route';
       const attempt = findLastAttempt(message);
       const lastAttemptText = attempt === null ? '' : `; the last attempt was deferred: ${formatShortReason(attempt)}`;
       if (dueAt === null || dueAt <= now) return `${describeDueWaitReason(status, now)}${lastAttemptText}`;
@@ -195,7 +195,7 @@ function explainQueued({ message, account, hold, status, now }: ExplainInput): r
     ];
   }
   if (hold !== null) return explainHold(hold, message.parked);
-  if (message.parked !== null)
+  if (message.parked?.reason === 'hold')
     return ['No hold stops it any longer; a running service makes it due within ten seconds.'];
   const count = listFinishedAttempts(message).length;
   const attemptsText =
@@ -252,8 +252,12 @@ function explainSending({ message, now }: ExplainInput): readonly string[] {
 }
 
 function describeExpiry({ message, hold, now, maxAgeMs }: ExplainInput): string {
-  if (hold !== null || message.parked !== null) return 'It does not expire while it is held.';
-  if (message.heldMs >= ATTEMPT_OWED) return 'It does not expire before its next attempt, because it was held.';
+  if (hold !== null || message.parked?.reason === 'hold')
+    return message.expiresAt === undefined
+      ? 'It does not expire while it is held.'
+      : `It does not expire while it is held. A release after ${formatTime(message.expiresAt)} ends it (the maximum age of its account).`;
+  if (message.heldMs >= ATTEMPT_OWED && message.expiresAt === undefined)
+    return 'It does not expire before its next attempt, because it was held.';
   const expiresAt = getExpiry({ ...message, acceptedAt: getAgeStart(message) }, { maxAgeMs });
   if (expiresAt === message.expiresAt)
     return `If no attempt succeeds, it expires at ${formatTime(expiresAt)} (the maximum age of its account).`;

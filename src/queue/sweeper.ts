@@ -91,19 +91,21 @@ export function startSweeper({
     });
   }
 
-  /** Parks the messages that would expire and that a hold stops. Resolves to the number of those that expire. */
-  async function parkHeld(acceptedBefore: number, now: number): Promise<number> {
-    const expiring = await store.listExpiring(acceptedBefore, MAX_ROWS_PER_ROUND);
-    const heldIds = expiring.filter(holds.mayBeHeld).map(({ id }) => id);
-    if (heldIds.length > 0) await store.parkQueued(heldIds, now);
-    return expiring.length - heldIds.length;
+  /** Parks messages until no hold stops one of those that expire next. */
+  async function parkExpiring(acceptedBefore: number, now: number): Promise<void> {
+    let parkedCount = 1;
+    while (parkedCount > 0 && !isStopped) {
+      const expiring = await store.listExpiring(acceptedBefore, MAX_ROWS_PER_ROUND);
+      const heldIds = expiring.filter(holds.mayBeHeld).map(({ id }) => id);
+      parkedCount = heldIds.length === 0 ? 0 : await store.parkQueued(heldIds, now);
+    }
   }
 
   let expireRoundCount = 0;
   runPeriodically(EXPIRE_INTERVAL_MS, 'expire', async (now) => {
     const acceptedBefore = ages.getCutoff(policy.maxAgeMs);
-    const limit = holds.hasActiveHolds ? await parkHeld(acceptedBefore, now) : MAX_ROWS_PER_ROUND;
-    const expiredIds = limit === 0 ? [] : await store.expire(acceptedBefore, now, limit, node);
+    if (holds.hasActiveHolds) await parkExpiring(acceptedBefore, now);
+    const expiredIds = await store.expire(acceptedBefore, now, MAX_ROWS_PER_ROUND, node);
     for (const id of expiredIds) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_MESSAGE_FIELDS });
     const { onUncertain } = policy;
     expireRoundCount += 1;

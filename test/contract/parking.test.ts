@@ -83,6 +83,17 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     expect(await store.expire(releasedAt, releasedAt, 10, 'node-a')).toEqual([message.id]);
   });
 
+  test('the maximum age of an account goes on while a message is held, which then expires at the release', async () => {
+    const store = await openWithAccounts();
+    await store.setAccount('default', { maxAgeMs: HOUR_MS }, NOW);
+    const message = createMessage({ acceptedAt: NOW, isHeld: true });
+    await store.accept([message]);
+    const releasedAt = NOW + 2 * HOUR_MS;
+    expect(await store.expire(NOW - 1, releasedAt, 10, 'node-a')).toEqual([]);
+    await store.unpark([message.id], releasedAt);
+    expect(await store.expire(NOW - 1, releasedAt, 10, 'node-a')).toEqual([message.id]);
+  });
+
   test('an operator can make a held message due, which keeps its held time, and can cancel one', async () => {
     const store = await openWithAccounts();
     const [retried, cancelled] = [createMessage({ acceptedAt: NOW, isHeld: true }), createMessage({ isHeld: true })];

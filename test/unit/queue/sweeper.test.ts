@@ -8,21 +8,30 @@ const START = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
 const SWEEP_POLICY = { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR_MS } as const;
 
-test('a message that a hold stops is parked at its maximum age, and only the others expire', async () => {
+test('messages that a hold stops are parked at their maximum age, before others expire', async () => {
   const message = { accountId: 1, from: 'shop@example.org', to: 'rita@example.com' };
-  const { calls, stop } = createSweeperRig({
+  const pages = [[{ ...message, id: 'held', accountId: 2 }], [{ ...message, id: 'held, too', accountId: 2 }]];
+  const { calls, stop, clock } = createSweeperRig({
     holds: { hasActiveHolds: true, mayBeHeld: ({ accountId }) => accountId === 2 },
-    listExpiring: () => [
-      { ...message, id: 'expiring' },
-      { ...message, id: 'held', accountId: 2 },
-    ],
+    listExpiring: () => [{ ...message, id: 'expiring' }, ...(pages.shift() ?? [])],
+    parkQueued: () => 1,
   });
+  await clock.advance(1);
   await stop();
   const cutoff = START - SWEEP_POLICY.maxAgeMs;
   expect(calls.filter(([name]) => ['listExpiring', 'parkQueued', 'expire'].includes(String(name)))).toEqual([
-    ['listExpiring', cutoff, 500],
-    ['parkQueued', ['held'], START],
-    ['expire', cutoff, START, 1, 'node-a'],
+    ...[
+      ['listExpiring', cutoff, 500],
+      ['parkQueued', ['held'], START],
+    ],
+    ...[
+      ['listExpiring', cutoff, 500],
+      ['parkQueued', ['held, too'], START],
+    ],
+    ...[
+      ['listExpiring', cutoff, 500],
+      ['expire', cutoff, START, 500, 'node-a'],
+    ],
   ]);
 });
 
@@ -34,6 +43,7 @@ function createSweeperRig(
     isClockStable?: () => boolean;
     stoppedMs?: () => number;
     holds?: Pick<HoldChecks, 'hasActiveHolds' | 'mayBeHeld'>;
+    parkQueued?: () => number;
     listExpiring?: () => { id: string; accountId: number; from: string; to: string }[];
     disableFailingWebhooks?: () => number[];
   } = {},
@@ -50,6 +60,7 @@ function createSweeperRig(
     expire: answers.expire ?? (() => []),
     recover: answers.recover ?? (() => 0),
     listExpiring: answers.listExpiring ?? (() => []),
+    parkQueued: answers.parkQueued ?? (() => 0),
     disableFailingWebhooks: answers.disableFailingWebhooks ?? (() => []),
   };
   const store = new Proxy({} as Parameters<typeof startSweeper>[0]['store'], {
