@@ -73,6 +73,7 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
   { names: ['account'], load: async () => (await import('./account.ts')).addAccountCommands },
   { names: ['key'], load: async () => (await import('./account.ts')).addKeyCommands },
   { names: ['domain'], load: async () => (await import('./domain.ts')).addDomainCommands },
+  { names: ['sender'], load: async () => (await import('./sender.ts')).addSenderCommands },
   { names: ['suppression'], load: async () => (await import('./suppression.ts')).addSuppressionCommands },
   { names: ['message'], load: async () => (await import('./message.ts')).addMessageCommands },
   { names: ['hold'], load: async () => (await import('./hold.ts')).addHoldCommands },

@@ -1,7 +1,8 @@
 /** Pure: every attempt sends the same bytes, 7-bit unless a local part needs SMTPUTF8, at most 998 octets a line. */
 
 import { type Address, formatAddrSpec, parseAddress } from '../model/address.ts';
-import { formatSubject, HeaderWriter } from './headers.ts';
+import type { SenderName } from '../model/sender.ts';
+import { formatNamedMailbox, formatSubject, HeaderWriter } from './headers.ts';
 import { isHtml } from './html-detection.ts';
 import { convertHtmlToText } from './html-text.ts';
 
@@ -20,6 +21,7 @@ export interface ExtraHeader {
 }
 
 const SUBJECT_COLUMN = 'Subject: '.length;
+const FROM_COLUMN = 'From: '.length;
 const PLAIN_CONTENT_TYPE = 'text/plain; charset=utf-8';
 const HTML_CONTENT_TYPE = 'text/html; charset=utf-8';
 
@@ -31,7 +33,12 @@ export function compose(message: MessageSource, extra: readonly ExtraHeader[] = 
   const envelopeTo = formatAddrSpec(to);
 
   const headers = new HeaderWriter(smtputf8);
-  headers.add('From', formatMailbox(from, envelopeFrom));
+  const { name = null, replyTo = null } = message.sender ?? {};
+  headers.add(
+    'From',
+    name === null ? formatMailbox(from, envelopeFrom) : formatNamedMailbox(name, envelopeFrom, FROM_COLUMN),
+  );
+  if (replyTo !== null) headers.add('Reply-To', formatMailbox(parseRequiredAddress(replyTo, 'Reply-To'), replyTo));
   headers.add('To', formatMailbox(to, envelopeTo));
   headers.add('Subject', formatSubject(message.subject, SUBJECT_COLUMN));
   headers.add('Date', formatDateTime(message.acceptedAt));
@@ -131,6 +138,7 @@ export interface MessageSource {
   readonly message: string;
   /** Milliseconds since the epoch. The Date field contains it, so that it is the same on every attempt. */
   readonly acceptedAt: number;
+  readonly sender?: SenderName;
 }
 
 // Never 7bit or 8bit: without long lines, white space at line ends, bare CR or LF and octets above 127, no relay has to

@@ -79,6 +79,15 @@ export function formatSubject(subject: string, column: number): string | readonl
   return foldAtSpaces(subject, column) ?? formatEncodedWords(subject, column);
 }
 
+/** The name as a quoted string, or as encoded words in B, of which RFC 2047 section 5 allows every character here. */
+export function formatNamedMailbox(name: string, address: string, column: number): string | readonly string[] {
+  const quotedName = `"${name.replaceAll(/["\\]/g, '\\$&')}"`;
+  const canQuote = isPlain(name) && column + quotedName.length <= MAX_COLUMNS;
+  if (!canQuote) return [...formatEncodedWords(name, column, () => false), `<${address}>`];
+  const mailbox = `${quotedName} <${address}>`;
+  return column + mailbox.length <= MAX_COLUMNS ? mailbox : [quotedName, `<${address}>`];
+}
+
 /** Parsers remove white space at the ends, and decode what looks like an encoded word. */
 function isPlain(subject: string): boolean {
   for (let i = 0; i < subject.length; i++) {
@@ -132,11 +141,10 @@ for (const codeUnit of '=?_') Q_LITERAL[codeUnit.charCodeAt(0)] = 0;
 
 const HEX = '0123456789ABCDEF';
 
-/** One word per line, all B or all Q, whichever is shorter. A lone surrogate becomes U+FFFD. */
-function formatEncodedWords(value: string, column: number): readonly string[] {
+/** One word per line, all B or all Q. A lone surrogate becomes U+FFFD. */
+function formatEncodedWords(value: string, column: number, selectQ = isShorterInQ): readonly string[] {
   const text = value.toWellFormed();
-  const bytes = Buffer.byteLength(text, 'utf8');
-  const usesQ = getQLength(text) <= Math.ceil(bytes / 3) * 4;
+  const usesQ = selectQ(text);
   const lines: string[] = [];
   let start = 0;
   let usedCapacity = 0;
@@ -155,6 +163,10 @@ function formatEncodedWords(value: string, column: number): readonly string[] {
   }
   lines.push(encodeWord(text.slice(start), usesQ));
   return lines;
+}
+
+function isShorterInQ(text: string): boolean {
+  return getQLength(text) <= Math.ceil(Buffer.byteLength(text, 'utf8') / 3) * 4;
 }
 
 function getPayloadCapacity(columns: number, usesQ: boolean): number {

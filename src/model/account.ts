@@ -6,6 +6,7 @@ import type { Hold } from './hold.ts';
 import type { RemainingLimits, State } from './message.ts';
 import { isSimulated } from './outcome.ts';
 import type { Routing } from './route.ts';
+import type { SenderEntry } from './sender.ts';
 
 export interface AccountLimits {
   /** The total number of messages; null for no limit. */
@@ -41,6 +42,8 @@ export interface Account extends AccountOptions {
   readonly thresholds: Thresholds;
   readonly onReputation: OnReputation;
   readonly limits: AccountLimits;
+  /** In order of their patterns. */
+  readonly senders: readonly SenderEntry[];
   /** Null: the configuration set in POSTRIDER_TRANSPORT applies. */
   readonly sesConfigurationSet: string | null;
   readonly volumeUsed: number;

@@ -9,6 +9,7 @@ export const AUDITED_NOUNS = [
   'account',
   'key',
   'domain',
+  'sender',
   'suppression',
   'message',
   'hold',

@@ -66,7 +66,10 @@ export function computeAccountVersion({
   maxAgeMs,
   onlyTo,
   unknownFields,
-}: Omit<Account, 'id' | 'name' | 'createdAt' | 'warning' | 'volumeUsed' | 'rateUsed' | 'rateWindowAt'>): string {
+}: Omit<
+  Account,
+  'id' | 'name' | 'createdAt' | 'warning' | 'senders' | 'volumeUsed' | 'rateUsed' | 'rateWindowAt'
+>): string {
   const { volume, volumeExpiresAt, rate, throttle } = limits;
   const fields = [
     volume,

@@ -11,6 +11,7 @@ import {
   type RecordedFailure,
 } from './failure.ts';
 import type { Attempt, Reply } from './outcome.ts';
+import type { SenderName } from './sender.ts';
 
 /** API keys have positive ids, and the test message of `doctor --loop` has the key id 0. */
 export const NOTIFICATION_KEY_ID = -1;
@@ -72,6 +73,12 @@ export type AcceptResult =
 export interface AcceptedMembers {
   /** From the maximum age of the account; absent without one. */
   readonly expiresAt?: number;
+  /** Absent if no entry of the account names the sender. */
+  readonly sender?: SenderName;
+}
+
+export function toAcceptedMembers(expiresAt: number | null, sender: SenderName | null): AcceptedMembers {
+  return { ...(expiresAt === null ? {} : { expiresAt }), ...(sender === null ? {} : { sender }) };
 }
 
 export interface LeasedMessage extends AcceptedMembers {

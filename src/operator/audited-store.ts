@@ -23,6 +23,8 @@ export function createAuditedStore<StoreType extends OperatorStore>(
     importSuppressions: (list, entries, step) => store.importSuppressions(list, entries, step, createActor()),
     removeSuppression: (list, address, providerRemoval) =>
       store.removeSuppression(list, address, providerRemoval, createActor()),
+    setSender: (account, pattern, change) => store.setSender(account, pattern, change, createActor()),
+    removeSender: (account, pattern) => store.removeSender(account, pattern, createActor()),
     addDomain: (account, domain, at) => store.addDomain(account, domain, at, createActor()),
     updateDomain: (update) => store.updateDomain(update, createActor()),
     setDomain: (name, change) => store.setDomain(name, change, createActor()),

@@ -36,6 +36,7 @@ import {
   showMessageSource,
 } from '../operations/messages.ts';
 import { showOverview } from '../operations/overview.ts';
+import { listSenders, removeSender, setSender } from '../operations/senders.ts';
 import { addSuppression, listSuppressions, removeSuppression, showSuppression } from '../operations/suppressions.ts';
 import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
 import {
@@ -69,6 +70,9 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('POST', '/accounts/{account}/keys/import', 'Keys', importKey, 201),
   createOperationRoute('POST', '/keys/{key}/rotate', 'Keys', rotateKey),
   createOperationRoute('POST', '/keys/{key}/revoke', 'Keys', revokeKey),
+  createOperationRoute('GET', '/senders', 'Senders', listSenders),
+  createOperationRoute('POST', '/accounts/{account}/senders', 'Senders', setSender),
+  createOperationRoute('DELETE', '/accounts/{account}/senders/{sender}', 'Senders', removeSender),
   createOperationRoute('GET', '/domains', 'Domains', listDomains),
   createOperationRoute('POST', '/accounts/{account}/domains', 'Domains', addDomain),
   createOperationRoute('GET', '/domains/{domain}', 'Domains', showDomain),

@@ -23,6 +23,7 @@ import {
   type Settlement,
   type SettleResult,
   type StateChange,
+  toAcceptedMembers,
 } from '../model/message.ts';
 import { type Attempt, isSenderRefusal, type Outcome } from '../model/outcome.ts';
 import type { ClaimedMessages, ClaimLimits } from '../store/contract.ts';
@@ -517,5 +518,5 @@ function passToDispatcher(
   }
   const { id, accountId, to, from, subject, message, acceptedAt, lease } = newMessage;
   const leased = { id, accountId, to, from, subject, message, acceptedAt, heldMs: 0, attempts: 1, lease };
-  dispatcher.offerMessage(accepted.expiresAt === undefined ? leased : { ...leased, expiresAt: accepted.expiresAt });
+  dispatcher.offerMessage({ ...leased, ...toAcceptedMembers(accepted.expiresAt ?? null, accepted.sender ?? null) });
 }

@@ -33,6 +33,7 @@ import type * as overview from './overview.ts';
 import type * as routes from './routes.ts';
 import type { IndexStore } from './search/indexer.ts';
 import type { MessageSearch, MessageSearchResult } from './search/query.ts';
+import type * as senders from './senders.ts';
 import type * as suppressions from './suppressions.ts';
 import type * as webhooks from './webhooks.ts';
 
@@ -112,6 +113,8 @@ export type DeliverabilityStore = Pick<
 
 export type AccountStore = Omit<Bound<typeof accounts>, 'readWindow' | 'createFirstAccount' | 'updateKeysLastUsed'>;
 
+export type SenderStore = Bound<typeof senders>;
+
 export type DomainStore = Omit<Bound<typeof domains>, 'readDomainsSince'>;
 
 export type SuppressionStore = Omit<Bound<typeof suppressions>, 'checkSuppression'>;
@@ -142,6 +145,7 @@ export type RouteStore = Omit<Bound<typeof routes>, 'readRoutingSince'>;
 export interface OperatorStore
   extends AccountStore,
     DomainStore,
+    SenderStore,
     SuppressionStore,
     MessageStore,
     AccessStore,

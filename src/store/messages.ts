@@ -115,7 +115,7 @@ const QUEUED_STATE = requireTransition('uncertain', 'queued', 'operator');
 const CANCELLED_STATE = requireTransition('queued', 'cancelled', 'operator');
 
 const toHistoryColumns = ({ state, attempts, open }: (typeof DIALECTS)[Dialect]) =>
-  `m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m.expires_at, m."to", m."from", m.subject, m.further_reports,
+  `m.id, m.account_id, m.key_id, m.accepted_at, m.ended_at, m.expires_at, m.sender, m."to", m."from", m.subject, m.further_reports,
    ${state} AS state, ${attempts} AS attempts, ${open}.due_at, ${open}.held_ms, ${open}.owner`;
 
 export async function listMessages(tx: Transaction, filter: MessageFilter): Promise<readonly StoredMessageSummary[]> {

@@ -16,6 +16,7 @@ import { recover } from './recovery.ts';
 import * as reports from './reports.ts';
 import * as retention from './retention.ts';
 import * as routes from './routes.ts';
+import * as senders from './senders.ts';
 import * as suppressions from './suppressions.ts';
 import { takeTokens } from './token-buckets.ts';
 import * as traffic from './traffic.ts';
@@ -43,6 +44,7 @@ export const NOUNS = {
   ...reportMethods,
   ...retention,
   ...routeMethods,
+  ...senders,
   ...suppressions,
   ...traffic,
   ...webhooks,

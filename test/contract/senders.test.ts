@@ -62,4 +62,32 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       message: { state: 'queued' },
     });
   });
+
+  test('a message has the name and the Reply-To of its sender at acceptance, the more specific entry first', async () => {
+    const store = await openWithAccounts();
+    const set = (sender: string, change: object) => store.setSender('default', sender, change);
+    await set('@acme.example', { name: 'Acme', replyTo: 'help@acme.example' });
+    await set('billing@acme.example', { name: 'Acme Billing' });
+    expect(await set('@*.acme.example', { name: 'Acme "Süd"' })).toMatchObject({ kind: 'done' });
+    expect(await store.setSender('unknown', '@acme.example', {})).toEqual({ kind: 'missing' });
+    const senders = ['Billing@acme.example', 'a@acme.example', 'a@eu.acme.example', 'a@other.example'];
+    const messages = senders.map((from) => createMessage({ acceptedAt: NOW, from }));
+    const sendersOfMessages = [
+      { name: 'Acme Billing', replyTo: 'help@acme.example' },
+      { name: 'Acme', replyTo: 'help@acme.example' },
+      { name: 'Acme "Süd"', replyTo: null },
+      undefined,
+    ];
+    const results = await store.accept(messages);
+    expect(results.map((result) => result.kind === 'accepted' && result.sender)).toEqual(sendersOfMessages);
+    await set('billing@acme.example', { name: null, replyTo: 'billing@acme.example' });
+    expect(await store.removeSender('default', '@acme.example')).toEqual({ kind: 'done', value: true });
+    expect(await store.removeSender('default', '@acme.example')).toEqual({ kind: 'done', value: false });
+    const claimed = await store.claim(LIMITS, LEASE, NOW);
+    expect(claimed.messages.map(({ sender }) => sender)).toEqual(sendersOfMessages);
+    expect((await store.listAccounts())[0]?.senders).toEqual([
+      { pattern: '@*.acme.example', name: 'Acme "Süd"', replyTo: null },
+      { pattern: 'billing@acme.example', name: null, replyTo: 'billing@acme.example' },
+    ]);
+  });
 });

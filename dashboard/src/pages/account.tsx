@@ -9,6 +9,7 @@ import { LimitGauges } from '../accounts/limit-gauges';
 import { LimitsDialog } from '../accounts/limits-dialog';
 import { LockButton } from '../accounts/lock';
 import { useAccount } from '../accounts/queries';
+import { Senders } from '../accounts/senders';
 import { useUrlState } from '../api/url-state';
 import { AccountDomains } from '../domains/account-domains';
 import { Callout } from '../parts/callout';
@@ -20,7 +21,7 @@ import { formatTime } from '../parts/time';
 import type { PageProps } from './index';
 
 const LIST_LINK = { href: '/accounts', text: 'Accounts' };
-const TABS = ['limits', 'keys', 'domains'] as const;
+const TABS = ['limits', 'keys', 'domains', 'senders'] as const;
 
 export function AccountPage({ parameters }: PageProps) {
   const name = parameters.name ?? '';
@@ -94,6 +95,7 @@ function AccountContent({ account }: { readonly account: AccountDetails }) {
           <Tabs.Tab value="limits">Limits</Tabs.Tab>
           <Tabs.Tab value="keys">Keys</Tabs.Tab>
           <Tabs.Tab value="domains">Domains</Tabs.Tab>
+          <Tabs.Tab value="senders">Senders</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="limits">
           <LimitGauges account={account} />
@@ -103,6 +105,9 @@ function AccountContent({ account }: { readonly account: AccountDetails }) {
         </Tabs.Panel>
         <Tabs.Panel value="domains">
           <AccountDomains account={name} />
+        </Tabs.Panel>
+        <Tabs.Panel value="senders">
+          <Senders account={name} />
         </Tabs.Panel>
       </Tabs>
       {isLimitsDialogOpen ? <LimitsDialog account={account} onClose={() => setIsLimitsDialogOpen(false)} /> : null}

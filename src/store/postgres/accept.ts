@@ -40,7 +40,7 @@ const READ_ACCOUNTS = `SELECT s.*, (${SELECT_SUBSCRIBED}) AS subscribed FROM (${
 const READ_KEYS = `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
     JOIN unnest($1::int[], $2::text[]) AS k(account_id, key) ON i.account_id = k.account_id AND i.key = k.key`;
 const READ_SUPPRESSIONS = 'SELECT recipient, account_id FROM suppression WHERE recipient = ANY($1::text[])';
-const READ_IDS = `SELECT m.id, coalesce(q.state, m.state) AS state, m.expires_at FROM mail_request m
+const READ_IDS = `SELECT m.id, coalesce(q.state, m.state) AS state, m.expires_at, m.sender FROM mail_request m
     LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`;
 // Keys are written in order of account and key, so that batches cannot deadlock. A key stored at or before
 // `expired_before` has expired and is replaced.
@@ -52,9 +52,9 @@ const WRITE_KEYS = `INSERT INTO idempotency AS i (account_id, key, fingerprint, 
       WHERE i.at <= (SELECT o.expired_before FROM unnest($1::int[], $2::text[], $6::bigint[]) AS o(account_id, key, expired_before)
         WHERE o.account_id = excluded.account_id AND o.key = excluded.key)
     RETURNING 1 AS one`;
-const WRITE_MESSAGES = `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, expires_at, "to", recipient, "from", subject)
+const WRITE_MESSAGES = `INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, expires_at, sender, "to", recipient, "from", subject)
     SELECT * FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $5::bigint[], $6::bigint[], $7::int[], $8::bigint[],
-      $9::text[], $10::text[], $11::text[], $12::text[])`;
+      $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])`;
 const WRITE_BODIES =
   'INSERT INTO body (id, account_id, message) SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[])';
 const WRITE_QUEUE = `INSERT INTO queue (id, account_id, state, lane, due_at, owner, attempts, accepted_at, bytes, expires_at)
@@ -87,7 +87,7 @@ interface AcceptContext {
   readonly subscribedTypes: number;
 }
 
-type AcceptedMessage = NewMessage & Pick<Acceptance, 'state' | 'expiresAt'>;
+type AcceptedMessage = NewMessage & Pick<Acceptance, 'state' | 'expiresAt' | 'sender'>;
 
 const KINDS_WITH_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
   'accepted',
@@ -230,7 +230,7 @@ async function areAllMessagesStored(
 function toStoredResult(row: Row, limits: ReturnType<typeof getRemainingLimits>): AcceptResult {
   const state = rows.readState(row);
   const acceptedState = state === 'sending' || state === 'suppressed' ? state : 'queued';
-  return { kind: 'accepted', state: acceptedState, limits, ...rows.toAcceptedMembers(row) };
+  return { kind: 'accepted', state: acceptedState, limits, ...rows.readAcceptedMembers(row) };
 }
 
 async function writeAccepted(
@@ -271,9 +271,20 @@ async function writeAccepted(
         WRITE_MESSAGES,
         toColumns(
           accepted,
-          ({ id, accountId, keyId, state, acceptedAt, expiresAt = null, to, recipient, from, subject }) => {
+          ({ id, accountId, keyId, state, acceptedAt, expiresAt = null, sender, to, recipient, from, subject }) => {
             const ended = state === 'suppressed' ? [state, acceptedAt, acceptedAt, 0] : [null, acceptedAt, null, null];
-            return [id, accountId, keyId, ...ended, expiresAt, to, recipient === to ? null : recipient, from, subject];
+            return [
+              id,
+              accountId,
+              keyId,
+              ...ended,
+              expiresAt,
+              rows.toSenderColumn(sender),
+              to,
+              recipient === to ? null : recipient,
+              from,
+              subject,
+            ];
           },
         ),
       ),

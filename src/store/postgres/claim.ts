@@ -89,7 +89,7 @@ const LEASE_MESSAGES = `WITH candidates AS MATERIALIZED (
         AND (f.bytes <= $8 OR ($7 AND f.position = 1)) AND f.position <= $9
       RETURNING q.id, q.account_id, q.attempts, q.accepted_at, q.held_ms, q.bytes, q.route, f.position, f.n
     )
-    SELECT l.*, m.key_id, m."to", m.recipient, m."from", m.subject, m.expires_at, b.message, a.only_to, EXISTS (SELECT 1 FROM suppression s
+    SELECT l.*, m.key_id, m."to", m.recipient, m."from", m.subject, m.expires_at, m.sender, b.message, a.only_to, EXISTS (SELECT 1 FROM suppression s
         WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (l.account_id, 0)) AS suppressed
     FROM leased l JOIN mail_request m ON m.id = l.id AND m.account_id = l.account_id
       JOIN body b ON b.id = l.id AND b.account_id = l.account_id JOIN account a ON a.id = l.account_id ORDER BY l.position`;

@@ -32,8 +32,10 @@ import {
   type Settlement,
   type State,
   TERMINAL_STATES,
+  toAcceptedMembers,
 } from '../../model/message.ts';
 import type { Attempt } from '../../model/outcome.ts';
+import { findSenderName } from '../../model/sender.ts';
 import { getIdCounter, getIdTimestamp } from '../../model/submission.ts';
 import type { SuppressionReason } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
@@ -72,8 +74,10 @@ export function decideAcceptance(
   if (reason !== null) return { kind: 'refused', reason, limits: getRemainingLimits(counts, acceptedAt) };
   if (!isNotification) countMessage(counts);
   const limits = getRemainingLimits(counts, acceptedAt);
-  const { maxAgeMs } = counts.account;
-  const members = maxAgeMs === null || isNotification ? {} : { expiresAt: acceptedAt + maxAgeMs };
+  const { maxAgeMs, senders } = counts.account;
+  const members = isNotification
+    ? {}
+    : toAcceptedMembers(maxAgeMs === null ? null : acceptedAt + maxAgeMs, findSenderName(senders, message.from));
   const suppressedBy = findSuppression(message, counts.account, lookups);
   if (suppressedBy !== null) return { kind: 'accepted', state: SUPPRESSED_STATE, limits, suppressedBy, ...members };
   return { kind: 'accepted', state: message.lease === null ? QUEUED_STATE : SENDING_STATE, limits, ...members };

@@ -40,10 +40,12 @@ import {
   STATES,
   type State,
   type StoredMessageSummary,
+  toAcceptedMembers,
 } from '../../model/message.ts';
 import type { DeliveryStatus, NodeStatus, RefusedReports } from '../../model/node.ts';
 import type { Attempt } from '../../model/outcome.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
+import type { SenderEntry, SenderName } from '../../model/sender.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
 import type { SearchableMessage } from '../search/query.ts';
@@ -117,6 +119,7 @@ export function toAccount(row: Row): Account {
     maxAgeMs: readIntegerOrNull(row, 'max_age_ms'),
     onlyTo: readOnlyTo(row),
     unknownFields: readOneOf(row, 'unknown_fields', UNKNOWN_FIELDS),
+    senders: readJsonOrNull<readonly SenderEntry[]>(row, 'senders') ?? [],
     volumeUsed: readInteger(row, 'volume_used'),
     rateUsed: readInteger(row, 'rate_used'),
     rateWindowAt: readIntegerOrNull(row, 'rate_window_at'),
@@ -198,9 +201,12 @@ export function toParkedMessage(row: Row): ParkedMessage {
   };
 }
 
-export function toAcceptedMembers(row: Row): AcceptedMembers {
-  const expiresAt = readIntegerOrNull(row, 'expires_at');
-  return expiresAt === null ? {} : { expiresAt };
+export function readAcceptedMembers(row: Row): AcceptedMembers {
+  return toAcceptedMembers(readIntegerOrNull(row, 'expires_at'), readJsonOrNull<SenderName>(row, 'sender'));
+}
+
+export function toSenderColumn(sender: SenderName | undefined): string | null {
+  return sender === undefined ? null : JSON.stringify(sender);
 }
 
 /** `attempts` includes the attempt of this lease. */
@@ -217,7 +223,7 @@ export function toLeasedMessage(row: Row, lease: Lease, attempts: number): Lease
     attempts,
     route: readTextOrNull(row, 'route'),
     lease,
-    ...toAcceptedMembers(row),
+    ...readAcceptedMembers(row),
   };
 }
 
@@ -238,7 +244,7 @@ export function toMessageHistory(row: Row, history: readonly Row[]): MessageHist
     owner: readTextOrNull(row, 'owner'),
     attempts: readInteger(row, 'attempts'),
     endedAt: readIntegerOrNull(row, 'ended_at'),
-    ...toAcceptedMembers(row),
+    ...readAcceptedMembers(row),
     events: [toAcceptedEntry(row), ...history.map(toHistoryEntry)],
     omittedEvents: firstEntry === undefined ? 0 : readInteger(firstEntry, 'total') - history.length,
     furtherReports: readInteger(row, 'further_reports'),

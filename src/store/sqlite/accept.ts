@@ -36,7 +36,7 @@ export function prepareAccept(
   );
   const insertMessage = database.prepare(
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, ended_at,
-       expires_at, "to", recipient, "from", subject) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       expires_at, sender, "to", recipient, "from", subject) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const insertBody = database.prepare('INSERT INTO body (seq, message) VALUES (?, ?)');
   const appendEntry = prepareAppend(database, outbox);
@@ -61,7 +61,7 @@ export function prepareAccept(
     isSuppressed: ({ recipient, accountId }) => readSuppression.get(recipient, accountId) !== undefined,
   };
 
-  function insertAcceptedMessage(message: NewMessage, { state, suppressedBy, expiresAt }: Acceptance): void {
+  function insertAcceptedMessage(message: NewMessage, { state, suppressedBy, expiresAt, sender }: Acceptance): void {
     const seq = toSeq(message.id);
     const at = message.acceptedAt;
     const isSuppressed = suppressedBy !== undefined;
@@ -82,6 +82,7 @@ export function prepareAccept(
       at,
       endedAt,
       expiresAt ?? null,
+      rows.toSenderColumn(sender),
       message.to,
       recipient,
       message.from,

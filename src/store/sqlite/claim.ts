@@ -27,7 +27,7 @@ export function prepareClaim(
   const SUPPRESSED_STATE = requireTransition('queued', 'suppressed', 'queue');
   const selectDue = database.prepare(
     `SELECT m.seq, m.id, m.account_id, m.key_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.expires_at,
-       m.held_ms, m.attempts, m.route, b.message,
+       m.sender, m.held_ms, m.attempts, m.route, b.message,
        octet_length(b.message) AS bytes
      FROM mail_request m INDEXED BY mail_request_due JOIN body b ON b.seq = m.seq
      WHERE m.state = 'queued' AND m.lane = ? AND m.account_id = ? AND m.due_at <= ? ORDER BY m.due_at LIMIT ?`,

@@ -35,7 +35,7 @@ export function createAccount(changes: Partial<Account> = {}): Account {
     limits: NO_LIMITS,
     onReputation: 'lock',
     sesConfigurationSet: null,
-    ...{ maxAgeMs: null, onlyTo: null, unknownFields: 'ignore' },
+    ...{ maxAgeMs: null, onlyTo: null, unknownFields: 'ignore', senders: [] },
     volumeUsed: 0,
     rateUsed: 0,
     rateWindowAt: null,

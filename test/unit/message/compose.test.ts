@@ -183,6 +183,36 @@ describe('a composed message', () => {
   });
 });
 
+describe('the sender of a message', () => {
+  const composeFrom = (name: string | null, replyTo: string | null = null) =>
+    compose({ ...baseMessage, sender: { name, replyTo } })
+      .data.toString('latin1')
+      .split('\r\nTo: ')[0];
+
+  it('has its name as a quoted string, and the address for replies', () => {
+    expect(composeFrom('Acme "B\\C", Ltd.', 'help@example.org')).toBe(
+      'From: "Acme \\"B\\\\C\\", Ltd." <shop@example.org>\r\nReply-To: help@example.org',
+    );
+    expect(composeFrom(null)).toBe('From: shop@example.org');
+  });
+
+  it('has any other name as encoded words, which a reader decodes to the name', async () => {
+    for (const name of ['Müller, Söhne & "Co" 😀'.repeat(6), '=?UTF-8?Q?a?=', 'a@b.example <x>', 'n'.repeat(128)]) {
+      const { data } = compose({ ...baseMessage, sender: { name, replyTo: null } });
+      const { from } = await PostalMime.parse(data);
+      expect(from).toMatchObject({ name, address: 'shop@example.org' });
+      expect(
+        Math.max(
+          ...data
+            .toString('latin1')
+            .split('\r\n')
+            .map((line) => line.length),
+        ),
+      ).toBeLessThanOrEqual(78);
+    }
+  });
+});
+
 describe('the content type of a message', () => {
   const readContentType = (message: string) => {
     const type = splitPart(compose({ ...baseMessage, message }).data.toString('latin1')).headers.get('content-type');

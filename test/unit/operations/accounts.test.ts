@@ -10,6 +10,7 @@ import {
 import { listAudit } from '../../../src/operations/audit.ts';
 import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../../../src/operations/keys.ts';
 import type { Operation } from '../../../src/operations/operation.ts';
+import { removeSender, setSender } from '../../../src/operations/senders.ts';
 import { createToken, listTokens, revokeToken } from '../../../src/operations/tokens.ts';
 import { createAccount as createFakeAccount } from '../http/rig.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
@@ -79,6 +80,13 @@ describe('accounts', () => {
     [setAccount, { account: 'acme', onlyTo: 'qa@example.org,staging' }, 'invalid', 'onlyTo'],
     [setAccount, { account: 'acme', onlyTo: ',' }, 'invalid', 'onlyTo'],
     [lockAccount, { account: 'acme', reason: ' ' }, 'invalid', 'reason'],
+    [setSender, { account: 'acme', sender: 'acme.example', name: 'Acme' }, 'invalid', 'sender'],
+    [setSender, { account: 'acme', sender: '@acme.example' }, 'invalid', 'name'],
+    [setSender, { account: 'acme', sender: '@acme.example', name: 'Acme\r\nBcc: a@b.example' }, 'invalid', 'name'],
+    [setSender, { account: 'acme', sender: '@acme.example', name: 'Acme \u202egro.emca' }, 'invalid', 'name'],
+    [setSender, { account: 'acme', sender: '@acme.example', name: 'Acme\u0085' }, 'invalid', 'name'],
+    [setSender, { account: 'acme', sender: '@acme.example', replyTo: 'Acme <a@b.example>' }, 'invalid', 'replyTo'],
+    [removeSender, { account: 'acme', sender: '@acme.example' }, 'not-found', 'sender'],
   ] as const)(
     '$name %j is refused as %s, changes nothing and writes no entry',
     async (operation, input, code, field) => {

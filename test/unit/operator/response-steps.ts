@@ -56,6 +56,14 @@ export function createSteps({
     ['showAccount', 200, { path: SHOP_ACCOUNT }],
     ['showAccount', 404, { path: UNKNOWN_ACCOUNT }],
 
+    ['setSender', 200, { path: SHOP_ACCOUNT, body: { sender: '@shop.example', name: 'Shop' } }],
+    ['setSender', 400, { path: SHOP_ACCOUNT, body: { sender: 'shop.example', name: 'Shop' } }],
+    ['setSender', 404, { path: UNKNOWN_ACCOUNT, body: { sender: '@shop.example', name: 'Shop' } }],
+    ['listSenders', 200, { query: { account: 'shop' } }],
+    ['listSenders', 404, { query: { account: 'unknown' } }],
+    ['removeSender', 200, { path: { ...SHOP_ACCOUNT, sender: '@shop.example' } }],
+    ['removeSender', 404, { path: { ...SHOP_ACCOUNT, sender: '@shop.example' } }],
+
     ['createKey', 201, { path: SHOP_ACCOUNT, body: { name: 'web', expires: '30d' } }],
     ['createKey', 404, { path: UNKNOWN_ACCOUNT, body: {} }],
     ['rotateKey', 200, { path: { key: 'key_2' }, body: { grace: '1h' } }],

@@ -17,7 +17,7 @@ function createAccount(limits: Partial<AccountLimits> = {}, locked: Account['loc
     limits: { ...NO_LIMITS, ...limits },
     onReputation: 'lock',
     sesConfigurationSet: null,
-    ...{ maxAgeMs: null, onlyTo: null, unknownFields: 'ignore' },
+    ...{ maxAgeMs: null, onlyTo: null, unknownFields: 'ignore', senders: [] },
     ...{ volumeUsed: 0, rateUsed: 0, rateWindowAt: null },
   };
 }
