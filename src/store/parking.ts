@@ -17,7 +17,7 @@ const IS_PARKED = `state = 'queued' AND due_at >= ${PARKED_FOR_ROUTE}`;
 export const QUEUE_SQL = {
   isHeld: `${IS_PARKED} AND due_at >= ${PARKED_BY_HOLD}`,
   /** No hold stops the message. */
-  isWaiting: `state = 'queued' AND due_at < ${PARKED_BY_HOLD}`,
+  isWaiting: `state = 'queued' AND due_at + 0 < ${PARKED_BY_HOLD}`,
   /** The order of the waiting messages by age. */
   ageStart: 'accepted_at + held_ms',
   /** Makes queued messages due at the time `$2`. Their age does not include the held time. */

@@ -2,8 +2,9 @@
 ALTER TABLE queue ADD COLUMN held_ms bigint NOT NULL DEFAULT 0;
 -- Parked messages: their due time is at least `PARKED_FOR_ROUTE`, and at least `PARKED_BY_HOLD` if a hold stops them.
 CREATE INDEX queue_parked ON queue (id) INCLUDE (due_at) WHERE state = 'queued' AND due_at >= 2251799813685248;
--- The queued messages that no hold stops, the oldest first.
-CREATE INDEX queue_waiting ON queue ((accepted_at + held_ms)) WHERE state = 'queued' AND due_at < 4503599627370496;
+-- The queued messages that no hold stops, the oldest first. Because of `+ 0`, no condition of a claim implies that of the
+-- index: the planner would read and sort all waiting messages of an account instead of using queue_due.
+CREATE INDEX queue_waiting ON queue ((accepted_at + held_ms)) WHERE state = 'queued' AND due_at + 0 < 4503599627370496;
 
 -- Holds. A filter that is null matches every message.
 CREATE TABLE hold (
