@@ -141,7 +141,7 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
     // One message probes the route.
     if (retryAt !== null && (retryAt > now || health.state === 'half-open' || record.waitingCount > 0)) return 'failed';
     const refusal = senderRefusals.get(`${name} ${domain}`);
-    if (refusal !== undefined && refusal.until > now) return 'sender-refused';
+    if (refusal !== undefined && refusal.until > now && routes.length > 1) return 'sender-refused';
     const { daily, rampMs } = limits();
     if (daily !== null && getUsedToday(record, now) + record.waitingCount >= daily) return 'quota';
     const returnShare = health.getShare(now);
@@ -186,10 +186,18 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
   }
 
   function choose(message: RoutedMessage, now: number, failedRoute: string | null = null): RouteChoice {
+    const only = routes.length === 1 && failedRoute === null ? routes[0] : undefined;
+    if (only !== undefined && isUnlimited(only, now)) return { kind: 'route', route: only.name, because: null };
     const { domain, stored, decision } = decide(message, now, failedRoute, true);
     const because = formatSkipped(decision.skipped, (skipped) => describeObstacle(skipped, domain));
     if (decision.kind === 'wait') return { kind: 'wait', because: because ?? 'no route is usable' };
     return { kind: 'route', route: deal(`${message.accountId} ${stored?.domain ?? ''}`, decision.members), because };
+  }
+
+  /** Of most installations with one route: then there is nothing to decide. */
+  function isUnlimited({ health, limits }: Route, now: number): boolean {
+    const { daily, rampMs } = limits();
+    return health.getRetryAt(now) === null && daily === null && rampMs === null && routing.pauses.length === 0;
   }
 
   /** Such as ` since 10:02: connection refused`. */
