@@ -63,7 +63,7 @@ export function addSuppressionCommands(
   });
 
   const listCommand = group.command('list <account>').description('list all addresses of a list in alphabetical order');
-  listCommand.option('--json', 'print JSON: [{"address","reason","source","at"}]');
+  listCommand.option('--json', 'print JSON: [{"address","reason","source","at","expires"}]');
   declareOperations(listCommand, [exportSuppressions]);
   listCommand.action((account: string, flags: { json?: boolean }) =>
     withPages(context, account, (pages) =>
@@ -82,7 +82,7 @@ export function addSuppressionCommands(
         : `${formatHeadingLine()}${suppressions.map(formatEntryLine).join('')}${next === null ? '' : `\nfor more addresses, add --after ${next}\n`}`,
   });
   addOperationCommand(group, context, 'show <address>', showSuppression, {
-    jsonHelp: 'print JSON: {"address","suppressed","lists":[{"list","reason","source","at"}]}',
+    jsonHelp: 'print JSON: {"address","suppressed","lists":[{"list","address","reason","source","at","expires"}]}',
     formatResult: ({ address, lists }) =>
       lists.length === 0
         ? `${address} is on no suppression list.\n`
@@ -207,13 +207,15 @@ function formatEntryLine({ address, reason, source, at }: SuppressionEntry): str
 
 function formatEntry(
   address: string,
-  { list, reason, source, at }: Omit<SuppressionEntry, 'address'> & { list: string },
+  { list, address: listed, reason, source, at, expires }: SuppressionEntry & { list: string },
 ): string {
   return formatPairs([
     ['address', address],
+    ...(listed === address ? [] : [['suppressed as', listed] as const]),
     ['list of', list === '*' ? 'the whole service (*): no account can send to the address' : `account ${list}`],
     ['reason', reason],
     ['since', formatTimeText(at)],
+    ...(expires === null ? [] : [['until', formatTimeText(expires)] as const]),
     ['caused by', source === null ? 'no message: an operator or an import' : `message ${source}`],
   ]);
 }

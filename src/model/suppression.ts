@@ -5,11 +5,17 @@ export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual', 'unsubscrib
 export type SuppressionReason = (typeof SUPPRESSION_REASONS)[number];
 
 export interface Suppression {
-  /** Canonical. */
+  /** Canonical, or the pattern of a domain (address-pattern.ts). */
   readonly address: string;
   readonly reason: SuppressionReason;
   readonly source: string | null;
   readonly at: number;
+  /** Absent: the entry does not expire. */
+  readonly expiresAt?: number;
+}
+
+export function isCurrent({ expiresAt }: Pick<Suppression, 'expiresAt'>, now: number): boolean {
+  return expiresAt === undefined || expiresAt > now;
 }
 
 export interface ProviderRemoval {

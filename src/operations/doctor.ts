@@ -48,7 +48,7 @@ import type { NewMessage } from '../model/message.ts';
 import type { NodeStatus } from '../model/node.ts';
 import { findSenderDomain, findSenderFault } from '../model/notification.ts';
 import { createMessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
-import type { ListedSuppression } from '../model/suppression.ts';
+import { isCurrent, type ListedSuppression } from '../model/suppression.ts';
 import { describeError, maskSecrets } from '../printing/escape.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { createAccountNotFound, createInvalid, ok, toMemberResult } from './errors.ts';
@@ -255,7 +255,9 @@ async function readNotificationFacts(store: DoctorStore, settings: Settings, now
       const message = messageId === null ? null : await store.findMessage(messageId);
       const address = target.kind === 'mail' ? parseAddress(target.address) : null;
       const entries = address === null ? [] : await store.findSuppression(toCanonicalAddress(address));
-      const isSuppressed = entries.some(({ list }) => list === '*' || list === accountName);
+      const isSuppressed = entries.some(
+        (entry) => isCurrent(entry, now) && (entry.list === '*' || entry.list === accountName),
+      );
       return { target, notifications, messageState: message?.state ?? null, isSuppressed };
     }),
   );

@@ -20,6 +20,7 @@ import type { ListedSuppression } from '../model/suppression.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
 import { SuppressionListEntry, Time, Type } from './schemas.ts';
+import { toSuppressionEntry } from './suppressions.ts';
 
 const summaryMembers = {
   id: Type.Uuid(),
@@ -232,7 +233,7 @@ export function toMessageDetails(
     furtherReports: storedMessage.furtherReports,
     suppressions: lists
       .filter(({ list }) => list === '*' || list === owner?.name)
-      .map(({ list, reason, source, at }) => ({ list, reason, source, at: formatIsoTime(at) })),
+      .map((entry) => ({ list: entry.list, ...toSuppressionEntry(entry) })),
   };
 }
 

@@ -14,7 +14,7 @@ import {
   type StoredMessage,
 } from '../model/message.ts';
 import { createOperatorMessageId, requiresAuthenticatedSender } from '../model/submission.ts';
-import type { ListedSuppression } from '../model/suppression.ts';
+import { isCurrent, type ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { createConflict, createInvalidTemplate, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
 import { findHoldOf } from './holds.ts';
@@ -41,7 +41,7 @@ export const showMessage = defineOperation({
   result: MessageDetails,
   errors: ['not-found'],
   async run({ id }, { store, clock, scope }) {
-    const found = await findMessageContext(store, id);
+    const found = await findMessageContext(store, id, clock.now());
     if (found === null) return createMessageNotFound(id);
     const { message, account, lists } = found;
     const keys = account === null ? null : await store.listKeys(account.name);
@@ -61,7 +61,7 @@ export const explainMessage = defineOperation({
   result: Explanation,
   errors: ['not-found'],
   async run({ id }, { store, clock, settings, status }) {
-    const found = await findMessageContext(store, id);
+    const found = await findMessageContext(store, id, clock.now());
     if (found === null) return createMessageNotFound(id);
     const { maxAgeMs, keepBodyMs } = settings;
     const now = clock.now();
@@ -77,11 +77,12 @@ interface MessageContext {
   readonly lists: readonly ListedSuppression[];
 }
 
-async function findMessageContext(store: OperatorStore, id: string): Promise<MessageContext | null> {
+async function findMessageContext(store: OperatorStore, id: string, now: number): Promise<MessageContext | null> {
   const message = await store.findMessage(id);
   if (message === null) return null;
   const address = parseAddress(message.to);
-  const lists = address === null ? [] : await store.findSuppression(toCanonicalAddress(address));
+  const entries = address === null ? [] : await store.findSuppression(toCanonicalAddress(address));
+  const lists = entries.filter((entry) => isCurrent(entry, now));
   return { message, account: await findAccount(store, message), lists };
 }
 

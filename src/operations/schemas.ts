@@ -98,9 +98,11 @@ export const suppressionMembers = {
     'The id of the message that caused the entry; null if an operator added it, or if an import contained no message id.',
   ),
   at: Time,
+  expires: Type.NullableTime('The end of the entry; null: it does not expire.'),
 };
 export const SuppressionListEntry = Type.Object({
   list: Type.String('The name of an account, or `*` for the whole service.'),
+  address: Type.String('The address, or the pattern of its domain.'),
   ...suppressionMembers,
 });
 

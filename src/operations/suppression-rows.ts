@@ -1,7 +1,7 @@
 /** Interprets the rows of CSV files and the records of JSON files as an entry, an exclusion or a fault. Pure. */
 import { classify, classifyOutcome } from '../classify/classify.ts';
 import { parseTimestamp, quote } from '../config/units.ts';
-import { parseAddress, toCanonicalAddress } from '../model/address.ts';
+import { parseAddressPattern } from '../model/address-pattern.ts';
 import { isMessageId } from '../model/submission.ts';
 import type { Suppression, SuppressionReason } from '../model/suppression.ts';
 import {
@@ -52,7 +52,7 @@ export function interpretRow(cell: (name: string) => string, columns: Columns, o
   const addressText = cell(columns.kind === 'export' ? columns.format.names[0] : columns.columns.address);
   if (addressText === '') return createInvalidRow('the row has no address');
   if (addressText.includes('\uFFFD')) return createInvalidRow(`${quote(addressText)} is not UTF-8 text`);
-  const address = parseAddress(addressText);
+  const address = parseListed(addressText, columns);
   if (address === null) return createInvalidRow(`${quote(addressText)} is not an email address`);
   const meaning =
     columns.kind === 'export'
@@ -64,15 +64,26 @@ export function interpretRow(cell: (name: string) => string, columns: Columns, o
   if (at === null) return createInvalidRow(`${quote(time)} is not a time such as 2030-12-31T18:00:00Z`);
   if (at > options.now + MAX_CLOCK_DIFFERENCE_MS) return createInvalidRow(`the time ${quote(time)} is in the future`);
   const source = columns.kind === 'plain' ? cell('source').toLowerCase() : '';
+  const expiry = columns.kind === 'plain' ? cell('expires') : '';
+  const expiresAt = expiry === '' ? null : parseRowTime(expiry);
+  if (expiry !== '' && expiresAt === null)
+    return createInvalidRow(`${quote(expiry)} is not a time such as 2030-12-31T18:00:00Z`);
   return {
     kind: 'entry',
     entry: {
-      address: toCanonicalAddress(address),
+      address,
       reason: meaning.reason,
       source: isMessageId(source) ? source : null,
       at,
+      ...(expiresAt === null ? {} : { expiresAt }),
     },
   };
+}
+
+/** A plain list may contain domains. */
+function parseListed(text: string, { kind }: Columns): string | null {
+  const pattern = kind === 'plain' || !text.startsWith('@') ? parseAddressPattern(text) : null;
+  return pattern?.ok === true ? pattern.value : null;
 }
 
 type RowMeaning =

@@ -4,13 +4,15 @@ import { createFault, createParseResult, type ParseResult, quote } from '../conf
 import { getSesApiSetting, openSesSuppressionList } from '../domains/ses-suppression-list.ts';
 import type { ChangeResult } from '../model/account.ts';
 import { type Address as EmailAddress, parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
+import { parseAddressPattern } from '../model/address-pattern.ts';
 import {
+  isCurrent,
   type ProviderRemoval,
   SUPPRESSION_REASONS,
   type Suppression,
   type SuppressionSearch,
 } from '../model/suppression.ts';
-import { formatCsvCell, formatIsoTime } from '../printing/text.ts';
+import { formatCsvCell, formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import {
   createAccountNotFound,
@@ -24,6 +26,7 @@ import {
 import { combineResults, parseList, parseTime, readMatches } from './input.ts';
 import { changes, defineOperation, reads } from './operation.ts';
 import {
+  createExpiry,
   createOptionalList,
   createPageSizeMember,
   createParsed,
@@ -121,36 +124,30 @@ export type ImportResult = Static<typeof ImportResult>;
 const SOURCE_FILTERS = ['message', 'none'] as const;
 const MAX_SEARCH_LENGTH = 254;
 
-const ADDRESS = { description: 'The email address.' };
-const CanonicalAddress = createParsed(ADDRESS, (text) => {
-  const address = parseEmailAddress(text);
-  return address.ok ? createParseResult(toCanonicalAddress(address.value)) : address;
-});
-
-function parseEmailAddress(text: string): ParseResult<EmailAddress> {
-  const address = parseAddress(text);
-  return address === null
-    ? createFault(`${quote(text)} is not an email address such as ada@example.com`)
-    : createParseResult(address);
-}
+const ADDRESS = 'The email address, a domain such as `@example.com`, or its subdomains: `@*.example.com`.';
+const AddressPattern = createParsed(ADDRESS, parseAddressPattern);
 
 export const addSuppression = defineOperation({
   name: 'suppression.add',
   id: 'addSuppression',
-  summary: 'Add an address to a suppression list',
+  summary: 'Add an address or a domain to a suppression list',
   ...changes('support'),
   input: Type.Object({
     account: ListName,
-    address: CanonicalAddress,
+    address: AddressPattern,
     reason: Type.Enum(SUPPRESSION_REASONS, {
       default: 'manual',
       description: 'The reason for the entry.',
     }),
+    expires: createExpiry('entry'),
   }),
   result: AddedSuppression,
   errors: ['not-found'],
-  async run({ account, address, reason }, { store, clock }) {
-    const addResult = await store.addSuppressions(account, [{ address, reason, source: null, at: clock.now() }]);
+  async run({ account, address, reason, expires }, { store, clock }) {
+    const at = clock.now();
+    if (expires !== undefined && expires <= at) return createInvalid('expires', 'is not in the future');
+    const expiry = expires === undefined ? {} : { expiresAt: expires };
+    const addResult = await store.addSuppressions(account, [{ address, reason, source: null, at, ...expiry }]);
     if (addResult.kind !== 'done') return createAccountNotFound(account);
     return ok({ address, added: addResult.value === 1 });
   },
@@ -159,20 +156,25 @@ export const addSuppression = defineOperation({
 export const removeSuppression = defineOperation({
   name: 'suppression.remove',
   id: 'removeSuppression',
-  summary: 'Remove an address from a suppression list',
+  summary: 'Remove an address or a domain from a suppression list',
   ...changes('support'),
   input: Type.Object({
     account: ListName,
-    address: createParsed(ADDRESS, parseEmailAddress),
+    address: createParsed(ADDRESS, (text) => {
+      const pattern = parseAddressPattern(text);
+      return pattern.ok ? createParseResult({ address: pattern.value, written: parseAddress(text.trim()) }) : pattern;
+    }),
     provider: Type.Flag(
       'Also remove the address from the account-level suppression list of Amazon SES, which other programs may share.',
     ),
   }),
   result: RemovedSuppression,
   errors: ['not-found', 'conflict'],
-  async run({ account, address: parsedAddress, provider: includesProvider }, { store, settings }) {
-    const address = toCanonicalAddress(parsedAddress);
-    const removal = includesProvider ? await removeAtProvider(settings, store, account, parsedAddress) : ok(null);
+  async run({ account, address: { address, written }, provider: includesProvider }, { store, settings }) {
+    if (includesProvider && written === null)
+      return createInvalid('provider', 'the list of Amazon SES contains no domains; omit it');
+    const removal =
+      includesProvider && written !== null ? await removeAtProvider(settings, store, account, written) : ok(null);
     if (!removal.ok) return removal;
     const atProvider = removal.value;
     const removeResult = await store.removeSuppression(account, address, atProvider ?? undefined);
@@ -232,11 +234,12 @@ export const showSuppression = defineOperation({
   id: 'showSuppression',
   summary: 'Show the suppression lists that contain an address, with the reasons',
   ...reads('viewer'),
-  input: Type.Object({ address: CanonicalAddress }),
+  input: Type.Object({ address: AddressPattern }),
   result: SuppressedAddress,
-  async run({ address }, { store }) {
-    const result = await store.findSuppression(address);
-    const lists = result.map(({ list, reason, source, at }) => ({ list, reason, source, at: formatIsoTime(at) }));
+  async run({ address }, { store, clock }) {
+    const now = clock.now();
+    const result = (await store.findSuppression(address)).filter((entry) => isCurrent(entry, now));
+    const lists = result.map((entry) => ({ list: entry.list, ...toSuppressionEntry(entry) }));
     return ok({ address, suppressed: lists.length > 0, lists });
   },
 });
@@ -333,8 +336,8 @@ function parseEntryFilter(input: EntryFilterInput, now: number): Result<((entry:
   );
 }
 
-export function toSuppressionEntry({ address, reason, source, at }: Suppression): SuppressionEntry {
-  return { address, reason, source, at: formatIsoTime(at) };
+export function toSuppressionEntry({ address, reason, source, at, expiresAt }: Suppression): SuppressionEntry {
+  return { address, reason, source, at: formatIsoTime(at), expires: formatIsoTimeOrNull(expiresAt ?? null) };
 }
 
 export function formatListLabel(list: string): string {
@@ -357,19 +360,20 @@ function parseSearch(text: string): ParseResult<SuppressionSearch | null> {
 /** A cursor is the last address of the previous page. A cursor that this search cannot return is invalid. */
 function parseCursor(text: string | undefined, search: SuppressionSearch | null): Result<string | null> {
   if (text === undefined) return ok(null);
-  const address = parseAddress(text);
+  const pattern = parseAddressPattern(text);
   const isValid =
-    address !== null &&
-    toCanonicalAddress(address) === text &&
-    (search === null || (search.of === 'address' ? text : address.domain).startsWith(search.prefix));
+    pattern.ok &&
+    pattern.value === text &&
+    (search === null ||
+      (search.of === 'address' ? text : text.slice(text.lastIndexOf('@') + 1)).startsWith(search.prefix));
   return isValid
     ? ok(text)
     : createInvalid('after', `${quote(text)} is not a cursor of this search; start with the first page`);
 }
 
-export const CSV_HEADER = 'address,reason,at,source\n';
+export const CSV_HEADER = 'address,reason,at,source,expires\n';
 
 /** The row ends with a line feed, which every CSV reader accepts, and which programs such as `grep` need. */
-export function formatCsvRow({ address, reason, at, source }: SuppressionEntry): string {
-  return `${formatCsvCell(address)},${reason},${at},${formatCsvCell(source ?? '')}\n`;
+export function formatCsvRow({ address, reason, at, source, expires }: SuppressionEntry): string {
+  return `${formatCsvCell(address)},${reason},${at},${formatCsvCell(source ?? '')},${expires ?? ''}\n`;
 }

@@ -130,6 +130,9 @@ export function startSweeper({
   runPeriodically(FREQUENT_INTERVAL_MS, 'purge bodies', () =>
     store.purgeBodiesAndKeys(getCutoff(policy.keepBodyMs), getCutoff(IDEMPOTENCY_KEY_TTL_MS), MAX_ROWS_PER_ROUND),
   );
+  runPeriodically(FREQUENT_INTERVAL_MS, 'purge suppressions', (now) =>
+    store.purgeSuppressions(now, MAX_ROWS_PER_ROUND),
+  );
   runPeriodically(RARE_INTERVAL_MS, 'purge feedback', () =>
     store.purgeFeedback(getCutoff(FEEDBACK_RETENTION_MS), MAX_STORED_REPORTS, MAX_ROWS_PER_ROUND),
   );

@@ -82,6 +82,7 @@ export type RetentionStore = Pick<
   | 'resetExcessiveDueTimes'
   | 'purgeBodiesAndKeys'
   | 'purgeFeedback'
+  | 'purgeSuppressions'
   | 'purgeTraffic'
   | 'purgeDeliverability'
   | 'purgeMailboxProviders'
@@ -117,7 +118,10 @@ export type SenderStore = Bound<typeof senders>;
 
 export type DomainStore = Omit<Bound<typeof domains>, 'readDomainsSince'>;
 
-export type SuppressionStore = Omit<Bound<typeof suppressions>, 'checkSuppression'>;
+export type SuppressionStore = Omit<
+  Bound<typeof suppressions>,
+  'checkSuppression' | 'purgeSuppressions' | 'readSuppressions' | 'ON_LISTED'
+>;
 
 export interface MessageStore
   extends Omit<Bound<typeof messages>, 'findNewestId' | 'readQueueStatistics'>,

@@ -28,6 +28,7 @@ const { readDomainsSince: __, ...domainMethods } = domains;
 const { findMessageIds: ___, ...reportMethods } = reports;
 const { readHoldsSince: ____, ...holdMethods } = holds;
 const { QUEUE_SQL: _____, ...parkingMethods } = parking;
+const { readSuppressions: ________, ON_LISTED: _________, ...suppressionMethods } = suppressions;
 
 export const NOUNS = {
   ...accountMethods,
@@ -45,7 +46,7 @@ export const NOUNS = {
   ...retention,
   ...routeMethods,
   ...senders,
-  ...suppressions,
+  ...suppressionMethods,
   ...traffic,
   ...webhooks,
   findKeys,

@@ -1,5 +1,6 @@
 /** Stores the suppression lists: one list for each account, and the list of account 0 for the whole service (`*`). */
 import type { ChangeResult } from '../model/account.ts';
+import { listMatchingPatterns } from '../model/address-pattern.ts';
 import { type Actor, type ImportStep, toAuditedRemoval, toAuditedSuppressions } from '../model/audit.ts';
 import type {
   ListedSuppression,
@@ -37,7 +38,13 @@ const DIALECTS = {
     byDomain: '',
   },
 } as const;
-const SELECT_ENTRIES = 'SELECT recipient, reason, source, at FROM suppression';
+const COLUMNS = 'recipient, reason, source, at, expires_at';
+const SELECT_ENTRIES = `SELECT ${COLUMNS} FROM suppression`;
+/** An entry stays as it is, except that a longer one replaces one that expires. */
+export const ON_LISTED = `ON CONFLICT (recipient, account_id) DO UPDATE
+    SET reason = excluded.reason, source = excluded.source, at = excluded.at, expires_at = excluded.expires_at
+    WHERE suppression.expires_at IS NOT NULL
+      AND (excluded.expires_at IS NULL OR excluded.expires_at > suppression.expires_at)`;
 
 async function findListId(tx: Transaction, name: ListName): Promise<number | null> {
   if (name === '*') return SERVICE_LIST_ID;
@@ -58,10 +65,11 @@ async function addEntries(
   let addedCount = 0;
   for (let offset = 0; offset < sorted.length; offset += ROWS_PER_STATEMENT) {
     const added = await tx.query(
-      `INSERT INTO suppression (recipient, account_id, reason, source, at)
-       SELECT s.value->>'address', $1::int, s.value->>'reason', s.value->>'source', (s.value->>'at')::bigint
+      `INSERT INTO suppression (recipient, account_id, reason, source, at, expires_at)
+       SELECT s.value->>'address', $1::int, s.value->>'reason', s.value->>'source', (s.value->>'at')::bigint,
+         (s.value->>'expiresAt')::bigint
        FROM json_array_elements($2::json) AS s(value) WHERE true
-       ON CONFLICT DO NOTHING RETURNING recipient, reason, source, at`,
+       ${ON_LISTED} RETURNING ${COLUMNS}`,
       [listId, JSON.stringify(sorted.slice(offset, offset + ROWS_PER_STATEMENT))],
     );
     addedCount += added.length;
@@ -120,7 +128,7 @@ export async function removeSuppression(
   const listId = await findListId(tx, name);
   if (listId === null) return { kind: 'missing' };
   const [row] = await tx.query(
-    'DELETE FROM suppression WHERE recipient = $1 AND account_id = $2 RETURNING recipient, reason, source, at',
+    `DELETE FROM suppression WHERE recipient = $1 AND account_id = $2 RETURNING ${COLUMNS}`,
     [address, listId],
   );
   if (row === undefined) await forceDurableCommit(tx);
@@ -200,35 +208,85 @@ async function selectByDomain(
   return [...ofCursor, ...later];
 }
 
-/** Returns the entry of each list that contains the address, that of `*` first. */
+/** Returns the entries of each list that suppress the address or the pattern, those of `*` first. */
 export async function findSuppression(tx: Transaction, address: string): Promise<readonly ListedSuppression[]> {
   const found = await tx.query(
-    `SELECT s.recipient, s.reason, s.source, s.at, coalesce(a.name, '*') AS list
-     FROM suppression s LEFT JOIN account a ON a.id = s.account_id WHERE s.recipient = $1 ORDER BY s.account_id`,
-    [address],
+    `SELECT s.recipient, s.reason, s.source, s.at, s.expires_at, coalesce(a.name, '*') AS list
+     FROM suppression s LEFT JOIN account a ON a.id = s.account_id WHERE s.recipient = ANY($1::text[])
+     ORDER BY s.account_id, s.recipient`,
+    [address.startsWith('@') ? [address] : listMatchingPatterns(address)],
   );
   return found.map((row) => ({ ...rows.toSuppression(row), list: rows.readText(row, 'list') }));
 }
 
 export async function findSuppressed(tx: Transaction, addresses: readonly string[]): Promise<readonly string[]> {
   const found = await tx.query('SELECT DISTINCT recipient FROM suppression WHERE recipient = ANY($1::text[])', [
-    addresses,
+    addresses.flatMap(listMatchingPatterns),
   ]);
-  return found.map((row) => rows.readText(row, 'recipient'));
+  const listed = new Set(found.map((row) => rows.readText(row, 'recipient')));
+  return addresses.filter((address) => listMatchingPatterns(address).some((pattern) => listed.has(pattern)));
+}
+
+/** Reads the entries that suppress any of the recipients, and returns whether an account may not send to one of them. */
+export async function readSuppressions(
+  tx: Pick<Transaction, 'query'>,
+  recipients: readonly string[],
+): Promise<(accountId: number, recipient: string, now: number) => boolean> {
+  const found = await tx.query(
+    'SELECT recipient, account_id, expires_at FROM suppression WHERE recipient = ANY($1::text[])',
+    [[...new Set(recipients.flatMap(listMatchingPatterns))]],
+  );
+  if (found.length === 0) return () => false;
+  const toKey = (accountId: number, pattern: string) => `${accountId} ${pattern}`;
+  const ends = new Map(
+    found.map((row) => [
+      toKey(rows.readInteger(row, 'account_id'), rows.readText(row, 'recipient')),
+      rows.readIntegerOrNull(row, 'expires_at') ?? Number.POSITIVE_INFINITY,
+    ]),
+  );
+  return (accountId, recipient, now) =>
+    listMatchingPatterns(recipient).some((pattern) =>
+      [accountId, SERVICE_LIST_ID].some((listId) => (ends.get(toKey(listId, pattern)) ?? 0) > now),
+    );
+}
+
+/** Removes up to `limit` entries that have expired. */
+export async function purgeSuppressions(tx: Transaction, now: number, limit: number): Promise<number> {
+  const removed = await tx.query(
+    `DELETE FROM suppression WHERE (recipient, account_id) IN (SELECT recipient, account_id FROM suppression
+       WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED) RETURNING account_id, ${COLUMNS}`,
+    [now, limit],
+  );
+  for (const row of removed)
+    await recordSuppressionEvents(tx, 'suppression.removed', rows.readInteger(row, 'account_id'), [
+      { ...rows.toSuppression(row), eventAt: now },
+    ]);
+  return removed.length;
 }
 
 /** Returns false for each message whose recipient is suppressed now. */
 export async function checkSuppression(
   tx: Transaction,
   batch: readonly { readonly id: string }[],
+  now: number,
 ): Promise<readonly boolean[]> {
   const { key: column, toKey } = MESSAGE_KEYS[tx.dialect];
   const keys = batch.map(({ id }) => toKey(id));
-  const unsuppressed = await tx.query(
-    `SELECT m.${column} AS key FROM mail_request m WHERE m.${column} = ANY($1::uuid[]) AND NOT EXISTS (
-       SELECT 1 FROM suppression s WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (m.account_id, 0))`,
+  const messages = await tx.query(
+    `SELECT m.${column} AS key, m.account_id, coalesce(m.recipient, m."to") AS recipient
+     FROM mail_request m WHERE m.${column} = ANY($1::uuid[])`,
     [keys],
   );
+  const found = messages.map((row) => ({
+    key: row.key,
+    accountId: rows.readInteger(row, 'account_id'),
+    recipient: rows.readText(row, 'recipient'),
+  }));
+  const isSuppressed = await readSuppressions(
+    tx,
+    found.map(({ recipient }) => recipient),
+  );
+  const unsuppressed = found.filter(({ accountId, recipient }) => !isSuppressed(accountId, recipient, now));
   const unsuppressedKeys = new Set(unsuppressed.map(({ key }) => key));
   return keys.map((key) => unsuppressedKeys.has(key));
 }

@@ -72,7 +72,10 @@ export async function startDelivery(
   const onCommit = publishCommits('settle', clock, publish);
   const settleCommits = createGroupCommit(health.observeCall(store.settle), { ...batch, onCommit });
   const markCommits = createGroupCommit(store.markTransmitting, batch);
-  const suppressionQueries = createGroupCommit(store.checkSuppression, batch);
+  const suppressionQueries = createGroupCommit(
+    (messages: readonly LeasedMessage[]) => store.checkSuppression(messages, clock.now()),
+    batch,
+  );
   const suppressionCheck = createSuppressionCheck(clock, suppressionQueries.submit);
   const loopRecipient = getLoopRecipient(settings.returnPathDomain);
   const isNotification = createNotificationCheck(settings);

@@ -63,7 +63,9 @@ test('the downloads of a message and of a suppression list send the session head
   await page.getByRole('button', { name: /^Export the suppression list/ }).click();
   const file = await listDownload;
   expect(file.suggestedFilename()).toBe('suppressions-default.csv');
-  expect(readFileSync(await file.path(), 'utf8')).toMatch(/^address,reason,at,source\nada@example\.com,manual,/);
+  expect(readFileSync(await file.path(), 'utf8')).toMatch(
+    /^address,reason,at,source,expires\nada@example\.com,manual,/,
+  );
   expect(fileRequests.map((request) => new URL(request.url()).search)).toEqual(['', '']);
   for (const request of fileRequests) expect((await request.allHeaders())['postrider-session']).toMatch(/^.{20,}/);
 });

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import { createMessage } from '../rig/messages.ts';
-import { STORES } from '../rig/stores.ts';
+import type { Suppression } from '../../src/model/suppression.ts';
+import type { Store } from '../../src/store/contract.ts';
+import { createMessage, createSettlement } from '../rig/messages.ts';
+import { expectDone, STORES } from '../rig/stores.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const LIMITS = { maxMessages: 10, maxBytes: 1_000_000 };
@@ -90,4 +92,57 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       { pattern: 'billing@acme.example', name: null, replyTo: 'billing@acme.example' },
     ]);
   });
+
+  test('an entry for a domain or its subdomains suppresses messages at acceptance, at a claim and before an attempt', async () => {
+    const store = await openWithAccounts({}, 'other');
+    const addresses = ['a@example.com', 'a@sub.example.com', 'a@deep.example.org', 'a@example.org'];
+    const createAll = () => addresses.map((to) => createMessage({ acceptedAt: NOW, to }));
+    const [leased, queued] = [createAll(), createAll()];
+    await store.accept(leased);
+    const claimed = await store.claim(LIMITS, LEASE, NOW);
+    expect(claimed.messages).toHaveLength(4);
+    await store.accept(queued);
+    await add(store, 'default', '@example.com');
+    await add(store, '*', '@*.example.org');
+    await add(store, 'other', '@example.org');
+    expect(await store.checkSuppression(leased, NOW)).toEqual([false, true, false, true]);
+    expect((await store.claim(LIMITS, LEASE, NOW)).suppressed.map(({ to }) => to)).toEqual([
+      ...['a@example.com', 'a@deep.example.org'],
+    ]);
+    const results = await store.accept(createAll());
+    expect(results.map((result) => result.kind === 'accepted' && result.state)).toEqual([
+      ...['suppressed', 'queued', 'suppressed', 'queued'],
+    ]);
+    expect(await store.findSuppression('a@deep.example.org')).toMatchObject([{ list: '*', address: '@*.example.org' }]);
+    expect(await store.findSuppressed(addresses)).toEqual(['a@example.com', 'a@deep.example.org', 'a@example.org']);
+    expect(await store.removeSuppression('default', '@example.com')).toEqual({ kind: 'done', value: true });
+    expect(await store.checkSuppression(leased, NOW)).toEqual([true, true, false, true]);
+  });
+
+  test('an entry with an expiry suppresses until then, and a bounce makes it permanent', async () => {
+    const store = await openWithAccounts();
+    const to = 'a@example.com';
+    const expiresAt = NOW + 60_000;
+    const accept = async (acceptedAt: number) => {
+      const [result] = await store.accept([createMessage({ acceptedAt, to })]);
+      return result?.kind === 'accepted' ? result.state : null;
+    };
+    expect(await add(store, 'default', to, { expiresAt })).toBe(1);
+    expect(await add(store, 'default', to, { expiresAt: expiresAt - 1 })).toBe(0);
+    expect([await accept(NOW), await accept(expiresAt)]).toEqual(['suppressed', 'queued']);
+    const [message] = (await store.claim(LIMITS, LEASE, expiresAt)).messages;
+    if (message === undefined) throw new Error('no message');
+    await store.settle([createSettlement(message, { to: 'bounced', suppress: 'bounce' })]);
+    expect(await store.findSuppression(to)).toMatchObject([{ reason: 'bounce', source: message.id }]);
+    expect(await add(store, 'default', 'b@example.com', { expiresAt })).toBe(1);
+    expect([await store.purgeSuppressions(expiresAt - 1, 10), await store.purgeSuppressions(expiresAt, 10)]).toEqual([
+      0, 1,
+    ]);
+    expect([await accept(expiresAt), await store.findSuppression('b@example.com')]).toEqual(['suppressed', []]);
+  });
 });
+
+async function add(store: Store, list: string, address: string, members: Partial<Suppression> = {}): Promise<number> {
+  const entry: Suppression = { address, reason: 'manual', source: null, at: NOW, ...members };
+  return expectDone(await store.addSuppressions(list, [entry]));
+}

@@ -390,10 +390,10 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       createMessage({ to, lease: LEASE }),
     );
     await store.accept(messages);
-    expect(await store.checkSuppression(messages)).toEqual([true, true, true]);
+    expect(await store.checkSuppression(messages, Date.now())).toEqual([true, true, true]);
     await store.addSuppressions('default', [createManualEntry('early@example.com')]);
     await store.addSuppressions('*', [createManualEntry('late@example.com')]);
-    expect(await store.checkSuppression(messages)).toEqual([false, false, true]);
+    expect(await store.checkSuppression(messages, Date.now())).toEqual([false, false, true]);
   });
 
   test('outcomes older than 7 days do not count in the reputation of an account', async () => {

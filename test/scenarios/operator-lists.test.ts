@@ -49,7 +49,7 @@ test('an import reports its progress and its result, and an export of the list c
   const response = await fetch(getUrl(`/accounts/${list}/suppressions/export`), { headers: createBearerHeader() });
   expect(response.headers.get('content-disposition')).toContain('attachment; filename="suppressions-large.csv"');
   const exportedRows = (await response.text()).split('\n').sort();
-  expect(exportedRows).toEqual(['address,reason,at,source', ...rows.map((row) => row.trim()), ''].sort());
+  expect(exportedRows).toEqual(['address,reason,at,source,expires', ...rows.map((row) => row.trim()), ''].sort());
   expect(await get('/audit?limit=1')).toMatchObject([
     { actor: 'token:ci', action: 'suppression.import', target: list, after: { added: 6_000, skipped: 1 } },
   ]);

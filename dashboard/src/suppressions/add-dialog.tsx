@@ -16,11 +16,13 @@ const REASON_OPTIONS = [
 export function AddSuppressionDialog({ list, onClose }: { readonly list: string; readonly onClose: () => void }) {
   const [address, setAddress] = useState('');
   const [reason, setReason] = useState('manual');
+  const [expires, setExpires] = useState('');
   const add = useApiMutation(
     () =>
       post<AddedSuppression>(path`/accounts/${list}/suppressions`, {
         address: address.trim(),
         reason,
+        ...(expires.trim() === '' ? {} : { expires: expires.trim() }),
       }),
     ['suppressions'],
     (addedSuppression) =>
@@ -41,6 +43,7 @@ export function AddSuppressionDialog({ list, onClose }: { readonly list: string;
     >
       <TextInput
         label="Email address"
+        description="Or a domain such as @example.com, or its subdomains: @*.example.com"
         value={address}
         onChange={(event) => setAddress(event.currentTarget.value)}
         autoComplete="off"
@@ -54,6 +57,14 @@ export function AddSuppressionDialog({ list, onClose }: { readonly list: string;
         data={REASON_OPTIONS}
         value={reason}
         onChange={(event) => setReason(event.currentTarget.value)}
+      />
+      <TextInput
+        label="Expires"
+        description="A date (UTC) or a duration such as 7d; empty: never"
+        value={expires}
+        onChange={(event) => setExpires(event.currentTarget.value)}
+        autoComplete="off"
+        spellCheck={false}
       />
     </FormDialog>
   );

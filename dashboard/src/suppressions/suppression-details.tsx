@@ -39,17 +39,19 @@ function SuppressionEntries({ found: { address, lists } }: { readonly found: Sup
   const isOnServiceList = lists.some(({ list }) => list === SERVICE_LIST);
   return (
     <Stack>
-      {lists.map(({ list, reason, source, at }) => (
-        <Group key={list} justify="space-between" align="flex-start" gap="sm">
+      {lists.map(({ list, address: listed, reason, source, at, expires }) => (
+        <Group key={`${list} ${listed}`} justify="space-between" align="flex-start" gap="sm">
           <Stack gap={4} style={{ flex: '1 1 16rem' }}>
             <Group gap="xs">
               <Text fw={600} className="wrap">
                 Suppression list of {formatListOwner(list)}
+                {listed === address ? null : ` (${listed})`}
               </Text>
               <ReasonBadge reason={reason} />
             </Group>
             <Text>
-              {REASON_TEXTS[reason]} Since <RelativeTime at={at} /> ({formatTime(at)}).
+              {REASON_TEXTS[reason]} Since <RelativeTime at={at} /> ({formatTime(at)})
+              {expires === null ? null : `, until ${formatTime(expires)}`}.
             </Text>
             {source === null ? (
               <Text c="dimmed">The entry names no message.</Text>
@@ -62,7 +64,7 @@ function SuppressionEntries({ found: { address, lists } }: { readonly found: Sup
               </Text>
             )}
           </Stack>
-          <RemoveSuppressionButton list={list} address={address} />
+          <RemoveSuppressionButton list={list} address={listed} />
         </Group>
       ))}
       <Callout

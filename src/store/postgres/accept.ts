@@ -24,6 +24,7 @@ import { SELECT_ACCOUNTS } from '../directory.ts';
 import { SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { type Acceptance, type AcceptanceLookups, decideAcceptance } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
+import { readSuppressions } from '../suppressions.ts';
 import { appendEvents } from './history.ts';
 import { isSubscribed, recordAcceptances, SELECT_SUBSCRIBED } from './outbox.ts';
 import { type Database, forceDurableCommit, type Row, type Session, type Transaction, toColumns } from './session.ts';
@@ -39,7 +40,6 @@ const LOCK_ACCOUNTS = `SELECT id FROM account WHERE id = ANY($1::int[]) AND (vol
 const READ_ACCOUNTS = `SELECT s.*, (${SELECT_SUBSCRIBED}) AS subscribed FROM (${SELECT_ACCOUNTS.postgres} WHERE a.id = ANY($1::int[])) s`;
 const READ_KEYS = `SELECT i.account_id, i.key, i.fingerprint, i.id, i.at FROM idempotency i
     JOIN unnest($1::int[], $2::text[]) AS k(account_id, key) ON i.account_id = k.account_id AND i.key = k.key`;
-const READ_SUPPRESSIONS = 'SELECT recipient, account_id FROM suppression WHERE recipient = ANY($1::text[])';
 const READ_IDS = `SELECT m.id, coalesce(q.state, m.state) AS state, m.expires_at, m.sender FROM mail_request m
     LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`;
 // Keys are written in order of account and key, so that batches cannot deadlock. A key stored at or before
@@ -82,7 +82,7 @@ interface AcceptContext {
   readonly accounts: ReadonlyMap<number, LimitUsage>;
   readonly volumeUsedBefore: ReadonlyMap<number, number>;
   readonly idempotencyKeys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
-  readonly suppressedKeys: ReadonlySet<string>;
+  readonly isSuppressed: Awaited<ReturnType<typeof readSuppressions>>;
   readonly storedRows: ReadonlyMap<string, Row>;
   readonly subscribedTypes: number;
 }
@@ -137,8 +137,7 @@ export async function acceptInTransaction(
         ? null
         : earlierMessage;
     },
-    isSuppressed: ({ accountId, recipient }) =>
-      context.suppressedKeys.has(`${accountId} ${recipient}`) || context.suppressedKeys.has(`0 ${recipient}`),
+    isSuppressed: ({ accountId, recipient, acceptedAt }) => context.isSuppressed(accountId, recipient, acceptedAt),
   };
   const results = batch.map((message): AcceptResult => {
     const counts = context.accounts.get(message.accountId) ?? null;
@@ -177,7 +176,7 @@ async function readContext(
     idempotency === null ? [] : [{ accountId, ...idempotency }],
   );
   const emptyResult: readonly Row[] = [];
-  const [lockedRows, accounts, keys, suppressions, storedRows] = await Promise.all([
+  const [lockedRows, accounts, keys, isSuppressed, storedRows] = await Promise.all([
     transaction.query(LOCK_ACCOUNTS, [ids]),
     transaction.query(READ_ACCOUNTS, [ids]),
     keyedMessages.length === 0
@@ -186,7 +185,10 @@ async function readContext(
           READ_KEYS,
           toColumns(keyedMessages, ({ accountId, key }) => [accountId, key]),
         ),
-    transaction.query(READ_SUPPRESSIONS, [batch.map(({ recipient }) => recipient)]),
+    readSuppressions(
+      transaction,
+      batch.map(({ recipient }) => recipient),
+    ),
     mayBeStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : emptyResult,
   ]);
   const counts = accounts.map((row) => toLimitUsage(rows.toAccount(row)));
@@ -208,9 +210,7 @@ async function readContext(
         },
       ]),
     ),
-    suppressedKeys: new Set(
-      suppressions.map((row) => `${rows.readInteger(row, 'account_id')} ${rows.readText(row, 'recipient')}`),
-    ),
+    isSuppressed,
     storedRows: new Map(storedRows.map((row) => [rows.readText(row, 'id'), row])),
     subscribedTypes: accounts[0] === undefined ? 0 : rows.readInteger(accounts[0], 'subscribed'),
   };

@@ -9,6 +9,7 @@ import { claimLanes, isExhausted, type RemainingLimits } from '../claim-lanes.ts
 import type { ClaimedMessages, ClaimLimits, Store } from '../contract.ts';
 import { getRowsPerTurn, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
+import { readSuppressions } from '../suppressions.ts';
 import { appendEvents, endMessages } from './history.ts';
 import type { Database, Row, Session, Transaction } from './session.ts';
 
@@ -89,8 +90,7 @@ const LEASE_MESSAGES = `WITH candidates AS MATERIALIZED (
         AND (f.bytes <= $8 OR ($7 AND f.position = 1)) AND f.position <= $9
       RETURNING q.id, q.account_id, q.attempts, q.accepted_at, q.held_ms, q.bytes, q.route, f.position, f.n
     )
-    SELECT l.*, m.key_id, m."to", m.recipient, m."from", m.subject, m.expires_at, m.sender, b.message, a.only_to, EXISTS (SELECT 1 FROM suppression s
-        WHERE s.recipient = coalesce(m.recipient, m."to") AND s.account_id IN (l.account_id, 0)) AS suppressed
+    SELECT l.*, m.key_id, m."to", m.recipient, m."from", m.subject, m.expires_at, m.sender, b.message, a.only_to
     FROM leased l JOIN mail_request m ON m.id = l.id AND m.account_id = l.account_id
       JOIN body b ON b.id = l.id AND b.account_id = l.account_id JOIN account a ON a.id = l.account_id ORDER BY l.position`;
 
@@ -180,10 +180,7 @@ export function prepareClaim(database: Database): Store['claim'] {
     const hasMore = await claimLanes(lanes, limits, (lane, remaining) =>
       claimLane(transaction, lane, rowsPerTurn, remaining, lease, now, leasedRows),
     );
-    const suppressions = leasedRows.flatMap((row) => {
-      const by = findSuppression(row);
-      return by === null ? [] : [{ row, by }];
-    });
+    const suppressions = await findSuppressions(transaction, leasedRows, now);
     await endSuppressedMessages(transaction, suppressions, now);
     const suppressedRows = new Set(suppressions.map(({ row }) => row));
     return {
@@ -205,10 +202,20 @@ export function prepareClaim(database: Database): Store['claim'] {
   };
 }
 
-function findSuppression(row: Row): string | null {
-  const recipient = rows.readTextOrNull(row, 'recipient') ?? rows.readText(row, 'to');
-  if (!mayReceiveFrom({ onlyTo: rows.readOnlyTo(row) }, recipient, rows.readInteger(row, 'key_id'))) return NOT_ALLOWED;
-  return row.suppressed === true ? 'store' : null;
+async function findSuppressions(
+  transaction: Transaction,
+  leasedRows: readonly Row[],
+  now: number,
+): Promise<readonly { readonly row: Row; readonly by: string }[]> {
+  const toRecipient = (row: Row) => rows.readTextOrNull(row, 'recipient') ?? rows.readText(row, 'to');
+  const isSuppressed =
+    leasedRows.length === 0 ? () => false : await readSuppressions(transaction, leasedRows.map(toRecipient));
+  return leasedRows.flatMap((row) => {
+    const recipient = toRecipient(row);
+    if (!mayReceiveFrom({ onlyTo: rows.readOnlyTo(row) }, recipient, rows.readInteger(row, 'key_id')))
+      return [{ row, by: NOT_ALLOWED }];
+    return isSuppressed(rows.readInteger(row, 'account_id'), recipient, now) ? [{ row, by: 'store' }] : [];
+  });
 }
 
 async function endSuppressedMessages(

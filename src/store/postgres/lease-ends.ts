@@ -16,6 +16,7 @@ import {
 } from '../rules/messages.ts';
 import { type CountedChange, getAttemptEvidence } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
+import { ON_LISTED } from '../suppressions.ts';
 import { appendEvents, endMessages } from './history.ts';
 import { insertSuppressionEvents } from './outbox.ts';
 import { type Database, forceDurableCommit, type Transaction, toColumns } from './session.ts';
@@ -52,7 +53,7 @@ export const SUPPRESS_RECIPIENTS = `WITH reported AS MATERIALIZED (
     ), added AS (INSERT INTO suppression (recipient, account_id, reason, source, at)
       SELECT DISTINCT ON (r.recipient COLLATE "C", r.account_id) r.recipient, r.account_id, r.reason, r.source, r.at
       FROM reported r ORDER BY r.recipient COLLATE "C", r.account_id, r.at
-      ON CONFLICT DO NOTHING RETURNING recipient, account_id, reason, source, at
+      ${ON_LISTED} RETURNING recipient, account_id, reason, source, at
     ), recorded AS (${insertSuppressionEvents('suppression.added', 'added', 's.at')})
     SELECT r.source, r.recipient, a.source IS NOT NULL AS is_new FROM reported r LEFT JOIN added a ON a.source = r.source`;
 const ADD_REFERENCES = `INSERT INTO provider_reference (reference, id, at)

@@ -4,7 +4,7 @@ import { type Transaction, toColumns } from './session.ts';
 
 const SELECT_DIGESTS = 'SELECT digest FROM feedback WHERE digest = ANY($1::text[])';
 const SELECT_SUPPRESSED = `SELECT r.recipient, r.account_id FROM unnest($1::text[], $2::int[]) AS r(recipient, account_id)
-    WHERE EXISTS (SELECT 1 FROM suppression s WHERE s.recipient = r.recipient AND s.account_id = r.account_id)`;
+    WHERE EXISTS (SELECT 1 FROM suppression s WHERE s.recipient = r.recipient AND s.account_id = r.account_id AND s.expires_at IS NULL)`;
 const INSERT_REPORT = `INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES ($1, $2, $3, $4, $5, $6, $7)
     ON CONFLICT (digest) DO NOTHING RETURNING id`;
 const INSERT_DIGESTS = `INSERT INTO feedback (digest, at, source, mail_id)

@@ -356,7 +356,9 @@ export function toRawReport(row: Row): UnprocessedReport & { readonly raw: Uint8
 }
 
 export function toSuppression(row: Row): Suppression {
+  const expiresAt = readIntegerOrNull(row, 'expires_at');
   return {
+    ...(expiresAt === null ? {} : { expiresAt }),
     address: readText(row, 'recipient'),
     reason: readOneOf(row, 'reason', SUPPRESSION_REASONS),
     source: readTextOrNull(row, 'source'),

@@ -4,6 +4,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type LimitUsage, toLimitUsage } from '../../model/account.ts';
+import { listMatchingPatterns } from '../../model/address-pattern.ts';
 import {
   type AcceptResult,
   createResendOfEntry,
@@ -16,6 +17,17 @@ import { type Acceptance, type AcceptanceLookups, decideAcceptance, toSeq } from
 import * as rows from '../rules/rows.ts';
 import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
+
+export function prepareSuppressionCheck(
+  database: DatabaseSync,
+): (accountId: number, recipient: string, now: number) => boolean {
+  const select = database.prepare(
+    `SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0)
+       AND (expires_at IS NULL OR expires_at > ?) LIMIT 1`,
+  );
+  return (accountId, recipient, now) =>
+    listMatchingPatterns(recipient).some((pattern) => select.get(pattern, accountId, now) !== undefined);
+}
 
 export function prepareAccept(
   database: DatabaseSync,
@@ -31,9 +43,7 @@ export function prepareAccept(
   const insertKey = database.prepare(
     'INSERT OR REPLACE INTO idempotency (account_id, key, fingerprint, id, at) VALUES (?, ?, ?, ?, ?)',
   );
-  const readSuppression = database.prepare(
-    'SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0) LIMIT 1',
-  );
+  const isSuppressed = prepareSuppressionCheck(database);
   const insertMessage = database.prepare(
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, ended_at,
        expires_at, sender, "to", recipient, "from", subject) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -58,7 +68,7 @@ export function prepareAccept(
         ? null
         : { id: rows.readText(row, 'id'), fingerprint: rows.readText(row, 'fingerprint') };
     },
-    isSuppressed: ({ recipient, accountId }) => readSuppression.get(recipient, accountId) !== undefined,
+    isSuppressed: ({ recipient, accountId, acceptedAt }) => isSuppressed(accountId, recipient, acceptedAt),
   };
 
   function insertAcceptedMessage(message: NewMessage, { state, suppressedBy, expiresAt, sender }: Acceptance): void {

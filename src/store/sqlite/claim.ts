@@ -11,6 +11,7 @@ import { claimLanes, isExhausted, type RemainingLimits } from '../claim-lanes.ts
 import type { ClaimedMessages, ClaimLimits } from '../contract.ts';
 import { getRowsPerTurn, requireTransition } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
+import { prepareSuppressionCheck } from './accept.ts';
 import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
 
@@ -32,9 +33,7 @@ export function prepareClaim(
      FROM mail_request m INDEXED BY mail_request_due JOIN body b ON b.seq = m.seq
      WHERE m.state = 'queued' AND m.lane = ? AND m.account_id = ? AND m.due_at <= ? ORDER BY m.due_at LIMIT ?`,
   );
-  const selectSuppression = database.prepare(
-    'SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0) LIMIT 1',
-  );
+  const isSuppressed = prepareSuppressionCheck(database);
   const selectOnlyTo = database.prepare('SELECT only_to FROM account WHERE id = ?');
   const leaseRow = database.prepare(
     `UPDATE mail_request SET state = '${SENDING_STATE}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
@@ -46,10 +45,10 @@ export function prepareClaim(
   const createLane = (lane: number) => ({ lane, rotation: createAccountRotation(database, lane) });
   let lanes = [createLane(0), createLane(1)] as const;
 
-  function findSuppression(row: rows.Row, recipient: string, accountId: number): string | null {
+  function findSuppression(row: rows.Row, recipient: string, accountId: number, now: number): string | null {
     const onlyTo = rows.readOnlyTo(selectOnlyTo.get(accountId) ?? { only_to: null });
     if (!mayReceiveFrom({ onlyTo }, recipient, rows.readInteger(row, 'key_id'))) return NOT_ALLOWED;
-    return selectSuppression.get(recipient, accountId) === undefined ? null : 'store';
+    return isSuppressed(accountId, recipient, now) ? 'store' : null;
   }
 
   function leaseMessage(row: rows.Row, lease: Lease, now: number, claimedMessages: ClaimResult): void {
@@ -57,7 +56,7 @@ export function prepareClaim(
     const id = rows.readText(row, 'id');
     const to = rows.readText(row, 'to');
     const accountId = rows.readInteger(row, 'account_id');
-    const suppressedBy = findSuppression(row, rows.readTextOrNull(row, 'recipient') ?? to, accountId);
+    const suppressedBy = findSuppression(row, rows.readTextOrNull(row, 'recipient') ?? to, accountId, now);
     if (suppressedBy !== null) {
       suppressMessage.run(now, seq);
       appendEntry(seq, createSuppressedEntry(now, suppressedBy), SUPPRESSED_STATE);

@@ -16,6 +16,7 @@ import {
 } from '../rules/feedback.ts';
 import { toSeq } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
+import { ON_LISTED } from '../suppressions.ts';
 import type { Transaction } from '../transaction.ts';
 import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
@@ -42,7 +43,9 @@ export function prepareFeedback(database: DatabaseSync, transaction: Transaction
     `SELECT seq, id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient, facts, reports
      FROM (SELECT value AS listed_seq FROM json_each(:seqs)) CROSS JOIN mail_request ON seq = listed_seq`,
   );
-  const selectSuppression = database.prepare('SELECT 1 AS one FROM suppression WHERE recipient = ? AND account_id = ?');
+  const selectSuppression = database.prepare(
+    'SELECT 1 AS one FROM suppression WHERE recipient = ? AND account_id = ? AND expires_at IS NULL',
+  );
   const addReport = database.prepare(
     'UPDATE mail_request SET reports = CASE WHEN reports IS NULL THEN :report ELSE reports || char(10) || :report END WHERE seq = :seq',
   );
@@ -54,8 +57,8 @@ export function prepareFeedback(database: DatabaseSync, transaction: Transaction
   );
   const appendEntry = prepareAppend(database, outbox);
   const suppressRecipient = database.prepare(
-    `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
-     SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ?`,
+    `INSERT INTO suppression (recipient, account_id, reason, source, at)
+     SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ? ${ON_LISTED}`,
   );
   const insertReport = database.prepare(
     'INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES (?, ?, ?, ?, ?, ?, ?)',

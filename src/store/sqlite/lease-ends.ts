@@ -7,6 +7,7 @@ import { countChanges } from '../reputation.ts';
 import { getLane, getStateAfterChange, type PackedSettlement, requireTransition, toSeq } from '../rules/messages.ts';
 import { type CountedChange, getAttemptEvidence } from '../rules/reputation.ts';
 import * as rows from '../rules/rows.ts';
+import { ON_LISTED } from '../suppressions.ts';
 import type { Transaction } from '../transaction.ts';
 import { prepareAppend } from './history.ts';
 import type { Outbox } from './outbox.ts';
@@ -23,7 +24,7 @@ export function prepareLeaseEnds(database: DatabaseSync, transaction: Transactio
     'SELECT coalesce(recipient, "to") AS recipient FROM mail_request WHERE seq = ?',
   );
   const suppressRecipient = database.prepare(
-    'INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at) VALUES (?, ?, ?, ?, ?)',
+    `INSERT INTO suppression (recipient, account_id, reason, source, at) VALUES (?, ?, ?, ?, ?) ${ON_LISTED}`,
   );
   const addReference = database.prepare(
     'INSERT OR IGNORE INTO provider_reference (reference, id, at) SELECT ?, id, ? FROM mail_request WHERE seq = ?',

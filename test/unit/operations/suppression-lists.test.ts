@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { EXPORT_FORMATS } from '../../../src/operations/suppression-formats.ts';
 import { readSuppressionList } from '../../../src/operations/suppression-reader.ts';
 import { type ListRow, parseRowTime } from '../../../src/operations/suppression-rows.ts';
-import { formatCsvRow, toSuppressionEntry } from '../../../src/operations/suppressions.ts';
+import { CSV_HEADER, formatCsvRow, toSuppressionEntry } from '../../../src/operations/suppressions.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 
@@ -46,6 +46,21 @@ describe('suppression lists of various sources', () => {
       if (size > bytes.indexOf(10)) expect(await readRows(bytes, size)).toEqual(expected);
     }
   });
+});
+
+test('an exported list with domains and expiries is imported unchanged', async () => {
+  const expiry = { expiresAt: NOW + 1_000 };
+  const entries = ['@example.com', '@*.example.com', 'ada@example.org'].map((address, index) => ({
+    ...{ address, reason: 'manual', source: null, at: NOW - 1_000 },
+    ...(index === 0 ? expiry : {}),
+  }));
+  const rows = entries.map((entry) => formatCsvRow(toSuppressionEntry({ ...entry, reason: 'manual' })));
+  const { rows: read } = await readList(Buffer.from(CSV_HEADER + rows.join('')));
+  expect(read).toEqual(entries.map((entry) => ({ kind: 'entry', entry })));
+  expect(await readRows(Buffer.from('@example.com\nada@example.org\n'))).toEqual([
+    ['@example.com', 'manual', null],
+    ['ada@example.org', 'manual', null],
+  ]);
 });
 
 describe('the import fails with a one-line error if the file', () => {
