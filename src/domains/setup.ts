@@ -16,6 +16,7 @@ import {
   removeRetiredKeys,
   type SendingDomain,
 } from '../model/domain.ts';
+import type { FeedbackSource } from '../model/feedback.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import type { Provider, ProviderName } from '../providers/provider.ts';
 import { findProvider } from '../providers/providers.ts';
@@ -54,6 +55,19 @@ export function findTransportProvider(transport: Settings['transport']): Provide
     case 'smtp':
       return findProvider(transport.provider);
   }
+}
+
+/**
+ * Routes with another known provider than that of the events. Undefined if no route has it: the events are then about
+ * messages from before the change of a route.
+ */
+export function listOtherRoutes(routes: Settings['routes'], source: FeedbackSource): readonly string[] | undefined {
+  const provider = source === 'sns' || source === 'sqs' ? 'ses' : source;
+  const providers = routes.map(({ name, transport }) => ({ name, provider: findTransportProvider(transport)?.name }));
+  if (!providers.some((route) => route.provider === provider)) return undefined;
+  return providers.flatMap((route) =>
+    route.provider === undefined || route.provider === provider ? [] : [route.name],
+  );
 }
 
 function getTransportFacts(transport: Settings['transport']): RelayFacts {

@@ -1,7 +1,13 @@
 /** A call that rejects or resolves to `not-yet` has not stored the report: its sender must send it again. */
 import type { Clock } from '../clock.ts';
 import type { Publish, ServiceEvent } from '../model/events.ts';
-import { type FeedbackReport, type FeedbackResult, type PackedReports, unpackReports } from '../model/feedback.ts';
+import {
+  type FeedbackReport,
+  type FeedbackResult,
+  type FeedbackSource,
+  type PackedReports,
+  unpackReports,
+} from '../model/feedback.ts';
 import { getIdTimestamp } from '../model/submission.ts';
 import type { FeedbackStore } from '../store/contract.ts';
 
@@ -25,6 +31,7 @@ export interface FeedbackIntakeParts {
   readonly onPending: () => void;
   /** So that messages never wait for a whole request. */
   readonly maxConcurrentParts: number;
+  readonly listOtherRoutes: (source: FeedbackSource) => readonly string[] | undefined;
 }
 
 export interface FeedbackIntake {
@@ -37,7 +44,7 @@ export interface FeedbackIntake {
 type ReportOrigin = Pick<FeedbackReport, 'source' | 'summary' | 'at'>;
 
 export function createFeedbackIntake(parts: FeedbackIntakeParts): FeedbackIntake {
-  const { clock, store, record, publish, onPending, maxConcurrentParts } = parts;
+  const { clock, store, record, publish, onPending, maxConcurrentParts, listOtherRoutes } = parts;
   const pendingRetries = new Set<() => void>();
   let isClosed = false;
   const waitingParts: (() => void)[] = [];
@@ -61,7 +68,13 @@ export function createFeedbackIntake(parts: FeedbackIntakeParts): FeedbackIntake
     else publish(event);
   }
 
-  async function recordReport(report: FeedbackReport): Promise<RecordResult> {
+  function addRoutes<T extends FeedbackReport | PackedReports>(reports: T, source: FeedbackSource): T {
+    const otherRoutes = listOtherRoutes(source);
+    return otherRoutes === undefined ? reports : { ...reports, otherRoutes };
+  }
+
+  async function recordReport(received: FeedbackReport): Promise<RecordResult> {
+    const report = addRoutes(received, received.source);
     const deadline = clock.now() + MAX_WAIT_MS;
     for (;;) {
       const result = await record(report);
@@ -81,7 +94,7 @@ export function createFeedbackIntake(parts: FeedbackIntakeParts): FeedbackIntake
     if (recordingPartCount >= maxConcurrentParts) await new Promise<void>((resolve) => waitingParts.push(resolve));
     else recordingPartCount += 1;
     try {
-      const results = await store.recordPackedFeedback(part);
+      const results = await store.recordPackedFeedback(addRoutes(part, origin.source));
       for (const result of results) {
         // The store keeps a provider event that cannot be applied yet as pending.
         if (result.kind === 'not-yet') throw new Error('the store has not recorded a provider event');

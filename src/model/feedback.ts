@@ -434,6 +434,8 @@ export interface FeedbackReport {
    * signature changes nothing.
    */
   readonly recordsDigestAlways?: boolean;
+  /** The report is not about a message that one of these routes handed over: they have another provider. */
+  readonly otherRoutes?: readonly string[];
 }
 
 export type FeedbackResult =
@@ -498,20 +500,25 @@ export interface UnprocessedReport {
 export interface PackedReports {
   readonly count: number;
   readonly text: string;
+  readonly otherRoutes?: FeedbackReport['otherRoutes'];
 }
 
 const COMMON_MEMBERS = { raw: new Uint8Array(), isFinal: false, isProviderEvent: true } as const;
 
 export function packReports(reports: readonly FeedbackReport[]): PackedReports {
   const text = JSON.stringify(
-    reports.map(({ messageRef, events, source, digest, at, summary, recordsDigestAlways }) => {
-      return { messageRef, events, source, digest, at, summary, recordsDigestAlways };
+    reports.map(({ messageRef, events, source, digest, at, summary, recordsDigestAlways, otherRoutes }) => {
+      return { messageRef, events, source, digest, at, summary, recordsDigestAlways, otherRoutes };
     }),
   );
   return { count: reports.length, text };
 }
 
-export function unpackReports({ text }: PackedReports): readonly FeedbackReport[] {
+export function unpackReports({ text, otherRoutes }: PackedReports): readonly FeedbackReport[] {
   const reports = JSON.parse(text) as readonly Omit<FeedbackReport, keyof typeof COMMON_MEMBERS>[];
-  return reports.map((report) => ({ ...report, ...COMMON_MEMBERS }));
+  return reports.map((report) => ({
+    ...report,
+    ...COMMON_MEMBERS,
+    ...(otherRoutes === undefined ? {} : { otherRoutes }),
+  }));
 }

@@ -1,5 +1,5 @@
 import type { MonotonicClock } from '../clock.ts';
-import { loadReturnPathKey } from '../domains/setup.ts';
+import { listOtherRoutes, loadReturnPathKey } from '../domains/setup.ts';
 import type { EventRoute } from '../feedback/http-listener.ts';
 import { createFeedbackIntake, startPendingReports } from '../feedback/intake.ts';
 import { createTrustedProxies, FailureCounts, getClientAddress } from '../http/peers.ts';
@@ -44,6 +44,7 @@ export async function startFeedback(parts: FeedbackParts) {
     publish,
     onPending: pendingReports.wake,
     maxConcurrentParts: MAX_CONCURRENT_PARTS[settings.database.kind],
+    listOtherRoutes: (source) => listOtherRoutes(settings.routes, source),
   });
   stack.defer(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startEvents() };

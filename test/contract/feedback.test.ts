@@ -462,6 +462,39 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       return message;
     }
 
+    test('an event does not concern a message that a route of another provider handed over, unless an earlier attempt may have sent the message', async () => {
+      const store = await openWithAccounts();
+      const [own, other] = [createMessage({ lease: LEASE }), createMessage({ lease: LEASE })];
+      const moved = createMessage({ to: 'mona@example.com' });
+      const repeated = await storeDeferredMessage(store, 'unanswered', 'rolf@example.com');
+      await store.accept([own, other, moved]);
+      const settle = ({ id }: NewMessage, route: string, attempts = 1) =>
+        store.settle([{ ...createSettlement({ id, lease: LEASE, attempts }), route }]);
+      await settle(own, 'default');
+      await settle(other, 'backup');
+      const packed = (message: NewMessage, otherRoutes = ['backup']) => ({
+        ...packReports([createEventReport({ id: message.id }, HARD_BOUNCE)]),
+        otherRoutes,
+      });
+      expect(await store.recordPackedFeedback(packed(own))).toMatchObject([{ kind: 'applied' }]);
+      expect(await store.recordPackedFeedback(packed(other))).toEqual([{ kind: 'unrelated' }]);
+      const event = { ...createEventReport({ id: other.id }, COMPLAINT), otherRoutes: ['backup'] };
+      expect(await store.recordFeedback([event])).toEqual([{ kind: 'unrelated' }]);
+      // Recorded while the message waits, applied after another route has handed it over.
+      const early = createEventReport({ id: moved.id }, HARD_BOUNCE);
+      expect(await store.recordFeedback([{ ...early, otherRoutes: ['backup'] }])).toEqual([{ kind: 'pending' }]);
+      const later = Date.now() + 120_000;
+      const lease = { ...LEASE, until: later + 60_000 };
+      const { messages } = await store.claim({ maxMessages: 10, maxBytes: 1_000_000 }, lease, later);
+      expect(messages.map(({ id }) => id).toSorted()).toEqual([repeated.id, moved.id].toSorted());
+      await settle(moved, 'backup');
+      await settle(repeated, 'backup', 2);
+      const { reports } = await store.applyPendingReports(later, 10);
+      expect(reports.map(({ result }) => result.kind)).toEqual(['unrelated']);
+      expect(await store.recordPackedFeedback(packed(repeated))).toMatchObject([{ kind: 'applied' }]);
+      expect([await readState(store, other), await readState(store, moved)]).toEqual(['delivered', 'delivered']);
+    });
+
     describe('whose signature covers only its digest', () => {
       const createOneTimeReport = (
         reportedMessage: FeedbackReport['messageRef'],

@@ -64,6 +64,7 @@ export async function startReceiver(
     onPending: () => undefined,
     store: { recordPackedFeedback: (packed) => store.recordFeedback(unpackReports(packed)) },
     maxConcurrentParts: 2,
+    listOtherRoutes: () => undefined,
   });
   const bodyReader = createBodyReader({ clock: systemClock, prepareThread: () => undefined, onError });
   const failures = new FailureCounts();

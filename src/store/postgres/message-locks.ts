@@ -12,7 +12,7 @@ const LOCK_QUEUE_ROWS = 'SELECT id, state, attempts FROM queue WHERE id = ANY($1
 // plan is generic.
 const LOCK_MESSAGES = `SELECT m.* FROM (SELECT u.id FROM unnest($1::uuid[]) AS u(id) ORDER BY u.id) r
     CROSS JOIN LATERAL (
-      SELECT id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient, facts, reports
+      SELECT id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient, route, facts, reports
       FROM mail_request WHERE id = r.id FOR UPDATE) m`;
 
 /** A message whose rows are locked. */

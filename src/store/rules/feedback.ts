@@ -31,6 +31,8 @@ export interface ReportedMessage {
   readonly state: State;
   readonly to: string;
   readonly sender: string;
+  /** Of the last attempt; null if the installation had one route. */
+  readonly route: string | null;
   readonly summary: HistorySummary;
 }
 
@@ -205,6 +207,7 @@ export function decideFeedback(
   if (storedMessage === null && isProviderEvent) return createDecisionWithoutChange(report, UNRELATED);
   if (storedMessage === null)
     return storeForOperator(id, 'the store does not contain the message that the report names', false);
+  if (isOfOtherRoute(report, storedMessage)) return createDecisionWithoutChange(report, UNRELATED);
   const { accountId, state: from, to, sender, summary } = storedMessage;
   // A message of `doctor --loop` has the key id 0, because it is sent without an API key.
   const isTest = isProviderSimulator(to) || storedMessage.keyId === 0;
@@ -290,6 +293,15 @@ export function decideFeedback(
       };
     }
   }
+}
+
+/** While the message is not settled, or if an earlier attempt may have sent it, its route says nothing about the sender. */
+function isOfOtherRoute(
+  { otherRoutes = [] }: FeedbackReport,
+  { state, route, summary: { mayHaveBeenSent } }: ReportedMessage,
+): boolean {
+  const isSettled = state !== 'queued' && state !== 'sending' && !mayHaveBeenSent;
+  return isSettled && route !== null && otherRoutes.includes(route);
 }
 
 /** A report that only adds an entry counts if it suppressed the recipient. */

@@ -331,6 +331,7 @@ export function toReportedMessage(row: Row, queueRow: Row = row): ReportedMessag
     state: readState(queueRow),
     to: readText(row, 'to'),
     sender: readText(row, 'from'),
+    route: readTextOrNull(row, 'route'),
     summary: toHistorySummary(readInteger(row, 'facts'), readTextOrNull(row, 'reports')),
   };
 }

@@ -40,7 +40,7 @@ export function prepareFeedback(database: DatabaseSync, transaction: Transaction
   const selectByReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
   // CROSS JOIN makes SQLite read the list of sequence numbers first.
   const selectMessages = database.prepare(
-    `SELECT seq, id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient, facts, reports
+    `SELECT seq, id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient, route, facts, reports
      FROM (SELECT value AS listed_seq FROM json_each(:seqs)) CROSS JOIN mail_request ON seq = listed_seq`,
   );
   const selectSuppression = database.prepare(

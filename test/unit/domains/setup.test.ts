@@ -1,8 +1,9 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { loadSettings } from '../../../src/config/load.ts';
 import { deriveKey, loadOrCreateSecret, seal } from '../../../src/domains/secret.ts';
-import { checkSecret } from '../../../src/domains/setup.ts';
+import { checkSecret, listOtherRoutes } from '../../../src/domains/setup.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
@@ -43,4 +44,21 @@ test('without stored keys any secret is accepted, and no file is created', async
   rmSync(path);
   await checkSecret({ secret: null, database }, { listDomains: async () => [] });
   expect(existsSync(path)).toBe(false);
+});
+
+test('events of a provider are not about routes of another known provider, as long as a route has the provider', () => {
+  const { routes } = loadSettings(
+    {
+      POSTRIDER_TRANSPORT: 'smtp://smtp.postmarkapp.com',
+      POSTRIDER_ROUTE_A: 'smtp://smtp.mailgun.org',
+      POSTRIDER_ROUTE_B: 'ses://eu-west-1',
+      POSTRIDER_ROUTE_C: 'smtp://smarthost.example.org',
+    },
+    null,
+  );
+  expect(listOtherRoutes(routes, 'postmark')).toEqual(['a', 'b']);
+  expect(listOtherRoutes(routes, 'sqs')).toEqual(['default', 'a']);
+  expect(listOtherRoutes(routes, 'smtp')).toBeUndefined();
+  // A route had it before its setting was changed.
+  expect(listOtherRoutes(routes, 'sendgrid')).toBeUndefined();
 });

@@ -82,6 +82,7 @@ async function startRig(
     onPending: () => undefined,
     store: { recordPackedFeedback: () => Promise.resolve([]) },
     maxConcurrentParts: 1,
+    listOtherRoutes: () => undefined,
   });
   const onError = (operation: string, error: unknown) => faults.push(`${operation}: ${String(error)}`);
   const reader = createReportReader({

@@ -46,7 +46,16 @@ describe('a bounce of the recipient after the first report', () => {
       ...{ raw: new Uint8Array(), isFinal: false },
     };
     const summary = toHistorySummary(facts, reports);
-    const message = { id: 'm', accountId: 1, keyId: 1, state, to: RECIPIENT, sender: 'shop@example.org', summary };
+    const message = {
+      id: 'm',
+      accountId: 1,
+      keyId: 1,
+      state,
+      to: RECIPIENT,
+      sender: 'shop@example.org',
+      route: null,
+      summary,
+    };
     return decideFeedback(report, 'm', message, false) as RecordDecision;
   };
 

@@ -38,6 +38,7 @@ test('at most `maxConcurrentParts` parts are recorded at the same time, in their
     publish: () => undefined,
     onPending: () => undefined,
     maxConcurrentParts: 2,
+    listOtherRoutes: () => undefined,
   });
   const requests = [
     recordParts([createPart('1'), createPart('2'), createPart('3')], ORIGIN),
@@ -79,6 +80,7 @@ test('if a part cannot be recorded, its reports are recorded one by one, and onl
       pendingReportCount += 1;
     },
     maxConcurrentParts: 1,
+    listOtherRoutes: () => undefined,
   });
   const parts = [createPart('good', 'bad', 'foreign'), createPart('1', '2', '3')];
   expect(await recordParts(parts, ORIGIN)).toEqual({ recordedCount: 3, unmatchedCount: 2, failures: [fullDiskError] });
