@@ -184,6 +184,7 @@ async function completeSearch(store: Store, input: SearchInput): Promise<{ compl
     states: [],
     failureClasses: [],
     failureCategories: [],
+    routes: [],
     reply: null,
     since: null,
     until: null,

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { formatFailure } from '../model/failure.ts';
+import { DEFAULT_ROUTE } from '../model/route.ts';
 import { getInputMembers } from '../operations/input.ts';
 import type { EventDetails, FoundMessage, MessageDetails } from '../operations/message-details.ts';
 import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/message-explanation.ts';
@@ -158,11 +159,19 @@ function formatMessageTable(messages: readonly FoundMessage[], withWaitReason = 
       TO: ({ to }) => to,
       FROM: ({ from }) => from,
       SUBJECT: ({ subject }) => subject,
+      ...(messages.some(({ route }) => isFurtherRoute(route))
+        ? { ROUTE: ({ route }: FoundMessage) => route ?? '' }
+        : {}),
       REASON: ({ reason }) => [reason?.category, reason?.text].filter((part) => typeof part === 'string').join(': '),
       ...(withWaitReason ? { 'WAITS FOR': ({ waitReason }: FoundMessage) => waitReason ?? '' } : {}),
     },
     ['TO', 'FROM', 'SUBJECT', 'REASON', 'WAITS FOR'],
   );
+}
+
+/** Without further routes, the route needs no mention. */
+function isFurtherRoute(route: string | null): boolean {
+  return route !== null && route !== DEFAULT_ROUTE;
 }
 
 function formatMessageDetails(details: MessageDetails): string {
@@ -223,7 +232,12 @@ function formatEvent(
   const explanation = fault === null ? detail && `${failureText}${detail}` : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
   const detailText = explanation === null ? '' : `  ${toPrintable(explanation)}`;
   const line = `${formatTimeText(at)}  ${applyStyle('heading', type)} by ${toPrintable(by)}${detailText}\n`;
-  return line + (attempt === null ? '' : formatTranscript(attempt));
+  return line + (attempt === null ? '' : formatRoute(attempt) + formatTranscript(attempt));
+}
+
+function formatRoute({ route, because }: MessageDetails['attempts'][number]): string {
+  if (!isFurtherRoute(route) && because === null) return '';
+  return `    route ${route}${because === null ? '' : `, because ${toPrintable(because)}`}\n`;
 }
 
 function formatTranscript({ transcript, transcriptOffsetsMs }: MessageDetails['attempts'][number]): string {

@@ -169,6 +169,8 @@ export interface StoredMessageSummary {
 export interface FoundMessage extends StoredMessageSummary {
   /** Leases that were not released unused. */
   readonly attempts: number;
+  /** Where it was dealt; null before the first attempt. */
+  readonly route: string | null;
   /** The time of the last history entry. */
   readonly updatedAt: number;
   /** Queued, and the last attempt was deferred. */

@@ -16,6 +16,7 @@ import {
   type StoredMessageSummary,
 } from '../model/message.ts';
 import { type Attempt, FAILURE_SCOPES } from '../model/outcome.ts';
+import { DEFAULT_ROUTE } from '../model/route.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
@@ -48,6 +49,7 @@ export const FoundMessage = Type.Object({
   deferred: Type.Boolean('True for a queued message whose last attempt was deferred.'),
   held: Type.Boolean('True for a queued message that a hold has stopped.'),
   attempts: Type.Integer('Delivery attempts that were started.'),
+  route: Type.NullableString('The route of the last or of the next attempt; null before the first attempt.'),
   updated: Type.Time('The time of the last event of the message.'),
   reason: Type.Nullable(MessageReason),
   waitReason: Type.Optional(
@@ -70,6 +72,10 @@ export type MessagePage = Static<typeof MessagePage>;
 export const AttemptDetails = Type.Object({
   at: Time,
   durationMs: Type.Integer('Duration in milliseconds.'),
+  route: Type.String('The route.'),
+  because: Type.NullableString(
+    'Why a preferred route did not get the message; null if the first route of the policy got it. Parts are untrusted: another server wrote them.',
+  ),
   nextHop: Type.NullableString('The next hop, such as `relay.example:587`; null if there was no connection.'),
   outcome: Type.Enum(['delivered', 'bounced', 'deferred', 'unanswered']),
   reason: Type.NullableString('The reason why the message bounced or was deferred, such as `recipient-unknown`.'),
@@ -169,7 +175,7 @@ function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMe
 }
 
 export function toFoundMessage(message: StoredMatch, account: string | null): FoundMessage {
-  const { attempts, updatedAt, deferred, held, lastOutcome } = message;
+  const { attempts, route, updatedAt, deferred, held, lastOutcome } = message;
   const text = getOutcomeText(lastOutcome);
   return {
     ...toMessageSummary(message),
@@ -177,6 +183,7 @@ export function toFoundMessage(message: StoredMatch, account: string | null): Fo
     deferred,
     held,
     attempts,
+    route,
     updated: formatIsoTime(updatedAt),
     reason:
       lastOutcome === null
@@ -279,11 +286,13 @@ function toEventDetails(event: HistoryEntry, sequence: number, attempts: readonl
 }
 
 export function toAttemptDetails(attempt: Attempt): AttemptDetails {
-  const { outcome, startedAt, tookMs, remote, transcript, lineOffsetsMs } = attempt;
+  const { outcome, startedAt, tookMs, route, because, remote, transcript, lineOffsetsMs } = attempt;
   const { stage, code, enhanced, text } = outcome.reply;
   return {
     at: formatIsoTime(startedAt),
     durationMs: Math.round(tookMs),
+    route: route ?? DEFAULT_ROUTE,
+    because: because ?? null,
     nextHop: remote,
     outcome: outcome.kind,
     reason: outcome.kind === 'bounced' || outcome.kind === 'deferred' ? outcome.reason : null,

@@ -12,6 +12,7 @@ import {
 } from '../model/message.ts';
 import type { RuntimeStatus } from '../model/node.ts';
 import { SIMULATOR_DOMAIN } from '../model/outcome.ts';
+import { isRouteName } from '../model/route.ts';
 import { getIdTimestamp } from '../model/submission.ts';
 import { formatCount, formatCsvCell, formatIsoTime } from '../printing/text.ts';
 import type { MessageStore, OperatorStore } from '../store/contract.ts';
@@ -62,6 +63,9 @@ export const attributeMembers = {
   mailboxProvider: createOptionalList(
     `Messages to recipients whose domain has this mailbox provider, or one of several separated by commas: ${SEARCHABLE_PROVIDERS.join(', ')}. The filter covers the ${MAX_PROVIDER_DOMAINS} domains of each mailbox provider that were looked up most recently.`,
     SEARCHABLE_PROVIDERS,
+  ),
+  route: Type.OptionalString(
+    'Messages of this route, or of several routes separated by commas: the route at which the last or the next attempt is made.',
   ),
   since: Type.OptionalString('Accepted since this time: a date (UTC), or a duration before now such as `24h`.'),
   until: Type.OptionalString('Accepted before this time: a date (UTC), or a duration before now such as `24h`.'),
@@ -117,6 +121,7 @@ function parseFilter(input: FilterInput, accounts: readonly Account[], now: numb
     states: parseList('state', input.state, STATE_FILTERS),
     failureClasses: parseList('class', input.class, FAILURE_CLASSES),
     failureCategories: parseList('category', input.category, FAILURE_CATEGORIES),
+    routes: parseRoutes(input.route),
     reply: parseReply(input),
     accountIds: parseAccounts(input.account, accounts),
   });
@@ -130,6 +135,14 @@ function parseAccounts(text: string | undefined, accounts: readonly Account[]): 
     ids.push(account.id);
   }
   return ok(ids);
+}
+
+/** Routes that are no longer configured can be searched, too. */
+function parseRoutes(text: string | undefined): Result<readonly string[]> {
+  const names = splitList(text).map((name) => name.toLowerCase());
+  const fault = names.find((name) => !isRouteName(name));
+  if (fault === undefined) return ok(names);
+  return createInvalid('route', `${quote(fault)} is not the name of a route, such as default or backup`);
 }
 
 const SEARCHED_FIELDS = { q: ALL_FIELDS, to: ['to'], from: ['from'], subject: ['subject'] } as const satisfies Readonly<
@@ -376,6 +389,7 @@ const CELLS: Readonly<Record<string, (message: FoundMessage) => string | null | 
   from: ({ from }) => from,
   subject: ({ subject }) => subject,
   attempts: ({ attempts }) => String(attempts),
+  route: ({ route }) => route,
   class: ({ reason }) => reason?.class,
   category: ({ reason }) => reason?.category,
   status: ({ reason }) => reason?.status,

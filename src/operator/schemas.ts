@@ -43,6 +43,7 @@ export const Session = Type.Object({
   actor: Type.String({ description: '`page`, or `token:NAME`.' }),
   version: Type.String(),
   transport: Type.String({ description: 'The kind of transport, such as `capture`, `smtp` or `ses`.' }),
+  routes: Type.Array(Type.String(), { description: 'The names of the configured routes, `default` first.' }),
   password: Type.Boolean({ description: 'True if a password is set; false if sign-in uses the one-time link.' }),
   publicUrl: createNullable(
     Type.String({ description: 'The URL of the public listener; null if this process has none.' }),

@@ -129,7 +129,7 @@ function createApiOptions(
 const FIRST_KEY_TTL_MS = 3_600_000;
 
 export interface InstallationInfoParts {
-  readonly settings: Pick<Settings, 'transport' | 'operatorPassword'>;
+  readonly settings: Pick<Settings, 'transport' | 'routes' | 'operatorPassword'>;
   readonly version: string;
   readonly clock: Clock;
   readonly directory: Pick<ApiKeyCache, 'isValid'>;
@@ -154,6 +154,7 @@ export function createInstallationInfo(parts: InstallationInfoParts): ApiParts['
     return {
       version,
       transport: settings.transport.kind,
+      routes: settings.routes.map(({ name }) => name),
       password: settings.operatorPassword !== null,
       publicUrl: apiStarted?.publicUrl ?? null,
       firstKey: showsKey && directory.isValid(firstKey, now) ? firstKey : null,

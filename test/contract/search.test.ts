@@ -239,6 +239,39 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     },
   );
 
+  test('messages are found by their route while they wait and after they ended', async () => {
+    const store = await openWithAccounts();
+    const settlements = [
+      { name: 'moved', route: 'backup', to: 'queued', dueAt: START },
+      { name: 'sent', route: 'backup', to: 'delivered', dueAt: null },
+      { name: 'before', route: null, to: 'delivered', dueAt: null },
+      { name: 'new', route: null, to: null, dueAt: null },
+    ] as const;
+    const messages = settlements.map(({ to }, index) =>
+      createMessage({ acceptedAt: START - index, lease: to === null ? null : LEASE }),
+    );
+    await store.accept(messages);
+    for (const [index, { route, to, dueAt }] of settlements.entries()) {
+      const message = messages[index];
+      if (to === null || message === undefined) continue;
+      const event = createEntry(to === 'queued' ? 'deferred' : to, { at: START });
+      await store.settle([{ ...createSettlement(message, { to, dueAt, event }), route }]);
+    }
+    const findNames = async (search: Partial<MessageSearch>) =>
+      (await store.searchMessages({ ...ANY_SEARCH, ...search }, 5_000)).messages.map(({ id, route }) => [
+        settlements[messages.findIndex((message) => message.id === id)]?.name,
+        route,
+      ]);
+    const moved = ['moved', 'backup'];
+    const sent = ['sent', 'backup'];
+    expect(await findNames({})).toEqual([moved, sent, ['before', 'default'], ['new', null]]);
+    expect(await findNames({ routes: ['backup'] })).toEqual([moved, sent]);
+    expect(await findNames({ routes: ['backup'], states: ['queued'] })).toEqual([moved]);
+    expect(await findNames({ routes: ['default', 'other'] })).toEqual([['before', 'default']]);
+    expect(await findNames({ routes: ['backup'], criteria: parseCriteria('receipt') })).toEqual([moved, sent]);
+    expect(await findNames({ routes: ["'x"] })).toEqual([]);
+  });
+
   const WORDS = ['alpha', 'beta', 'Gamma', 'Ärger', 'straße', 'al', 'alphabet', '7', '77', '订', '单'];
   const NAMES = ['rita', 'rita.b', 'bob', 'al+pha', 'ÄNN'];
   const DOMAINS = ['example.com', 'example.org', 'beta.example', 'EXAMPLE.com'];

@@ -62,7 +62,14 @@ test.each(Object.entries(STORES))(
     expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'refused' }]);
 
     const search: MessageSearch = {
-      ...{ accountIds: [], states: ['bounced'], failureClasses: ['hard'], failureCategories: [], reply: null },
+      ...{
+        accountIds: [],
+        states: ['bounced'],
+        failureClasses: ['hard'],
+        failureCategories: [],
+        routes: [],
+        reply: null,
+      },
       ...{ criteria: parseSearchText('grüs', ALL_FIELDS) ?? [], since: null, until: null, before: null, limit: 10 },
     };
     const findIds = async () => (await store.searchMessages(search, 5_000)).messages.map(({ id }) => id);

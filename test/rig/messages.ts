@@ -74,6 +74,6 @@ export function createDkimKey(selector: string, state: DkimKey['state'] = 'activ
 }
 
 export const ANY_SEARCH: MessageSearch = {
-  ...{ criteria: [], accountIds: [], states: [], failureClasses: [], failureCategories: [], reply: null },
+  ...{ criteria: [], accountIds: [], states: [], failureClasses: [], failureCategories: [], routes: [], reply: null },
   ...{ since: null, until: null, before: null, limit: 50 },
 };

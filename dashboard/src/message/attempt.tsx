@@ -1,11 +1,20 @@
 /** One delivery attempt: next hop, stage, TLS version, duration, and the SMTP transcript with the time of each line. */
 import type { AttemptDetails as Attempt } from '../../../src/operations/message-details.ts';
+import { toPrintable } from '../../../src/printing/escape.ts';
 import { formatCount } from '../parts/number';
 import { formatDuration } from '../parts/time';
 
-/** Shows the facts of an attempt in one line, and its transcript. `category` is the cause of the failure, or null. */
-export function AttemptDetails({ attempt, category }: { readonly attempt: Attempt; readonly category: string | null }) {
-  const { nextHop, stage, durationMs, outcome, transcript } = attempt;
+interface AttemptDetailsProps {
+  readonly attempt: Attempt;
+  /** The cause of the failure, or null. */
+  readonly category: string | null;
+  /** False without further routes. */
+  readonly showsRoute: boolean;
+}
+
+/** Shows the facts of an attempt in one line, why it took its route, and its transcript. */
+export function AttemptDetails({ attempt, category, showsRoute }: AttemptDetailsProps) {
+  const { route, because, nextHop, stage, durationMs, outcome, transcript } = attempt;
   const facts = [
     // The capture transport has no next hop.
     nextHop ?? (outcome === 'delivered' ? null : 'no connection'),
@@ -17,8 +26,18 @@ export function AttemptDetails({ attempt, category }: { readonly attempt: Attemp
     <>
       <div className="timeline-facts">
         {category === null ? null : <span className="category">{category}</span>}
+        {showsRoute ? (
+          <>
+            route <b>{route}</b> ·{' '}
+          </>
+        ) : null}
         {facts.filter((fact) => fact !== null).join(' · ')}
       </div>
+      {because === null ? null : (
+        <div className="timeline-facts">
+          <bdi>because {toPrintable(because)}</bdi>
+        </div>
+      )}
       <Transcript attempt={attempt} />
     </>
   );

@@ -2,6 +2,7 @@
 import { Anchor, Text } from '@mantine/core';
 import { IconPoint, type TablerIcon } from '@tabler/icons-react';
 import { Link } from 'wouter';
+import { DEFAULT_ROUTE } from '../../../src/model/route.ts';
 import type {
   AttemptDetails as Attempt,
   EventDetails,
@@ -16,7 +17,14 @@ import { TimeZoneSwitch } from '../parts/time-zone-switch';
 import { AttemptDetails } from './attempt';
 import { buildSuppressionUrl, formatSuppressionListName } from './suppression-links';
 
-export function Timeline({ message }: { readonly message: MessageDetails }) {
+interface TimelineProps {
+  readonly message: MessageDetails;
+  /** The configured routes. */
+  readonly routes: readonly string[];
+}
+
+export function Timeline({ message, routes }: TimelineProps) {
+  const showsRoutes = routes.length > 1 || message.attempts.some(({ route }) => route !== DEFAULT_ROUTE);
   // Events are only appended, so the sequence number of an event is a stable key.
   const entries = groupDeferrals(message.events);
   return (
@@ -44,13 +52,13 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
                 <ol className="plain">
                   {earlierDeferrals.map((deferral) => (
                     <li key={deferral.sequence}>
-                      <Event event={deferral} message={message} />
+                      <Event event={deferral} message={message} showsRoute={showsRoutes} />
                     </li>
                   ))}
                 </ol>
               </details>
             )}
-            <Event event={event} message={message} />
+            <Event event={event} message={message} showsRoute={showsRoutes} />
           </li>
         ))}
         {message.furtherReports === 0 ? null : (
@@ -129,7 +137,13 @@ function groupDeferrals(events: readonly EventDetails[]): readonly TimelineEntry
   return entries;
 }
 
-function Event({ event, message }: { readonly event: EventDetails; readonly message: MessageDetails }) {
+interface EventProps {
+  readonly event: EventDetails;
+  readonly message: MessageDetails;
+  readonly showsRoute: boolean;
+}
+
+function Event({ event, message, showsRoute }: EventProps) {
   const attempt: Attempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
   const category = event.category === null ? null : formatLabel(event.category);
   return (
@@ -143,7 +157,7 @@ function Event({ event, message }: { readonly event: EventDetails; readonly mess
       {event.type === 'accepted' ? <AcceptedDetail message={message} /> : null}
       {event.detail === null ? null : <Detail event={event} detail={event.detail} />}
       {attempt === undefined && category !== null ? <span className="category">{category}</span> : null}
-      {attempt === undefined ? null : <AttemptDetails attempt={attempt} category={category} />}
+      {attempt === undefined ? null : <AttemptDetails attempt={attempt} category={category} showsRoute={showsRoute} />}
     </>
   );
 }

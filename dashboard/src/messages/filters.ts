@@ -21,6 +21,7 @@ export const FILTERS = [
   'reply',
   'domain',
   'mailboxProvider',
+  'route',
   'since',
   'until',
 ] as const;
@@ -79,6 +80,8 @@ function describeFilter(name: FilterName, value: string): string {
       return `to the domain ${value}`;
     case 'mailboxProvider':
       return `to the mailbox provider ${value}`;
+    case 'route':
+      return `of the route ${value}`;
     case 'class':
       return `with a failure of class ${value}`;
     case 'category':

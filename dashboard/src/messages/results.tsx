@@ -94,6 +94,8 @@ function Cell({ column, message }: { readonly column: Column; readonly message: 
       );
     case 'from':
       return <OneLineCell label="From" text={message.from} />;
+    case 'route':
+      return <OneLineCell label="Route" text={message.route ?? '–'} />;
     case 'account':
       return <OneLineCell label="Account" text={message.account ?? '–'} />;
     case 'attempts':

@@ -15,6 +15,7 @@ export type FilterChange = Readonly<Partial<Record<FilterName, string | undefine
 
 interface SearchFormProps {
   readonly filters: Filters;
+  readonly routes: readonly string[];
   /**
    * Called with the changed filters. `typed` is true for text fields, whose changes add no entry to the history of the
    * browser.
@@ -23,7 +24,7 @@ interface SearchFormProps {
   readonly onClear: () => void;
 }
 
-export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
+export function SearchForm({ filters, routes, onChange, onClear }: SearchFormProps) {
   const accounts = useAccounts();
   const applyText = (name: FilterName) => (text: string) => onChange({ [name]: text }, true);
   const clearFilters = (...names: readonly FilterName[]) =>
@@ -127,6 +128,17 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
               onChange={changeList('mailboxProvider')}
             />
           </FilterChip>
+          {routes.length > 1 || filters.route !== undefined ? (
+            <FilterChip label="Route" value={filters.route} onClear={() => clearFilters('route')}>
+              <FilterValues
+                label="Route"
+                values={routes}
+                chosenText={filters.route}
+                onChange={changeList('route')}
+                isRaw
+              />
+            </FilterChip>
+          ) : null}
           <FilterChip
             label="Content"
             value={joinValues([filters.from, filters.subject])}

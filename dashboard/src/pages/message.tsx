@@ -28,8 +28,7 @@ export function MessagePage({ parameters, session }: PageProps) {
     queryFn: () => get<MessageDetails>(path`/messages/${id}`),
     refetchInterval: ({ state }) => (state.data === undefined ? false : refetchInterval),
   });
-  if (message.data !== undefined)
-    return <Message message={message.data} isCapturing={session.transport === 'capture'} />;
+  if (message.data !== undefined) return <Message message={message.data} session={session} />;
   return (
     <>
       <PageHead title="Message" />
@@ -50,8 +49,9 @@ function MessageNotFound({ error, retry }: { readonly error: unknown; readonly r
   );
 }
 
-function Message({ message, isCapturing }: { readonly message: MessageDetails; readonly isCapturing: boolean }) {
+function Message({ message, session }: Pick<PageProps, 'session'> & { readonly message: MessageDetails }) {
   const { state, subject, id } = message;
+  const isCapturing = session.transport === 'capture';
   return (
     <>
       <PageHead
@@ -70,7 +70,7 @@ function Message({ message, isCapturing }: { readonly message: MessageDetails; r
         <Outcome message={message} />
         <div className="columns wide-side">
           <div className="stack">
-            <Timeline message={message} />
+            <Timeline message={message} routes={session.routes} />
             <MessageContent
               key={`content ${id}`}
               message={message}

@@ -5,7 +5,7 @@ import { Link, useLocation, useSearchParams } from 'wouter';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { ApiError } from '../api/client';
 import { ChangeAllButton } from '../messages/change-all';
-import { type Column, ColumnChooser, useColumns } from '../messages/columns';
+import { type Column, ColumnChooser, listAvailableColumns, useColumns } from '../messages/columns';
 import { ExportButton } from '../messages/export-button';
 import { describeFilters, type Filters, parseFilters, parseMessageId } from '../messages/filters';
 import { MatchCount } from '../messages/match-count';
@@ -50,7 +50,8 @@ export function MessagesPage({ session }: PageProps) {
       { replace: typed },
     );
   const clearFilters = () => setParameters(new URLSearchParams());
-  const [columns, setColumns] = useColumns();
+  const availableColumns = listAvailableColumns(session.routes);
+  const [columns, setColumns] = useColumns(availableColumns);
   // The query of the search whose first rows are loaded. The matches are counted after these rows are loaded.
   const [loadedSearch, setLoadedSearch] = useState<string | null>(null);
 
@@ -62,12 +63,12 @@ export function MessagesPage({ session }: PageProps) {
       >
         <Group gap="xs">
           <ChangeAllButton filters={filters} />
-          <ColumnChooser columns={columns} onChange={setColumns} />
+          <ColumnChooser available={availableColumns} columns={columns} onChange={setColumns} />
           <ExportButton filters={filters} />
           <TestMessageButton session={session} />
         </Group>
       </PageHead>
-      <SearchForm filters={filters} onChange={changeFilters} onClear={clearFilters} />
+      <SearchForm filters={filters} routes={session.routes} onChange={changeFilters} onClear={clearFilters} />
       {id === null ? (
         <SearchResults
           key={queryText}

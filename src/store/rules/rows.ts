@@ -44,6 +44,7 @@ import {
 } from '../../model/message.ts';
 import type { DeliveryStatus, NodeStatus, RefusedReports } from '../../model/node.ts';
 import type { Attempt } from '../../model/outcome.ts';
+import { DEFAULT_ROUTE } from '../../model/route.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import type { SenderEntry, SenderName } from '../../model/sender.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
@@ -278,9 +279,11 @@ export function toLastOutcome(row: Row): LastOutcome {
 /** `at` is the time of the last entry in the history of the message, or null. */
 export function toFoundMessage(row: Row): FoundMessage {
   const summary = toMessageSummary(row);
+  const attempts = readIntegerOrNull(row, 'attempts') ?? 0;
   return {
     ...summary,
-    attempts: readIntegerOrNull(row, 'attempts') ?? 0,
+    attempts,
+    route: readTextOrNull(row, 'route') ?? (attempts > 0 ? DEFAULT_ROUTE : null),
     updatedAt: readIntegerOrNull(row, 'at') ?? summary.acceptedAt,
     deferred: summary.state === 'queued' && readIntegerOrNull(row, 'lane') === 1,
     held: summary.state === 'queued' && findParking(readIntegerOrNull(row, 'due_at'))?.reason === 'hold',

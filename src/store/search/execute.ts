@@ -16,7 +16,10 @@ export interface IdRange {
 }
 
 /** Checked by the database. An empty list matches every value. */
-export type RowFilter = Pick<MessageSearch, 'accountIds' | 'states' | 'failureClasses' | 'failureCategories'>;
+export type RowFilter = Pick<
+  MessageSearch,
+  'accountIds' | 'states' | 'failureClasses' | 'failureCategories' | 'routes'
+>;
 
 /** An index of the messages with one of `values`, in order of id. Each state except `delivered` has one. */
 export type RowIndex =
@@ -130,7 +133,7 @@ export async function executeSearch<Message extends SearchableMessage>(
       if (scansRowIndex) {
         rows = await source.readIndexedRows(rowIndex, batchRange, batchSize);
         readEndId = rows.length < batchSize ? null : (rows.at(-1)?.id ?? null);
-        if (rowIndexes.length > 1 || includesUnindexedState(filter)) {
+        if (rowIndexes.length > 1 || filter.routes.length > 0 || includesUnindexedState(filter)) {
           const ids = rows.map((message) => message.id);
           rows = await source.findByIds(ids, filter);
         }
@@ -221,14 +224,15 @@ const STATES_WITH_REPLY: readonly StateFilter[] = [
 ];
 
 /** A search of replies that names no state reads neither delivered messages nor queued ones without an attempt. */
-function toRowFilter({ accountIds, states, failureClasses, failureCategories, reply }: MessageSearch): RowFilter {
+function toRowFilter({ accountIds, states, reply, ...search }: MessageSearch): RowFilter {
   const selectedStates = reply !== null && states.length === 0 ? STATES_WITH_REPLY : states;
   return {
     accountIds,
     // `queued` includes `deferred`. With both, an index would return these messages twice.
     states: selectedStates.includes('queued') ? selectedStates.filter((state) => state !== 'deferred') : selectedStates,
-    failureClasses,
-    failureCategories,
+    failureClasses: search.failureClasses,
+    failureCategories: search.failureCategories,
+    routes: search.routes,
   };
 }
 

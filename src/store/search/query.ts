@@ -38,6 +38,8 @@ export interface MessageSearch {
   /** The class and the category of the last failure of the message. */
   readonly failureClasses: readonly FailureClass[];
   readonly failureCategories: readonly FailureCategory[];
+  /** Where the message was dealt. `default` also matches messages that were attempted while there was one route. */
+  readonly routes: readonly string[];
   readonly reply: ReplyCondition | null;
   /** Compared with the time in the id. */
   readonly since: number | null;

@@ -1,9 +1,10 @@
 /**
  * The rows and the index that a search reads. The index is the FTS5 table `search` on SQLite and the GIN index of the
  * table `search` on PostgreSQL. Values of filters are part of the SQL text, because neither database uses a partial
- * index for a parameter; they need no escaping, because they are numbers or belong to fixed sets.
+ * index for a parameter.
  */
 import { type FoundMessage, getOutcomeText, type StateFilter, VERBS_WITHOUT_OUTCOME } from '../../model/message.ts';
+import { DEFAULT_ROUTE } from '../../model/route.ts';
 import { MESSAGE_KEYS } from '../rules/messages.ts';
 import * as rows from '../rules/rows.ts';
 import type { Row, Statement, Transaction } from '../transaction.ts';
@@ -25,6 +26,7 @@ const DIALECTS = {
     joinQueue: '',
     state: 'm.state',
     attempts: 'm.attempts',
+    route: 'm.route',
     lane: 'm.lane',
     dueAt: 'm.due_at',
     isDeferred: `m.state = 'queued' AND m.lane = 1`,
@@ -43,6 +45,7 @@ const DIALECTS = {
     joinQueue: `LEFT ${JOIN_QUEUE}`,
     state: 'coalesce(q.state, m.state)',
     attempts: 'coalesce(q.attempts, m.attempts)',
+    route: 'coalesce(q.route, m.route)',
     lane: 'q.lane',
     dueAt: 'q.due_at',
     isDeferred: `q.state = 'queued' AND q.lane = 1`,
@@ -71,10 +74,10 @@ export async function searchMessages(
 
 /** Reads the current rows at the end of the search, because a state may have changed during the search. */
 async function readFoundMessages(tx: Transaction, ids: readonly string[]): Promise<readonly FoundMessage[]> {
-  const { key, toKey, listed, joinQueue, state, attempts, lane, dueAt, joinOutcome } = DIALECTS[tx.dialect];
+  const { key, toKey, listed, joinQueue, state, attempts, route, lane, dueAt, joinOutcome } = DIALECTS[tx.dialect];
   const found = await tx.query(
     `SELECT m.id, m.account_id, ${state} AS state, m."to", m."from", m.subject, m.accepted_at, ${attempts} AS attempts,
-       ${lane} AS lane, ${dueAt} AS due_at, (SELECT e.at FROM event e WHERE e.${key} = m.${key} ORDER BY e.n DESC LIMIT 1) AS at,
+       ${route} AS route, ${lane} AS lane, ${dueAt} AS due_at, (SELECT e.at FROM event e WHERE e.${key} = m.${key} ORDER BY e.n DESC LIMIT 1) AS at,
        o.verb, o.by, o.detail, o.failure
      FROM ${listed} ${joinQueue} ${joinOutcome} ORDER BY m.${key} DESC`,
     [ids.map((id) => toKey(id))],
@@ -158,14 +161,14 @@ function toStatement(text: string, conditions: string): Statement | string {
   return conditions === '' ? text : { name: '', text };
 }
 
-/** The row in `queue` is read only if the filter contains an open state. */
+/** The row in `queue` is read only if the filter contains an open state or a route. */
 function toConditions(
-  { joinQueue, state, isDeferred }: Dialect,
-  { accountIds, states, failureClasses, failureCategories }: RowFilter,
+  { joinQueue, state, attempts, route, isDeferred }: Dialect,
+  { accountIds, states, failureClasses, failureCategories, routes }: RowFilter,
 ): { readonly joins: string; readonly conditions: string } {
-  const needsQueue = states.some((filter) => OPEN_STATES.includes(filter));
+  const needsQueue = routes.length > 0 || states.some((filter) => OPEN_STATES.includes(filter));
   const isOneOf = (column: string, values: readonly string[]) =>
-    `${column} IN (${values.map((value) => `'${value}'`).join(', ')})`;
+    `${column} IN (${values.map((value) => `'${value.replaceAll("'", "''")}'`).join(', ')})`;
   const stateCondition = isOneOf(needsQueue ? state : 'm.state', states);
   const conditions = [
     ...(accountIds.length === 0 ? [] : [`m.account_id IN (${accountIds.join(', ')})`]),
@@ -174,6 +177,9 @@ function toConditions(
       : [states.includes('deferred') ? `(${stateCondition} OR ${isDeferred})` : stateCondition]),
     ...(failureClasses.length === 0 ? [] : [isOneOf('m.failure_class', failureClasses)]),
     ...(failureCategories.length === 0 ? [] : [isOneOf('m.failure_category', failureCategories)]),
+    ...(routes.length === 0
+      ? []
+      : [isOneOf(`coalesce(${route}, CASE WHEN ${attempts} > 0 THEN '${DEFAULT_ROUTE}' END)`, routes)]),
   ];
   return {
     joins: needsQueue ? joinQueue : '',

@@ -56,6 +56,7 @@ export function createApi(store: Partial<ApiStore>, changes: Partial<Api> = {}):
     getInstallationInfo: () => ({
       version: '0',
       transport: 'capture',
+      routes: ['default'],
       password: false,
       publicUrl: null,
       firstKey: null,
