@@ -88,7 +88,7 @@ async function startComponents(startSettings: Settings, options: ServiceOptions)
   if (tls !== null && (roles.has('api') || roles.has('feedback'))) readCertificate(tls);
   const name = createNodeName();
   const version = operatorApi?.version ?? '';
-  const log = createLog(startSettings.logLevel, options.logDestination ?? null, options.delayLogUntil ?? null);
+  const log = createLog(startSettings, options.logDestination ?? null, options.delayLogUntil ?? null);
   stack.defer(() => log.close());
   const events = createEvents(machineClock);
   const { publish } = events;

@@ -112,6 +112,7 @@ export function readSettings(
     notifySecrets: readSetting(SETTINGS_TABLE.notifySecrets) ?? [],
     roles: requireValue(readSetting(SETTINGS_TABLE.roles)),
     logLevel: requireValue(readSetting(SETTINGS_TABLE.logLevel)),
+    logRecipients: requireValue(readSetting(SETTINGS_TABLE.logRecipients)),
     ignoredVariables: findInjectedVariables(environment),
     secretFiles: [...inputs].flatMap(([name, { file }]) => (file === null ? [] : [{ name, path: file }])),
   };

@@ -121,6 +121,8 @@ export interface Settings {
   readonly notifySecrets: readonly string[];
   readonly roles: ReadonlySet<Role>;
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error' | 'silent';
+  /** How recipients appear in log lines. `masked`: the first character and the domain. */
+  readonly logRecipients: 'masked' | 'full' | 'none';
   readonly secretFiles: readonly SecretFile[];
   /** Kubernetes or Docker sets these variables for a Service named `postrider`. They are not settings. */
   readonly ignoredVariables: readonly string[];

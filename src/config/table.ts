@@ -498,6 +498,12 @@ export const SETTINGS_TABLE = {
     createChoiceKind(['debug', 'info', 'warn', 'error', 'silent']),
     'Lowest log level that is written. `silent` logs nothing.',
   ),
+  logRecipients: createSpec(
+    'POSTRIDER_LOG_RECIPIENTS',
+    { default: 'masked', example: 'none' },
+    createChoiceKind(['masked', 'full', 'none']),
+    'How mail addresses appear in log lines, also in texts of next hops: `masked` as `a…@example.com`, `full`, or `none`. Webhooks contain the full address.',
+  ),
 } as const satisfies Record<string, SettingSpec<Settings[keyof Settings] | string>>;
 
 /** Of each further route. */

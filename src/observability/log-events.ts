@@ -12,7 +12,7 @@ export const LOG_FIELDS = {
   keyId: 'the number of the API key; `key_12` has the number 12',
   node: 'the name of the node that writes the line',
   domain: 'the sending domain',
-  to: 'the recipient',
+  to: 'the recipient, as `POSTRIDER_LOG_RECIPIENTS` shows it',
   state: 'the state of the message, see [states.md](states.md)',
   attemptCount: 'the number of delivery attempts up to the event',
   nextHop: 'the address of the next hop, such as `relay.example:587`',
@@ -263,7 +263,7 @@ This page lists all log events, for operators who search the log or write alerts
 \`src/observability/log-events.ts\`.
 
 The service writes the log to standard output, one JSON object per line. Every line contains \`level\`, \`time\`
-(ISO 8601, UTC) and \`event\`, then the fields of the event; lines of a node also contain \`node\`. The names of events and fields are stable. \`POSTRIDER_LOG\` sets the lowest level that is logged.
+(ISO 8601, UTC) and \`event\`, then the fields of the event; lines of a node also contain \`node\`. The names of events and fields are stable. \`POSTRIDER_LOG\` sets the lowest level that is logged. \`POSTRIDER_LOG_RECIPIENTS\` applies to every mail address in a line. No line contains a subject.
 
 ## Events
 

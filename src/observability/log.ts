@@ -4,11 +4,12 @@
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
+import type { Settings } from '../config/settings.ts';
 import type { EventOf, EventType, Handlers, ServiceEvent } from '../model/events.ts';
 import type { SettledEventType } from '../model/message.ts';
 import type { Attempt } from '../model/outcome.ts';
 import { formatWebhookId } from '../model/webhook.ts';
-import { escapeJson, maskSecrets } from '../printing/escape.ts';
+import { escapeJson, MASK, maskSecrets } from '../printing/escape.ts';
 import { formatIsoTimeOrNull, getErrorText } from '../printing/text.ts';
 import {
   LOG_EVENTS,
@@ -16,7 +17,6 @@ import {
   type LogFieldOf,
   type LogFields,
   type LoggedType,
-  type LogLevel,
   type LogValue,
 } from './log-events.ts';
 
@@ -31,7 +31,7 @@ export interface LogDestination {
 
 /** Standard output is written through a buffer, and only after `startAfter` has resolved. */
 export function createLog(
-  level: LogLevel,
+  { logLevel: level, logRecipients }: Pick<Settings, 'logLevel' | 'logRecipients'>,
   destination: LogDestination | null = null,
   startAfter: Promise<unknown> | null = null,
 ) {
@@ -60,7 +60,7 @@ export function createLog(
     isEnabled,
     write<Name extends LogEventName>(event: Name, fields: LogFields<Name>): void {
       // An event of a disabled level costs only this check.
-      if (isEnabled(event)) logger[LOG_EVENTS[event].level](formatFields(event, fields));
+      if (isEnabled(event)) logger[LOG_EVENTS[event].level](formatFields(event, fields, logRecipients));
     },
     getDroppedLineCount: output.getDroppedCount,
     /** Resolves after at most one second. */
@@ -72,14 +72,31 @@ export function createLog(
 }
 
 /** Only listed fields with primitive values are logged. */
-function formatFields(event: LogEventName, fields: Readonly<Record<string, unknown>>): Record<string, LogValue> {
+function formatFields(
+  event: LogEventName,
+  fields: Readonly<Record<string, unknown>>,
+  recipients: Settings['logRecipients'],
+): Record<string, LogValue> {
   const loggedFields: Record<string, LogValue> = { event };
   for (const name of LOG_EVENTS[event].fields) {
     const value = fields[name];
-    if (typeof value === 'string') loggedFields[name] = truncateText(maskSecrets(value));
+    if (name === 'to' && recipients === 'none') continue;
+    if (typeof value === 'string') loggedFields[name] = truncateText(maskAddresses(maskSecrets(value), recipients));
     else if (typeof value === 'number' || typeof value === 'boolean' || value === null) loggedFields[name] = value;
   }
   return loggedFields;
+}
+
+/** The local part has at most 64 octets, which keeps the search linear. */
+const ADDRESS = /("(?:[^"\\]|\\.){0,64}"|[^\s()<>[\]:;@\\,"]{1,64})(@|%40)([^\s()<>[\]:;@\\,"]+)/gu;
+
+/** Masks every address, because the text of a next hop may repeat the recipient. */
+function maskAddresses(text: string, recipients: Settings['logRecipients']): string {
+  if (recipients === 'full') return text;
+  return text.replace(ADDRESS, (address, localPart: string, separator: string, domain: string) => {
+    if (localPart === MASK) return address;
+    return recipients === 'none' ? '…' : `${String.fromCodePoint(localPart.codePointAt(0) ?? 0)}…${separator}${domain}`;
+  });
 }
 
 function truncateText(text: string): string {

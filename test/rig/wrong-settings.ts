@@ -272,6 +272,7 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     ['feedback', 'the role feedback has no source of feedback; set POSTRIDER_FEEDBACK_LISTEN'],
   ],
   logLevel: [['warning', 'did you mean warn?']],
+  logRecipients: [['mask', 'did you mean masked?']],
 };
 
 export function listSettingsWithWrongValues(): readonly string[] {

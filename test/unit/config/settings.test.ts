@@ -38,6 +38,7 @@ describe('settings', () => {
       notifySecrets: [],
       roles: new Set(['api', 'deliver', 'feedback', 'operator']),
       logLevel: 'info',
+      logRecipients: 'masked',
       requireSyncStandby: false,
       secretFiles: [],
       ignoredVariables: [],
@@ -78,6 +79,7 @@ describe('settings', () => {
       POSTRIDER_NOTIFY_SECRET: SETTINGS_TABLE.notifySecrets.example,
       POSTRIDER_ROLES: 'api, operator',
       POSTRIDER_LOG: 'silent',
+      POSTRIDER_LOG_RECIPIENTS: 'none',
       POSTRIDER_FEEDBACK_URL: 'https://events.example.com/',
       ...Object.fromEntries(Object.values(EVENT_SECRET_SPECS).map(({ name, example }) => [name, example])),
     };
@@ -123,6 +125,7 @@ describe('settings', () => {
       sesQueue: 'http://127.0.0.1:9324/000000000000/q',
       roles: new Set(['api', 'operator']),
       logLevel: 'silent',
+      logRecipients: 'none',
     });
   });
 

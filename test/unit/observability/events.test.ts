@@ -38,7 +38,7 @@ function createChangeEvent<Type extends SettledEventType>(
 
 function createSubscribers(level: 'debug' | 'info' = 'debug') {
   const lines: string[] = [];
-  const log = createLog(level, { write: (line) => lines.push(line) });
+  const log = createLog({ logLevel: level, logRecipients: 'full' }, { write: (line) => lines.push(line) });
   const clock = { now: () => 5_000, after: () => () => {} };
   const metrics = createTestMetrics({ clock, getDroppedLineCount: () => 12 });
   const events = createEvents(clock);

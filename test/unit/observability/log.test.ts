@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import fc from 'fast-check';
 import { afterEach, expect, test } from 'vitest';
+import type { Settings } from '../../../src/config/settings.ts';
+import { parseAddress } from '../../../src/model/address.ts';
 import { createLog, type Log } from '../../../src/observability/log.ts';
 import {
   formatLogEventsPage,
@@ -15,9 +18,13 @@ const EVENT_NAMES = Object.entries(LOG_EVENTS).flatMap(([name, event]) =>
   event === null ? [] : [name as LogEventName],
 );
 
-function collectLines(level: LogLevel, writeLines: (log: Log) => void): Record<string, unknown>[] {
+function collectLines(
+  logLevel: LogLevel,
+  writeLines: (log: Log) => void,
+  logRecipients: Settings['logRecipients'] = 'masked',
+): Record<string, unknown>[] {
   const lines: string[] = [];
-  const log = createLog(level, { write: (line) => lines.push(line) });
+  const log = createLog({ logLevel, logRecipients }, { write: (line) => lines.push(line) });
   writeLines(log);
   void log.close();
   return lines.map((line) => {
@@ -69,6 +76,43 @@ test('passwords in URLs and API keys are masked', () => {
   expect(line?.error).toBe('postgres://me:********@db.example/mail refused the key pr_xxxxxxx********');
 });
 
+test('a line contains the recipient only if recipients are logged in full', () => {
+  const replyText = '550 <ada@example.com>: ada%40example.com is unknown';
+  const readLine = (logRecipients: Settings['logRecipients']) => {
+    const fields = { to: 'ada@example.com', replyText };
+    const [line = {}] = collectLines('info', (log) => log.write('message.bounced', fields), logRecipients);
+    return [line.to, line.replyText];
+  };
+  expect(readLine('masked')).toEqual(['a…@example.com', '550 <a…@example.com>: a…%40example.com is unknown']);
+  expect(readLine('none')).toEqual([undefined, '550 <…>: … is unknown']);
+  expect(readLine('full')).toEqual(['ada@example.com', replyText]);
+});
+
+test('with `masked` and `none` no field of any event contains an accepted recipient', () => {
+  const localPart = fc.oneof(
+    fc.stringMatching(/^[a-z0-9!#$%&'*+/=?^_`{|}~-]{1,30}(?:\.[a-z0-9ä漢-]{1,20})?$/u),
+    fc.stringMatching(/^"(?:[ !#-[\]-~]|\\["\\]){1,30}"$/),
+  );
+  const recipient = fc
+    .tuple(localPart, fc.constantFrom('example.com', 'münchen.example', 'a.b-c.example'))
+    .map(([local, domain]) => `${local}@${domain}`)
+    .filter((address) => parseAddress(address) !== null);
+  fc.assert(
+    fc.property(recipient, fc.constantFrom('masked', 'none'), (to, recipients) => {
+      const text = `550 5.1.1 RCPT TO:<${to}>... no "${to}" here, write to ${to}.`;
+      const fields = Object.fromEntries(Object.keys(LOG_FIELDS).map((name) => [name, text]));
+      const lines = collectLines(
+        'debug',
+        (log) => {
+          for (const name of EVENT_NAMES) log.write(name, { ...fields, to });
+        },
+        recipients,
+      );
+      expect(lines.filter((line) => Object.values(line).some((value) => String(value).includes(to)))).toEqual([]);
+    }),
+  );
+});
+
 test('each logged text is one line of limited length without control characters', () => {
   const replyText = `a\r\nb\u2028c\u0000\u0085\u202e${'x'.repeat(5000)}`;
   const [line] = collectLines('info', (log) => log.write('message.bounced', { replyText }));
@@ -100,7 +144,7 @@ test('buffered lines are written when the log is closed or the process ends', ()
 });
 
 function logInProcess(endStatement: string): { status: number | null; lines: string[] } {
-  const script = `const { createLog } = await import(${JSON.stringify(LOG_MODULE)}); const log = createLog('info');
+  const script = `const { createLog } = await import(${JSON.stringify(LOG_MODULE)}); const log = createLog({ logLevel: 'info', logRecipients: 'masked' });
     for (let i = 0; i < 500; i += 1) log.write('node.leases_recovered', { count: i }); ${endStatement}`;
   const processRun = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
   return { status: processRun.status, lines: processRun.stdout.trim().split('\n') };
@@ -117,7 +161,7 @@ afterEach(() => {
 const SCRIPT = `
   process.stdout.on('error', () => {}); // as the command line does
   const { createLog } = await import(${JSON.stringify(LOG_MODULE)});
-  const log = createLog('info');
+  const log = createLog({ logLevel: 'info', logRecipients: 'masked' });
   for (let i = 0; i < ${LINE_COUNT}; i += 1) log.write('node.leases_recovered', { node: 'x'.repeat(200), count: i });
   setInterval(() => process.stderr.write('alive ' + log.getDroppedLineCount() + '\\n'), 100);`;
 
