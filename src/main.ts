@@ -155,16 +155,6 @@ async function startComponents(startSettings: Settings, options: ServiceOptions)
     await startObservability({ ...shared, node: name, store, readQueueStatistics, getDroppedLineCount }),
   );
   readRefusedReports = observability.getRefusedReports;
-  if (roles.has('deliver')) {
-    readDelivery = observability.getDeliveryStatus;
-    // Commands and other nodes read the state of the circuit breaker and its cause from the store.
-    events.subscribe({
-      'attempt.ended': () => {
-        if (observability.getDeliveryStatus().breaker.state !== 'closed') node.membership.sendStatus();
-      },
-      'circuit_breaker.closed': () => node.membership.sendStatus(),
-    });
-  }
 
   const directory = new ApiKeyCache({ clock, publish });
   const domains = new DomainCache({ clock, publish });
@@ -213,7 +203,17 @@ async function startComponents(startSettings: Settings, options: ServiceOptions)
     drainMs,
   };
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(mailParts)) : null;
-  if (delivery !== null) stack.use(startWebhooks({ ...shared, node, store, drainMs }));
+  if (delivery !== null) {
+    readDelivery = () => ({ routes: delivery.routes.readStatus(clock.now()), alarms: observability.readAlarms() });
+    // Commands and other nodes read the state of the routes from the store. The cause is known after the event.
+    const sendStatus = () => void clock.after(0, node.membership.sendStatus);
+    events.subscribe({
+      'circuit_breaker.opened': sendStatus,
+      'circuit_breaker.half_opened': sendStatus,
+      'circuit_breaker.closed': sendStatus,
+    });
+    stack.use(startWebhooks({ ...shared, node, store, drainMs }));
+  }
 
   const feedbackParts = { settings, authenticators, clock, store, domains, publish };
   const feedback = roles.has('feedback')
@@ -225,7 +225,7 @@ async function startComponents(startSettings: Settings, options: ServiceOptions)
     version,
     storeFault: health.findFault(),
     storeRemedy: filesFault?.remedy ?? null,
-    delivery: delivery === null ? null : observability.getDeliveryStatus(),
+    delivery: readDelivery(),
     refusedReports: observability.getRefusedReports(),
   });
   // Messages and notifications share a generator, because no two ids may have the same time and counter.

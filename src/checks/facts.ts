@@ -12,6 +12,7 @@ import type { Hold } from '../model/hold.ts';
 import type { DeliveryStatus, NodeStatus, RuntimeStatus } from '../model/node.ts';
 import { findSenderDomain, listDomainCandidates } from '../model/notification.ts';
 import { FIRST_SENDER } from '../model/outcome.ts';
+import type { Routing } from '../model/route.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { MINUTE_MS, type TrafficStep } from '../model/traffic.ts';
 import type { Webhook } from '../model/webhook.ts';
@@ -84,6 +85,7 @@ export interface Facts {
   readonly store: OverviewData;
   readonly nodes: readonly NodeStatus[];
   readonly holds: readonly Hold[];
+  readonly routing: Routing;
   readonly lastFeedbackAt: number | null;
   /** The sending domain of POSTRIDER_NOTIFY_FROM. Null without mail targets, or if no account has this domain. */
   readonly notificationDomain: SendingDomain | null;
@@ -96,16 +98,18 @@ export async function readFacts(
   now: number,
   maxItems?: number,
 ): Promise<Facts> {
-  const [recentSteps, queue, overviewData, nodes, holds, lastFeedbackAt, notificationDomain] = await Promise.all([
-    store.readTraffic(getRangeStart('1h', now), now + RATE_WINDOW_MS, MINUTE_MS),
-    store.readQueueStatistics(),
-    store.readOverviewData(now, maxItems),
-    store.listNodes(now),
-    store.listHolds(),
-    hasFeedbackSource(settings) ? store.findLastFeedbackAt() : null,
-    readNotificationDomain(store, settings),
-  ]);
-  const read = { recentSteps, queue, store: overviewData, nodes, holds, lastFeedbackAt, notificationDomain };
+  const [recentSteps, queue, overviewData, nodes, holds, routing, lastFeedbackAt, notificationDomain] =
+    await Promise.all([
+      store.readTraffic(getRangeStart('1h', now), now + RATE_WINDOW_MS, MINUTE_MS),
+      store.readQueueStatistics(),
+      store.readOverviewData(now, maxItems),
+      store.listNodes(now),
+      store.listHolds(),
+      store.readRouting(),
+      hasFeedbackSource(settings) ? store.findLastFeedbackAt() : null,
+      readNotificationDomain(store, settings),
+    ]);
+  const read = { recentSteps, queue, store: overviewData, nodes, holds, routing, lastFeedbackAt, notificationDomain };
   return { now, settings, status, ...read };
 }
 

@@ -4,11 +4,13 @@ import { domains } from './domains.ts';
 import { type Check, type Facts, type Health, type Problem, type SetupFacts, STEP_CODES, type Step } from './facts.ts';
 import { feedback } from './feedback.ts';
 import { notifications, webhooks } from './outbound.ts';
+import { routes } from './routes.ts';
 import { transport } from './transport.ts';
 
 /** In the order in which problems and components are shown. */
 const CHECKS: readonly Check[] = [
   database,
+  routes,
   transport,
   { problems: nodes.problems },
   queue,

@@ -1,7 +1,6 @@
 import type { TransportSetting } from '../config/settings.ts';
 import { findTransportProvider } from '../domains/setup.ts';
-import { type Alarm, type DeliveryFailure, type DeliveryStatus, SIGNING_ALARM } from '../model/node.ts';
-import { formatSpan, shortenText } from '../printing/text.ts';
+import { type Alarm, type DeliveryStatus, SIGNING_ALARM } from '../model/node.ts';
 import type { RelayProfile } from '../providers/provider.ts';
 import { sumTraffic } from '../statistics/figures.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
@@ -18,8 +17,7 @@ import {
   reportHealth,
   reportStep,
 } from './facts.ts';
-
-const MAX_TEXT_LENGTH = 200;
+import { describeFailure, describeRouteState, getTransportName, joinNames, listRoutes } from './routes.ts';
 
 /** The command that sets a transport. docs/quick-start.md contains a copy of this command. */
 const SET_TRANSPORT = `echo 'POSTRIDER_TRANSPORT="smtp://user:password@smtp.example.com:587?tls=required"' >> .env`;
@@ -50,29 +48,17 @@ export const transport: Check = {
 };
 
 function listProblems(facts: Facts): readonly Problem[] {
-  const { settings, recentSteps, now } = facts;
+  const { recentSteps, now } = facts;
   const deliveries = listDeliveries(facts);
-  const openDeliveries = deliveries.filter(({ breaker }) => breaker.state !== 'closed');
-  const lastFailure = findLastFailure(openDeliveries);
-  // An older refusal is not the reason why the circuit breaker is open.
+  const failures = listRoutes(facts).flatMap(({ isFailing, lastFailure }) => (isFailing ? (lastFailure ?? []) : []));
+  // An older refusal is not the reason why a route fails.
+  const failedAt = Math.max(...failures.map(({ at }) => at));
   const alarms = listLatestAlarms(deliveries).filter(
-    ({ reason, lastAt }) => reason === SIGNING_ALARM || lastFailure === null || lastAt >= lastFailure.at,
+    ({ reason, lastAt }) => reason === SIGNING_ALARM || lastAt >= failedAt,
   );
-  const describe = (at: number, text: string) =>
-    `last failure ${formatSpan(now - at)} ago: ${shortenText(text, MAX_TEXT_LENGTH)}`;
   const problems: Problem[] = [];
-  if (openDeliveries.length > 0) {
-    const nodeCount = deliveries.length === 1 ? '' : ` on ${openDeliveries.length} of ${deliveries.length} nodes`;
-    const failureText = lastFailure === null ? '' : `; ${describe(lastFailure.at, lastFailure.text)}`;
-    problems.push(
-      report('circuit-breaker-open', null, '/messages?state=queued').failure(
-        `The circuit breaker of the next hop is open${nodeCount}: ${getTransportName(settings.transport)}${failureText}`,
-        'Run `postrider doctor`; delivery resumes automatically once the next hop answers',
-      ),
-    );
-  }
   for (const { reason, text, lastAt } of alarms) {
-    const details = describe(lastAt, text);
+    const details = describeFailure(lastAt, text, now);
     const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';
     problems.push(
       reason === SIGNING_ALARM
@@ -84,7 +70,7 @@ function listProblems(facts: Facts): readonly Problem[] {
     );
   }
   const { alarmed } = sumTraffic(recentSteps);
-  if (alarmed > 0 && alarms.length === 0 && openDeliveries.length === 0) {
+  if (alarmed > 0 && alarms.length === 0 && failures.length === 0) {
     const attempts = alarmed === 1 ? 'one attempt' : `${alarmed} attempts`;
     problems.push(
       report('attempts-refused').warning(
@@ -104,41 +90,25 @@ const ALARM_REMEDIES: Readonly<Record<string, string>> = {
     'Run `postrider doctor`; then verify the domain, restore the secret that its keys were encrypted with, or rotate the keys',
 };
 
-function findLastFailure(deliveries: readonly DeliveryStatus[]): DeliveryFailure | null {
-  return deliveries.flatMap(({ lastFailure }) => lastFailure ?? []).sort((a, b) => b.at - a.at)[0] ?? null;
-}
-
 function listLatestAlarms(deliveries: readonly DeliveryStatus[]): readonly Alarm[] {
   const alarms = deliveries.flatMap((delivery) => delivery.alarms).sort((a, b) => b.lastAt - a.lastAt);
   return alarms.filter(({ reason }, index) => alarms.findIndex((alarm) => alarm.reason === reason) === index);
 }
 
-/** Returns the name of a transport. The name does not contain the password. */
-function getTransportName(setting: TransportSetting): string {
-  switch (setting.kind) {
-    case 'capture':
-      return 'local inbox';
-    case 'ses':
-      return `Amazon SES, ${setting.region}`;
-    case 'smtp':
-      return `${setting.tls === 'implicit' ? 'smtps' : 'smtp'}://${setting.host}:${setting.port}`;
-  }
-}
-
 function getHealth(facts: Facts): Health {
   const { settings, recentSteps, now } = facts;
-  const create = (level: Level, text: string) =>
-    reportHealth('transport', level, `${getTransportName(settings.transport)}: ${text}`);
+  const routes = listRoutes(facts);
+  const name = settings.routes.length === 1 ? getTransportName(settings.transport) : `${routes.length} routes`;
+  const create = (level: Level, text: string) => reportHealth('transport', level, `${name}: ${text}`);
   const deliveries = listDeliveries(facts);
   if (deliveries.length === 0) return create('ok', 'no running node that delivers reports its state');
-  const openBreaker = deliveries.find(({ breaker }) => breaker.state === 'open')?.breaker;
-  if (openBreaker !== undefined) {
-    const { retryAt } = openBreaker;
-    const probeTime = retryAt === null || retryAt <= now ? 'now' : `in ${formatSpan(retryAt - now)}`;
-    return create('failure', `the circuit breaker is open; next probe ${probeTime}`);
+  const unusable = routes.filter(({ isFailing, pause }) => isFailing || pause !== null);
+  if (unusable.length > 0) {
+    const texts = unusable.map((route) => describeRouteState(route, now));
+    const usable = routes.filter(({ isUsable }) => isUsable);
+    if (usable.length === 0) return create('failure', `${texts.join('; ')}; messages wait`);
+    return create('warning', `${texts.join('; ')}; mail goes on over ${joinNames(usable)}`);
   }
-  if (deliveries.some(({ breaker }) => breaker.state === 'half-open'))
-    return create('warning', 'the circuit breaker is half-open; one message probes the next hop');
   const reasons = deliveries.flatMap(({ alarms }) => alarms.map(({ reason }) => reason));
   const refusals = [...new Set(reasons)].filter((reason) => reason !== SIGNING_ALARM);
   if (refusals.length > 0) return create('warning', `rejects this service: ${refusals.join(', ')}`);

@@ -23,7 +23,9 @@ export const ATTENTION_CODES = {
     channel: 'https',
     consequence: 'No message is accepted. Requests fail with status 500, and clients retry.',
   },
-  'circuit-breaker-open': { consequence: 'Messages are accepted and wait in the queue until the next hop answers.' },
+  'route-failed': {
+    consequence: 'Messages take the next route of their policy. Without one they are accepted and wait in the queue.',
+  },
   'next-hop-refusal': {
     consequence: 'Messages wait in the queue or bounce until the next hop accepts this service again.',
   },

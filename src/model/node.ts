@@ -1,4 +1,5 @@
 /** A node of an installation: its identity, its share of the throttle and its status. */
+import type { RouteStatus } from './route.ts';
 
 export interface NodeIdentity {
   /** Unique for each start of a process. Its leases have this owner. */
@@ -46,19 +47,12 @@ export interface Alarm {
   readonly lastAt: number;
 }
 
-/** An attempt that failed for a reason that does not concern the message. */
-export interface DeliveryFailure {
-  /** The reason, the next hop, and the reply or the connection error, on one line. The text is untrusted. */
-  readonly text: string;
-  readonly at: number;
-}
-
 /** The delivery status of a process. Each heartbeat stores it, so that every process can read it. */
 export interface DeliveryStatus {
-  readonly breaker: { readonly state: 'closed' | 'half-open' | 'open'; readonly retryAt: number | null };
+  /** Alike in order on all nodes: that of the settings. */
+  readonly routes: readonly RouteStatus[];
   /** The latest alarm of each reason, newest first. */
   readonly alarms: readonly Alarm[];
-  readonly lastFailure: DeliveryFailure | null;
 }
 
 /** Since the process started, for one reason, also `formatUnmatchedReason`. */

@@ -115,6 +115,16 @@ export function readStoredPolicy(list: string, known: readonly string[]): Routin
   return parsed.ok ? parsed.policy : null;
 }
 
+/** The policy of a message, of the configured routes. */
+export function getPolicy(
+  routing: Routing,
+  known: readonly string[],
+  message: { readonly accountId: number; readonly domain: string },
+): RoutingPolicy {
+  const stored = findPolicy(routing, message);
+  return (stored === null ? null : readStoredPolicy(stored.list, known)) ?? createDefaultPolicy(known);
+}
+
 export function findPause({ pauses }: Routing, route: string, now: number): RoutePause | null {
   return pauses.find((pause) => pause.route === route && (pause.until === null || pause.until > now)) ?? null;
 }

@@ -1,4 +1,5 @@
 /** Explains the state of a message from recorded facts only. Pure. */
+import { describeObstacle, type RouteFacts } from '../checks/routes.ts';
 import { classifyEntry } from '../classify/classify.ts';
 import type { Account } from '../model/account.ts';
 import type { Failure } from '../model/failure.ts';
@@ -19,7 +20,6 @@ import {
   STATE_DESCRIPTIONS,
   type StoredMessage,
 } from '../model/message.ts';
-import type { RuntimeStatus } from '../model/node.ts';
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../model/outcome.ts';
 import type { ListedSuppression, SuppressionReason } from '../model/suppression.ts';
 import { formatCommandLine, formatDuration, formatSpan, formatTime, toSentence } from '../printing/text.ts';
@@ -50,7 +50,8 @@ export interface ExplainInput {
   readonly lists: readonly ListedSuppression[];
   /** The hold that stops the message, or null. */
   readonly hold: Hold | null;
-  readonly status: DeliveryStatus;
+  /** Of the policy of the message, in its order. */
+  readonly routes: readonly RouteFacts[];
   readonly now: number;
   readonly maxAgeMs: number;
   readonly keepBodyMs: number;
@@ -152,21 +153,20 @@ function explainState(input: ExplainInput): readonly string[] {
 
 const NO_FURTHER_ATTEMPT = 'There will be no further delivery attempt.';
 
-export function describeWaitReason({
-  message,
-  account,
-  status,
-  now,
-}: Pick<ExplainInput, 'account' | 'status' | 'now'> & { readonly message: MessageHistory }): string | null {
+type WaitInput = Pick<ExplainInput, 'account' | 'routes' | 'now'> & { readonly message: MessageHistory };
+
+export function describeWaitReason(input: WaitInput): string | null {
+  const { message, account, now } = input;
   const { dueAt } = message;
   switch (message.state) {
     case 'queued': {
       const locked = account?.locked ?? null;
       if (locked !== null) return `the unlock of its account: ${locked.reason}`;
-      if (message.parked !== null) return message.parked.reason === 'hold' ? 'the end of a hold' : 'a usable route';
+      if (message.parked?.reason === 'hold') return 'the end of a hold';
+      if (message.parked !== null) return describeDueWaitReason(input);
       const attempt = findLastAttempt(message);
       const lastAttemptText = attempt === null ? '' : `; the last attempt was deferred: ${formatShortReason(attempt)}`;
-      if (dueAt === null || dueAt <= now) return `${describeDueWaitReason(status, now)}${lastAttemptText}`;
+      if (dueAt === null || dueAt <= now) return `${describeDueWaitReason(input)}${lastAttemptText}`;
       return `the next attempt, in ${formatSpan(dueAt - now)}${lastAttemptText}`;
     }
     case 'sending':
@@ -186,7 +186,8 @@ function formatShortReason(attempt: Attempt): string {
   return [reason, formatReply(outcome.reply)].filter((part) => part !== '').join(', ');
 }
 
-function explainQueued({ message, account, hold, status, now }: ExplainInput): readonly string[] {
+function explainQueued(input: ExplainInput): readonly string[] {
+  const { message, account, hold, now } = input;
   const locked = account?.locked ?? null;
   if (locked !== null && account !== null) {
     return [
@@ -201,15 +202,20 @@ function explainQueued({ message, account, hold, status, now }: ExplainInput): r
   const attemptsText =
     ['No delivery attempt has been made yet', 'One delivery attempt was made'][count] ??
     `${count} delivery attempts were made`;
+  if (message.parked?.reason === 'route')
+    return [
+      `${attemptsText}; it has waited for a usable route since ${formatTime(message.parked.at)}.`,
+      ...explainObstacles(input),
+    ];
   if (message.dueAt === null) return [`${attemptsText}.`];
   if (message.dueAt > now) {
     return [
       `${attemptsText}; the next attempt is at ${formatTime(message.dueAt)}, in ${formatSpan(message.dueAt - now)}.`,
       ...(count === 0 ? [] : [BACKOFF_RULE]),
-      ...explainOpenBreaker(status, now),
+      ...explainObstacles(input),
     ];
   }
-  const [firstSentence = '', ...furtherSentences] = explainDueMessage(status, now);
+  const [firstSentence = '', ...furtherSentences] = explainDueMessage(input);
   return [
     `${attemptsText}; the next attempt has been due since ${formatTime(message.dueAt)}: ${firstSentence}`,
     ...furtherSentences,
@@ -460,55 +466,36 @@ function explainBodyRetention({ message, keepBodyMs }: ExplainInput): readonly s
   return [`Its body is erased after ${formatTime(message.endedAt + keepBodyMs)} (POSTRIDER_KEEP_BODY).`];
 }
 
-export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
-
-/** The only source is the circuit breaker of this process, if this process delivers. */
-export function explainDueMessage(status: DeliveryStatus, now: number): readonly string[] {
-  if (status === null) {
+function explainDueMessage({
+  routes,
+  message,
+  now,
+}: Pick<ExplainInput, 'routes' | 'message' | 'now'>): readonly string[] {
+  if (routes.every(({ statuses }) => statuses.length === 0))
     return [
-      'a running service with the role deliver sends it unless its circuit breaker is open.',
-      '`postrider overview` shows the circuit breaker; `postrider doctor` checks the next hop.',
+      'a node with the role deliver sends it, and none reports its state.',
+      '`postrider overview` shows the nodes.',
     ];
-  }
-  const { delivery } = status;
-  if (delivery === null) {
-    return [
-      'a node with the role deliver sends it unless the circuit breaker of that node is open. This node does not deliver, so it cannot report the state of that circuit breaker.',
-    ];
-  }
-  if (delivery.breaker.state === 'closed') return ['this node sends it as soon as a connection is free.'];
-  return [`it waits because ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
-}
-
-export function explainOpenBreaker(status: DeliveryStatus, now: number): readonly string[] {
-  const delivery = status?.delivery ?? null;
-  if (delivery === null || delivery.breaker.state === 'closed') return [];
-  return [`Currently, ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
-}
-
-export function describeDueWaitReason(status: DeliveryStatus, now: number): string {
-  if (status === null) return 'a running service whose circuit breaker is closed';
-  const { delivery } = status;
-  if (delivery === null) return 'a node that delivers and whose circuit breaker is closed; this node does not deliver';
-  if (delivery.breaker.state === 'closed') return 'a free connection';
-  const failure = delivery.lastFailure === null ? '' : `; last failure: ${delivery.lastFailure.text}`;
-  return `the next hop: ${describeBreaker(delivery, now)}${failure}`;
-}
-
-type Delivery = NonNullable<RuntimeStatus['delivery']>;
-
-function describeBreaker({ breaker: { state, retryAt } }: Delivery, now: number): string {
-  if (state === 'half-open') return 'the circuit breaker is half-open and one message probes the next hop';
-  const probe =
-    retryAt === null || retryAt <= now
-      ? 'the next message probes the next hop'
-      : `one message probes the next hop at ${formatTime(retryAt)}, in ${formatSpan(retryAt - now)}`;
-  return `the circuit breaker is open after several failures in a row; ${probe}`;
-}
-
-function describeLastFailure({ lastFailure: failure }: Delivery): readonly string[] {
-  if (failure === null) return [];
+  const obstacles = explainObstacles({ routes, message, now });
   return [
-    `The last failure, at ${formatTime(failure.at)}: ${toSentence(failure.text)} \`postrider doctor\` checks the next hop.`,
+    obstacles.length < routes.length
+      ? 'a node sends it as soon as a connection is free.'
+      : 'it waits because no route is usable.',
+    ...obstacles,
   ];
+}
+
+function explainObstacles({
+  routes,
+  message,
+  now,
+}: Pick<ExplainInput, 'routes' | 'message' | 'now'>): readonly string[] {
+  const obstacles = routes.flatMap((route) => describeObstacle(route, message, now) ?? []);
+  return obstacles.map((text) => `The route ${toSentence(text)} ${NEXT_HOP_REMEDY}.`);
+}
+
+function describeDueWaitReason({ routes, message, now }: WaitInput): string {
+  if (routes.every(({ statuses }) => statuses.length === 0)) return 'a running node that delivers';
+  const obstacles = routes.flatMap((route) => describeObstacle(route, message, now) ?? []);
+  return obstacles.length < routes.length ? 'a free connection' : `a usable route: ${obstacles.join('; ')}`;
 }

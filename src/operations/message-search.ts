@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Static, TObject } from 'typebox';
+import { listRoutesOf, readRouteFacts } from '../checks/routes.ts';
 import { parseDuration, quote } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
@@ -10,7 +11,6 @@ import {
   type StoredMessageSummary,
   TERMINAL_STATES,
 } from '../model/message.ts';
-import type { RuntimeStatus } from '../model/node.ts';
 import { SIMULATOR_DOMAIN } from '../model/outcome.ts';
 import { isRouteName } from '../model/route.ts';
 import { getIdTimestamp } from '../model/submission.ts';
@@ -290,7 +290,7 @@ export const searchMessages = defineOperation({
   }),
   result: MessagePage,
   errors: ['not-found'],
-  async run({ cursor, waitReason, within: timeLimitMs, limit, ...input }, { store, clock, status }) {
+  async run({ cursor, waitReason, within: timeLimitMs, limit, ...input }, { store, clock, settings, status }) {
     const now = clock.now();
     const accounts = await store.listAccounts();
     const filter = await readFilter(input, accounts, now, store);
@@ -305,7 +305,8 @@ export const searchMessages = defineOperation({
     const search = { ...filter.value, before, limit };
     const { messages: found, searchedTo } =
       timeLimitMs === undefined ? await searchAll(store, search) : await store.searchMessages(search, timeLimitMs);
-    const waitReasons = waitReason ? await listWaitReasons(store, found, accounts, status?.() ?? null, now) : null;
+    const routeFacts = waitReason ? await readRouteFacts(store, settings, status?.() ?? null, now) : null;
+    const waitReasons = routeFacts === null ? null : await listWaitReasons(store, found, accounts, routeFacts);
     const accountNames = new Map(accounts.map(({ id, name }) => [id, name]));
     const messages = found.map((message) => ({
       ...toFoundMessage(message, accountNames.get(message.accountId) ?? null),
@@ -323,15 +324,15 @@ async function listWaitReasons(
   store: OperatorStore,
   messages: readonly StoredMessageSummary[],
   accounts: readonly Account[],
-  status: RuntimeStatus | null,
-  now: number,
+  routeFacts: Awaited<ReturnType<typeof readRouteFacts>>,
 ): Promise<ReadonlyMap<string, string>> {
   const ids = messages.filter(({ state }) => !TERMINAL_STATES.has(state)).map(({ id }) => id);
   const histories = ids.length === 0 ? [] : await store.readMessageHistories(ids);
   return new Map(
     histories.flatMap((message) => {
       const account = accounts.find(({ id }) => id === message.accountId) ?? null;
-      const reason = describeWaitReason({ message, account, status, now });
+      const routes = listRoutesOf(routeFacts, message);
+      const reason = describeWaitReason({ message, account, routes, now: routeFacts.now });
       return reason === null ? [] : [[message.id, reason] as const];
     }),
   );

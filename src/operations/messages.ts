@@ -1,4 +1,5 @@
 import type { Static } from 'typebox';
+import { listRoutesOf, readRouteFacts } from '../checks/routes.ts';
 import { checkSecret, createSourceParts, listReplacedFields } from '../domains/setup.ts';
 import { createPrepare, DomainCache } from '../domains/signing.ts';
 import type { Account } from '../model/account.ts';
@@ -66,8 +67,9 @@ export const explainMessage = defineOperation({
     const { maxAgeMs, keepBodyMs } = settings;
     const now = clock.now();
     const hold = await findHoldOf(store, found.message, now);
-    const process = { status: status?.() ?? null, now, maxAgeMs, keepBodyMs };
-    return ok({ id, explanation: [...buildExplanation({ ...found, ...process, hold })] });
+    const routes = listRoutesOf(await readRouteFacts(store, settings, status?.() ?? null, now), found.message);
+    const explanation = buildExplanation({ ...found, hold, routes, now, maxAgeMs, keepBodyMs });
+    return ok({ id, explanation: [...explanation] });
   },
 });
 

@@ -1,6 +1,7 @@
 import type { Static } from 'typebox';
 import { listDeliveries, readFacts } from '../checks/facts.ts';
 import { listAttention, listHealth } from '../checks/list.ts';
+import { listRoutes } from '../checks/routes.ts';
 import { ATTENTION_CODE_NAMES } from '../model/attention.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import { getHoldState } from '../model/hold.ts';
@@ -133,10 +134,10 @@ export const showOverview = defineOperation({
     ]);
     const deliveries = listDeliveries(facts);
     const { recentSteps } = facts;
-    const isBreakerOpen = deliveries.length > 0 && deliveries.every(({ breaker }) => breaker.state === 'open');
+    const isNoRouteUsable = deliveries.length > 0 && listRoutes(facts).every(({ isUsable }) => !isUsable);
     const { nextDueAt: storedDueAt, everAccepted } = facts.store;
     const { oldest, emptyAt, nextDueAt, ...queue } = computeQueueStatus(
-      { figures: facts.queue, recentSteps, nextDueAt: storedDueAt, isBreakerOpen },
+      { figures: facts.queue, recentSteps, nextDueAt: storedDueAt, isNoRouteUsable },
       now,
     );
     return ok({

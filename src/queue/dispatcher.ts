@@ -314,7 +314,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const attempt: Attempt = hasChoice
       ? { ...madeAttempt, route: route.name, ...(because === undefined ? {} : { because }) }
       : madeAttempt;
-    if (localAnswer === null) routes.recordOutcome(route.name, message, attempt.outcome, now);
+    if (localAnswer === null) routes.recordOutcome(route.name, message, attempt.outcome, now, attempt.remote);
     const { id, attempts } = message;
     const isLoopTest = message.to === parts.loopRecipient;
     const computedChange = decideAttemptChange(

@@ -58,7 +58,8 @@ export interface Routes {
   isPaused(route: string, now: number): boolean;
   /** Messages that the dispatcher holds for the route, so that no cap is exceeded and one message probes. */
   countWaiting(route: string, change: number): void;
-  recordOutcome(route: string, message: RoutedMessage, outcome: Outcome, now: number): void;
+  /** `remote`: the next hop, for the text of a failure. */
+  recordOutcome(route: string, message: RoutedMessage, outcome: Outcome, now: number, remote?: string | null): void;
   applyRouting(routing: Routing): void;
   /** Of all nodes, from the store. */
   applyUsage(day: number, usedByRoute: ReadonlyMap<string, number>): void;
@@ -272,7 +273,7 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
       const record = records.get(route);
       if (record !== undefined) record.waitingCount += change;
     },
-    recordOutcome(route, message, outcome, now) {
+    recordOutcome(route, message, outcome, now, remote = null) {
       const record = records.get(route);
       if (record === undefined) return;
       if (outcome.kind === 'delivered') {
@@ -281,7 +282,7 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
         return;
       }
       if (outcome.kind === 'unanswered' || (outcome.kind === 'deferred' && outcome.scope === 'route'))
-        record.lastFailure = { text: describeFailure(outcome), at: now };
+        record.lastFailure = { text: describeFailure(outcome, remote), at: now };
       else if (outcome.kind === 'deferred' && isSenderRefusal(outcome))
         recordSenderRefusal(route, parseAddress(message.from)?.domain ?? '', describeFailure(outcome), now);
     },
@@ -334,8 +335,9 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
 
 const PROBED: Outcome = { kind: 'delivered', reply: createLocalReply('connect', 'the next hop answers') };
 
-function describeFailure(outcome: Outcome): string {
-  return `${'reason' in outcome ? `${outcome.reason}: ` : ''}${formatReply(outcome.reply)}`;
+function describeFailure(outcome: Outcome, remote: string | null = null): string {
+  const reply = formatReply(outcome.reply);
+  return `${'reason' in outcome ? outcome.reason : outcome.kind}: ${remote === null ? reply : `${remote} ${reply}`}`;
 }
 
 /** In UTC, as the history shows times. */

@@ -102,8 +102,8 @@ export interface QueueInput {
   readonly recentSteps: readonly TrafficStep[];
   /** The earliest due time of a message whose account is not locked; null if there is no such message. */
   readonly nextDueAt: number | null;
-  /** True while the circuit breaker of every node that delivers is open. */
-  readonly isBreakerOpen: boolean;
+  /** True while every route has failed or is paused, on every node that delivers. */
+  readonly isNoRouteUsable: boolean;
 }
 
 export interface QueueStatus extends QueueStatistics {
@@ -115,7 +115,7 @@ export interface QueueStatus extends QueueStatistics {
 }
 
 export function computeQueueStatus(
-  { figures, recentSteps, nextDueAt, isBreakerOpen }: QueueInput,
+  { figures, recentSteps, nextDueAt, isNoRouteUsable }: QueueInput,
   now: number,
 ): QueueStatus {
   const since = now - (now % MINUTE_MS) - RATE_WINDOW_MS + MINUTE_MS;
@@ -135,7 +135,7 @@ export function computeQueueStatus(
   });
   if (depth === 0) return toStatus(held > 0 ? 'waiting' : 'empty');
   const isNothingDue = sending === 0 && (nextDueAt === null || nextDueAt > now);
-  if (isBreakerOpen || isNothingDue) return toStatus('waiting');
+  if (isNoRouteUsable || isNothingDue) return toStatus('waiting');
   if (depth <= (departures * SHORT_QUEUE_MS) / MINUTE_MS) return toStatus('draining', depth / departures);
   if (arrivals > departures * RATE_MARGIN_FACTOR && arrivals - departures > MIN_RATE_MARGIN_PER_MINUTE)
     return toStatus('growing');

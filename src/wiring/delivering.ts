@@ -23,7 +23,7 @@ import type { Events } from '../observability/events.ts';
 import { createAttemptGuard, createSuppressionCheck, isAllowedByAccount } from '../queue/attempt.ts';
 import { createDispatcher, type Dispatcher } from '../queue/dispatcher.ts';
 import { type HoldChecks, startParkingScanner } from '../queue/parking.ts';
-import { createRoutes, type Route } from '../queue/routes.ts';
+import { createRoutes, type Route, type Routes } from '../queue/routes.ts';
 import { startSweeper } from '../queue/sweeper.ts';
 import { createGroupCommit, publishCommits, type StoreHealth } from '../store/commits.ts';
 import type { Store } from '../store/contract.ts';
@@ -57,7 +57,7 @@ export interface DeliveryParts {
 
 export async function startDelivery(
   parts: DeliveryParts,
-): Promise<AsyncDisposable & { readonly dispatcher: Dispatcher }> {
+): Promise<AsyncDisposable & { readonly dispatcher: Dispatcher; readonly routes: Routes }> {
   const { settings, store, health, directory, holds, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();
   const { name: node, clock, ages, membership, sharesStore } = parts.node;
@@ -155,7 +155,7 @@ export async function startDelivery(
   );
   dispatcher.start();
   const started = stack.move();
-  return { dispatcher, [Symbol.asyncDispose]: () => started.disposeAsync() };
+  return { dispatcher, routes, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
 /** Returns whether a message is a notification to operators. */

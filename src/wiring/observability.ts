@@ -5,14 +5,7 @@ import { createMailboxProviders } from '../domains/mailbox-providers.ts';
 import { ERROR_CODES } from '../http/errors.ts';
 import { TOPICS } from '../model/audit.ts';
 import type { Handlers } from '../model/events.ts';
-import {
-  type Alarm,
-  type DeliveryFailure,
-  type DeliveryStatus,
-  formatUnmatchedReason,
-  type RefusedReports,
-  SIGNING_ALARM,
-} from '../model/node.ts';
+import { type Alarm, formatUnmatchedReason, type RefusedReports, SIGNING_ALARM } from '../model/node.ts';
 import { formatTarget } from '../model/notification.ts';
 import type { Events } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates } from '../observability/live-updates.ts';
@@ -100,7 +93,7 @@ export async function startObservability(parts: ObservabilityParts) {
     scrape: async () => getMetrics().scrape(),
     liveUpdates,
     findMailboxProvider: mailboxProviders.find,
-    getDeliveryStatus: () => status.read(clock.now()),
+    readAlarms: () => status.readAlarms(clock.now()),
     getRefusedReports: status.readRefusedReports,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
@@ -115,36 +108,18 @@ const ALARM_TTL_MS = 3_600_000;
 
 /** In memory only. */
 export function trackRuntimeStatus() {
-  let breaker: DeliveryStatus['breaker'] = { state: 'closed', retryAt: null };
-  let lastFailure: DeliveryFailure | null = null;
   const alarms = new Map<string, Alarm>();
   const refusedReports = new Map<string, RefusedReports>();
   function countReports(reason: string, count: number, at: number): void {
     refusedReports.set(reason, { reason, count: (refusedReports.get(reason)?.count ?? 0) + count, lastAt: at });
   }
   const handlers: Handlers = {
-    'attempt.ended': ({ at, attempt: { outcome, remote } }) => {
-      // Only the failures that the circuit breaker counts are recorded.
-      if (outcome.kind !== 'unanswered' && (outcome.kind !== 'deferred' || outcome.scope !== 'route')) return;
-      const { code, enhanced, text } = outcome.reply;
-      const reply = [remote, code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
-      lastFailure = { text: `${'reason' in outcome ? outcome.reason : outcome.kind}: ${reply}`, at };
-    },
     'attempt.alarm_raised': ({ at, reason, attempt }) => {
       alarms.set(reason, { reason, text: attempt.outcome.reply.text, lastAt: at });
     },
     'message.signing_failed': ({ at, error }) => {
       const text = getErrorText(error);
       alarms.set(SIGNING_ALARM, { reason: SIGNING_ALARM, text, lastAt: at });
-    },
-    'circuit_breaker.opened': ({ retryAt }) => {
-      breaker = { state: 'open', retryAt };
-    },
-    'circuit_breaker.half_opened': ({ retryAt }) => {
-      breaker = { state: 'half-open', retryAt };
-    },
-    'circuit_breaker.closed': () => {
-      breaker = { state: 'closed', retryAt: null };
     },
     // The reasons are a fixed set of texts, so the number of map entries is limited.
     'report.refused': ({ at, reason, count = 1 }) => countReports(reason, count, at),
@@ -155,9 +130,9 @@ export function trackRuntimeStatus() {
   return {
     handlers,
     readRefusedReports: (): readonly RefusedReports[] => [...refusedReports.values()],
-    read(now: number): DeliveryStatus {
+    readAlarms(now: number): readonly Alarm[] {
       const recentAlarms = [...alarms.values()].filter(({ lastAt }) => now - lastAt < ALARM_TTL_MS);
-      return { breaker, alarms: recentAlarms.sort((a, b) => b.lastAt - a.lastAt), lastFailure };
+      return recentAlarms.sort((a, b) => b.lastAt - a.lastAt);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createMessage, createSettlement } from '../rig/messages.ts';
+import { createMessage, createRouteStatus, createSettlement } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const createHeartbeat = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
@@ -42,15 +42,13 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     const createRefusedCounts = (count: number) => [{ reason: 'postmark-unauthenticated', count, lastAt: now }];
     const alarm = { reason: 'configuration', text: '535 bad \0 login', lastAt: now };
     const openStatus = {
-      breaker: { state: 'open', retryAt: now + 1 },
+      routes: [createRouteStatus({ state: 'failed', lastFailure: { text: 'relay\0', at: now } })],
       alarms: [alarm],
-      lastFailure: { text: 'relay\0', at: now },
-    } as const;
-    const closedStatus = { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null } as const;
+    };
+    const closedStatus = { routes: [createRouteStatus()], alarms: [] };
     await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(1), openStatus);
     expect((await store.listNodes(now))[0]?.delivery).toMatchObject({
-      breaker: { state: 'open' },
-      lastFailure: { text: 'relay\uFFFD' },
+      routes: [{ name: 'default', state: 'failed', lastFailure: { text: 'relay\uFFFD' } }],
     });
     await store.recordHeartbeat(createHeartbeat('node-a'), MINUTE_MS, now, createRefusedCounts(2), closedStatus);
     await store.recordHeartbeat(createHeartbeat('node-b'), MINUTE_MS, now);

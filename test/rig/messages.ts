@@ -3,6 +3,7 @@ import type { AccountLimits } from '../../src/model/account.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
 import type { LeasedMessage, NewMessage, Settlement, StateChange } from '../../src/model/message.ts';
 import type { Attempt } from '../../src/model/outcome.ts';
+import type { RouteStatus } from '../../src/model/route.ts';
 import { createMessageIdGenerator, type MessageIdGenerator } from '../../src/model/submission.ts';
 import type { MessageSearch } from '../../src/store/search/query.ts';
 
@@ -77,3 +78,11 @@ export const ANY_SEARCH: MessageSearch = {
   ...{ criteria: [], accountIds: [], states: [], failureClasses: [], failureCategories: [], routes: [], reply: null },
   ...{ since: null, until: null, before: null, limit: 50 },
 };
+
+export function createRouteStatus(changes: Partial<RouteStatus> = {}): RouteStatus {
+  return {
+    ...{ name: 'default', state: 'usable', retryAt: null, failingSince: null, isThrottled: false, lastFailure: null },
+    ...{ refusedSenders: [], usedToday: 0 },
+    ...changes,
+  };
+}

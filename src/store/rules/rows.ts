@@ -462,19 +462,23 @@ export function formatRefusedReports(refused: readonly RefusedReports[]): string
 /** The maximum number of stored alarms of a node, and the maximum length of the text of an alarm. */
 const MAX_ALARMS = 10;
 const MAX_ALARM_LENGTH = 500;
+/** Of each route. */
+const MAX_REFUSED_SENDERS = 100;
 
 export function formatNodeDelivery(delivery: DeliveryStatus | null): string | null {
   if (delivery === null) return null;
-  const { breaker, alarms, lastFailure } = delivery;
   // NUL is replaced, because PostgreSQL cannot store it in a text.
   const toStored = <T extends { readonly text: string }>(value: T): T => ({
     ...value,
     text: value.text.slice(0, MAX_ALARM_LENGTH).replaceAll('\0', '\uFFFD').toWellFormed(),
   });
   const status: DeliveryStatus = {
-    breaker,
-    alarms: alarms.slice(0, MAX_ALARMS).map(toStored),
-    lastFailure: lastFailure === null ? null : toStored(lastFailure),
+    routes: delivery.routes.map((route) => ({
+      ...route,
+      lastFailure: route.lastFailure === null ? null : toStored(route.lastFailure),
+      refusedSenders: route.refusedSenders.slice(0, MAX_REFUSED_SENDERS).map(toStored),
+    })),
+    alarms: delivery.alarms.slice(0, MAX_ALARMS).map(toStored),
   };
   return JSON.stringify(status);
 }

@@ -5,8 +5,9 @@ import { loadSettings } from '../../../src/config/load.ts';
 import type { AlarmReason } from '../../../src/model/events.ts';
 import type { Hold } from '../../../src/model/hold.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
+import { NO_ROUTING } from '../../../src/model/route.ts';
 import { trackRuntimeStatus } from '../../../src/wiring/observability.ts';
-import { createAttempt } from '../../rig/messages.ts';
+import { createAttempt, createRouteStatus } from '../../rig/messages.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const HOUR_MS = 3_600_000;
@@ -15,7 +16,7 @@ const RUNTIME_STATUS: RuntimeStatus = {
   version: '1.2.3',
   storeFault: null,
   refusedReports: [],
-  delivery: { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null },
+  delivery: { routes: [createRouteStatus()], alarms: [] },
 };
 
 function createInput(environment: Record<string, string>, changes: Partial<Facts> = {}): Facts {
@@ -36,6 +37,7 @@ function createInput(environment: Record<string, string>, changes: Partial<Facts
     },
     nodes: [],
     holds: [],
+    routing: NO_ROUTING,
     lastFeedbackAt: null,
     notificationDomain: null,
     ...changes,
@@ -67,13 +69,13 @@ test('a healthy service has no problem to report and shows no password', () => {
   ]);
 });
 
-test('a store that does not commit and an open circuit breaker are reported first', () => {
-  const breaker = { state: 'open', retryAt: NOW + 60_000 } as const;
+test('a store that does not commit and a failed route are reported first', () => {
+  const failedRoute = createRouteStatus({ state: 'failed', retryAt: NOW + 60_000 });
   const input = createInput(RELAY_SETTINGS, {
     status: {
       ...RUNTIME_STATUS,
       storeFault: 'the store cannot commit',
-      delivery: { breaker, alarms: [], lastFailure: null },
+      delivery: { routes: [failedRoute], alarms: [] },
     },
     queue: {
       queued: 1,
@@ -85,7 +87,7 @@ test('a store that does not commit and an open circuit breaker are reported firs
   });
   expect(getHealth(input, 'database')).toMatchObject({ level: 'failure' });
   expect(getHealth(input, 'transport')?.text).toBe(
-    'smtp://relay.example:587: the circuit breaker is open; next probe in 1 min',
+    'smtp://relay.example:587: default has failed, next probe in 1 min; messages wait',
   );
   expect(listAttention(input).map(({ level, page }) => [level, page])).toEqual([
     ['failure', null],
@@ -118,7 +120,9 @@ test('alarms are reported for one hour, one per reason, with the last reply text
   createAlarm('configuration', 'first', NOW - 2_000);
   createAlarm('configuration', '535 bad credentials', NOW - 1_000);
   createAlarm('reputation', '550 blocked', NOW - HOUR_MS);
-  const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, delivery: status.read(NOW) } });
+  const input = createInput(RELAY_SETTINGS, {
+    status: { ...RUNTIME_STATUS, delivery: { routes: [createRouteStatus()], alarms: status.readAlarms(NOW) } },
+  });
   expect(getHealth(input, 'transport')).toMatchObject({ level: 'warning' });
   expect(listAttention(input)).toMatchObject([
     {
@@ -128,10 +132,10 @@ test('alarms are reported for one hour, one per reason, with the last reply text
   ]);
 });
 
-test('the open circuit breakers of all live nodes are listed as one item, and so are their alarms of one reason', () => {
-  const breaker = { state: 'open', retryAt: NOW } as const;
+test('a route that failed on several live nodes is listed as one item, and so are their alarms of one reason', () => {
+  const failedRoute = createRouteStatus({ state: 'failed', retryAt: NOW });
   const createAlarm = (lastAt: number) => ({ reason: 'configuration', text: `535 at ${lastAt}`, lastAt });
-  const createDelivery = (lastAt: number) => ({ breaker, alarms: [createAlarm(lastAt)], lastFailure: null });
+  const createDelivery = (lastAt: number) => ({ routes: [failedRoute], alarms: [createAlarm(lastAt)] });
   const nodes = [
     { ...createNode('a', NOW + 1), delivery: createDelivery(NOW - 9) },
     { ...createNode('b', NOW + 1), delivery: createDelivery(NOW - 1_000) },
@@ -140,25 +144,30 @@ test('the open circuit breakers of all live nodes are listed as one item, and so
   ];
   // The current status of this node, which is node a, replaces its stored status.
   expect(listAttention(createInput(SHARED_DATABASE_SETTINGS, { nodes })).slice(0, 2)).toMatchObject([
-    { code: 'circuit-breaker-open', subject: null, text: expect.stringContaining('open on 2 of 3 nodes: smtp://') },
     { code: 'next-hop-refusal', subject: 'configuration', text: expect.stringContaining(`535 at ${NOW - 1_000}`) },
+    {
+      ...{ code: 'route-failed', subject: 'default', level: 'warning' },
+      text: expect.stringContaining(
+        'failed on 2 of 3 nodes (smtp://relay.example:587): mail goes on over the other nodes',
+      ),
+    },
   ]);
 });
 
-test('in a command too, an open circuit breaker is shown with the failing host and its reply, and not with an older refusal', () => {
+test('in a command too, a failed route is shown with the failing host and its reply, and not with an older refusal', () => {
   const lastFailure = { text: 'connection: relay.example:587 421 4.3.2 shutting down', at: NOW - 3_000 };
   const alarms = [
     { reason: 'configuration', text: '535 bad credentials', lastAt: NOW - 1_800_000 },
     { reason: 'signing', text: 'no key', lastAt: NOW - 1_800_000 },
   ];
-  const delivery = { breaker: { state: 'open', retryAt: NOW + 2_000 }, alarms, lastFailure } as const;
+  const delivery = { routes: [createRouteStatus({ state: 'failed', retryAt: NOW + 2_000, lastFailure })], alarms };
   const nodes = [{ ...createNode('a', NOW + 1), delivery }];
   const input = createInput(RELAY_SETTINGS, { status: null, nodes });
   expect(getHealth(input, 'transport')).toMatchObject({ level: 'failure', text: expect.stringContaining('in 2 s') });
   expect(listAttention(input).map(({ code, text }) => [code, text])).toEqual([
     [
-      'circuit-breaker-open',
-      `The circuit breaker of the next hop is open: smtp://relay.example:587; last failure 3 s ago: ${lastFailure.text}`,
+      'route-failed',
+      `The route default has failed (smtp://relay.example:587): messages wait; last failure 3 s ago: ${lastFailure.text}`,
     ],
     ['signing-failed', expect.any(String)],
   ]);
@@ -169,7 +178,9 @@ test('a signing failure is reported with its cause, and not as a fault of the ne
   const status = trackRuntimeStatus();
   const error = new Error('the DKIM key cannot be opened');
   status.handlers['message.signing_failed']?.({ type: 'message.signing_failed', at: NOW - 2_000, error });
-  const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, delivery: status.read(NOW) } });
+  const input = createInput(RELAY_SETTINGS, {
+    status: { ...RUNTIME_STATUS, delivery: { routes: [createRouteStatus()], alarms: status.readAlarms(NOW) } },
+  });
   expect(listAttention(input)).toMatchObject([
     {
       level: 'failure',

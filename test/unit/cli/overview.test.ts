@@ -28,7 +28,7 @@ describe('the trend of the queue', () => {
     },
     recentSteps: [],
     nextDueAt: NOW,
-    isBreakerOpen: false,
+    isNoRouteUsable: false,
     ...changes,
   });
   const getQueueStatus = (changes: Parameters<typeof createQueueInput>[0]) =>
@@ -68,7 +68,7 @@ describe('the trend of the queue', () => {
     ],
     [
       'is waiting for the breaker',
-      { queued: 5, recentSteps: createMinutes(0, 10), isBreakerOpen: true },
+      { queued: 5, recentSteps: createMinutes(0, 10), isNoRouteUsable: true },
       { trend: 'waiting' },
     ],
     ['is waiting when there was no traffic', { queued: 5 }, { trend: 'waiting', emptyAt: null }],

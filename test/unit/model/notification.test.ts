@@ -115,15 +115,15 @@ test('a step of the clock by a day in either direction neither repeats an item n
 test('a notification by mail contains no failure without which mail is neither accepted nor sent, and a failure of notifications is never announced', () => {
   const history = createHistory();
   const allItems = [
-    createItem('circuit-breaker-open'),
+    createItem('route-failed'),
     createItem('no-delivering-node'),
     createItem('notifications-failing', 'mailto:x@example.com'),
     LOCKED_ITEM,
   ];
   const change = history.check(START, allItems);
-  expect(summarize(change)).toEqual([['circuit-breaker-open', 'no-delivering-node', 'account-locked:shop'], []]);
+  expect(summarize(change)).toEqual([['route-failed', 'no-delivering-node', 'account-locked:shop'], []]);
   if (change === null) throw new Error('nothing is notified');
-  expect(summarize(selectForTarget(change, 'mail'))).toEqual([['circuit-breaker-open', 'account-locked:shop'], []]);
+  expect(summarize(selectForTarget(change, 'mail'))).toEqual([['route-failed', 'account-locked:shop'], []]);
   expect(selectForTarget(change, 'https')).toBe(change);
   expect(selectForTarget({ ...change, began: change.began.slice(1, 2) }, 'mail')).toBeNull();
 });

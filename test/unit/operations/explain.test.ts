@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { joinNames, listRoutesOf, type RouteFacts } from '../../../src/checks/routes.ts';
+import { loadSettings } from '../../../src/config/load.ts';
 import type { Account } from '../../../src/model/account.ts';
 import type { Hold } from '../../../src/model/hold.ts';
 import {
@@ -8,10 +10,11 @@ import {
   STATES,
   type StoredMessage,
 } from '../../../src/model/message.ts';
-import type { RuntimeStatus } from '../../../src/model/node.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
+import { NO_ROUTING, type RouteStatus, type Routing } from '../../../src/model/route.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
 import { buildExplanation, describeWaitReason } from '../../../src/operations/message-explanation.ts';
+import { createRouteStatus } from '../../rig/messages.ts';
 import { createAccount } from '../http/rig.ts';
 
 const BASE_TIME = Date.UTC(2030, 0, 1, 12);
@@ -37,24 +40,39 @@ function createEvent(verb: string, overrides: Partial<HistoryEntry> = {}): Histo
   return { at: BASE_TIME + 2000, verb, by: 'node-1', detail: null, failure: null, attempt: null, ...overrides };
 }
 
-type Delivery = NonNullable<RuntimeStatus['delivery']>;
-const CLOSED_BREAKER_DELIVERY: Delivery = {
-  breaker: { state: 'closed', retryAt: null },
-  alarms: [],
-  lastFailure: null,
-};
-const OPEN_BREAKER_DELIVERY: Delivery = {
-  ...CLOSED_BREAKER_DELIVERY,
-  breaker: { state: 'open', retryAt: BASE_TIME + 3 * MINUTE_MS },
+const SETTINGS = loadSettings(
+  { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9', POSTRIDER_ROUTE_BACKUP: 'smtp://127.0.0.1:8' },
+  null,
+);
+/** The routes of the message, as a node that delivers with these states reports them. */
+function createRoutes(statuses: readonly RouteStatus[], changes: Partial<Routing> = {}): readonly RouteFacts[] {
+  const routing = {
+    ...NO_ROUTING,
+    policies: [{ accountId: 1, domain: null, list: joinNames(statuses) || 'default' }],
+    ...changes,
+  };
+  const status = {
+    node: 'a',
+    version: '',
+    storeFault: null,
+    refusedReports: [],
+    delivery: { routes: statuses, alarms: [] },
+  };
+  return listRoutesOf({ settings: SETTINGS, status, nodes: [], routing, now: BASE_TIME + MINUTE_MS }, QUEUED_MESSAGE);
+}
+const USABLE = createRouteStatus();
+const FAILED = createRouteStatus({
+  ...{ state: 'failed', retryAt: BASE_TIME + 3 * MINUTE_MS, failingSince: BASE_TIME },
   lastFailure: { text: 'connection: 127.0.0.1:9 connection refused', at: BASE_TIME + 30_000 },
-};
+});
+const BACKUP = createRouteStatus({ name: 'backup' });
 
 function explainText(
   message: Partial<StoredMessage>,
   account: Account | null = ACCOUNT,
   now = BASE_TIME + MINUTE_MS,
   lists: readonly ListedSuppression[] = [],
-  status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: CLOSED_BREAKER_DELIVERY },
+  routes: readonly RouteFacts[] = createRoutes([USABLE]),
   hold: Hold | null = null,
 ): string {
   const ages = { maxAgeMs: 24 * HOUR_MS, keepBodyMs: 48 * HOUR_MS };
@@ -63,7 +81,7 @@ function explainText(
     account,
     lists,
     hold,
-    status,
+    routes,
     now,
     ...ages,
   }).join('\n');
@@ -75,7 +93,14 @@ it('names the hold of a held message, the held time and the command that release
     ...{ until: null, createdAt: BASE_TIME, by: 'cli:ada', releasedAt: null },
   };
   const parked = { reason: 'hold', at: BASE_TIME } as const;
-  const text = explainText({ dueAt: null, parked }, ACCOUNT, BASE_TIME + 48 * HOUR_MS, [], null, hold);
+  const text = explainText(
+    { dueAt: null, parked },
+    ACCOUNT,
+    BASE_TIME + 48 * HOUR_MS,
+    [],
+    createRoutes([USABLE]),
+    hold,
+  );
   expect(text).toMatch(/is queued: hold 3 stops it/);
   expect(text).toMatch(/Hold 3, which cli:ada added .*the provider is down.* lasts until its release/);
   expect(text).toMatch(/has been held since .*postrider hold release 3.*does not expire while it is held/s);
@@ -97,8 +122,8 @@ describe('the wait reason', () => {
   const getWaitReason = (
     message: Partial<StoredMessage>,
     account: Account = ACCOUNT,
-    status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: CLOSED_BREAKER_DELIVERY },
-  ) => describeWaitReason({ message: { ...QUEUED_MESSAGE, ...message }, account, status, now: BASE_TIME + MINUTE_MS });
+    routes: readonly RouteFacts[] = createRoutes([USABLE]),
+  ) => describeWaitReason({ message: { ...QUEUED_MESSAGE, ...message }, account, routes, now: BASE_TIME + MINUTE_MS });
 
   it('states what a message that is not in a terminal state waits for', () => {
     const events = [...QUEUED_MESSAGE.events, createEvent('deferred', { attempt: DEFERRED_ATTEMPT })];
@@ -114,23 +139,35 @@ describe('the wait reason', () => {
     expect(getWaitReason({ state: 'uncertain' })).toContain('an operator');
   });
 
-  it('does not mention a free connection while the circuit breaker is open or its state is unknown', () => {
-    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: OPEN_BREAKER_DELIVERY })).toBe(
-      'the next hop: the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min; last failure: connection: 127.0.0.1:9 connection refused',
+  it('names a route only if no route of the policy is usable, and why not', () => {
+    const wait = (...routes: Parameters<typeof createRoutes>) =>
+      getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, createRoutes(...routes));
+    const failure = 'last failure 30 s ago: connection: 127.0.0.1:9 connection refused';
+    expect(wait([FAILED])).toBe(
+      `a usable route: default has failed, next probe in 2 min, since 2030-01-01 12:00:00Z; ${failure}`,
     );
-    const probingDelivery = {
-      ...OPEN_BREAKER_DELIVERY,
-      breaker: { state: 'half-open', retryAt: null },
-      lastFailure: null,
-    } as const;
-    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: probingDelivery })).toBe(
-      'the next hop: the circuit breaker is half-open and one message probes the next hop',
+    expect(wait([createRouteStatus({ state: 'probing', failingSince: BASE_TIME })])).toBe(
+      'a usable route: default is being probed, since 2030-01-01 12:00:00Z',
     );
-    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: null })).toContain('this node does not deliver');
-    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, null)).toBe(
-      'a running service whose circuit breaker is closed',
+    expect(wait([FAILED, BACKUP])).toBe('a free connection');
+    const pauses = [{ route: 'backup', at: BASE_TIME, until: null, reason: 'move' }];
+    expect(wait([FAILED, BACKUP], { pauses })).toMatch(
+      /^a usable route: default .*; backup has been paused since .*: move$/,
     );
+    const refusedSenders = [{ domain: 'example.org', text: '553 not verified', until: BASE_TIME + HOUR_MS }];
+    expect(wait([createRouteStatus({ refusedSenders })])).toBe(
+      'a usable route: default refuses the sender example.org and is tried again after 2030-01-01 13:00:00Z: 553 not verified',
+    );
+    expect(wait([])).toBe('a running node that delivers');
   });
+});
+
+it('says since when a parked message waits for a route, and why', () => {
+  const parked = { reason: 'route', at: BASE_TIME } as const;
+  const text = explainText({ dueAt: null, parked }, ACCOUNT, BASE_TIME + MINUTE_MS, [], createRoutes([FAILED]));
+  expect(text).toMatch(
+    /has waited for a usable route since 2030-01-01 12:00:00Z\.\nThe route default has failed, .*refused\./,
+  );
 });
 
 describe('the explanation', () => {
