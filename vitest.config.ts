@@ -15,7 +15,7 @@ const extent = process.env.TEST_EXTENT ?? 'default';
  */
 const POSTGRES_SCENARIOS = ['feedback', 'limits', 'shutdown', 'webhooks'];
 /** These scenarios select their stores themselves, so the long run does not repeat them. */
-const SELF_SELECTING_SCENARIOS = ['backup-and-transfer', 'nodes', 'demo', 'webhook-kills'];
+const SELF_SELECTING_SCENARIOS = ['backup-and-transfer', 'nodes', 'demo', 'upgrade', 'webhook-kills'];
 
 const scenario = (name: string) => `test/scenarios/${name}.test.ts`;
 

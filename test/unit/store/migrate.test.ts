@@ -81,27 +81,6 @@ test('an upgrade runs only the migrations that the database does not have', asyn
   expect(database.prepare('SELECT name, more FROM account').get()).toEqual({ name: 'default', more: null });
 });
 
-test('the migrations keep the data of a filled store of version 1, whose new columns have their defaults', async () => {
-  const path = join(createTemporaryFolder(), 'postrider.db');
-  const oldDatabase = new DatabaseSync(path);
-  oldDatabase.exec(readFileSync(new URL('sqlite.sql', SCHEMA_FOLDER), 'utf8'));
-  oldDatabase.exec(`PRAGMA user_version = 1; PRAGMA application_id = ${0x50524452};
-    INSERT INTO account (name, created_at, revision) VALUES ('default', 1, 1);
-    INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, handing_over, attempts, accepted_at, "to", "from", subject)
-      VALUES (1, '01990000-0000-7000-8000-000000000001', 1, 1, 'queued', 0, 1, 0, 0, 1, 'rita@example.com', 'a@example.org', 'Hi');
-    INSERT INTO body (seq, message) VALUES (1, 'Hello');
-    INSERT INTO suppression (recipient, account_id, reason, at) VALUES ('rita@example.com', 0, 'manual', 1)`);
-  oldDatabase.close();
-  const database = openDatabase(path);
-  onTestFinished(() => database.close());
-  const { operations } = createEngine(database);
-  expect(readVersion(database)).toBe(NEWEST_VERSION);
-  expect(await operations.listAccounts()).toMatchObject([{ maxAgeMs: null, onlyTo: null, unknownFields: 'ignore' }]);
-  const limits = { maxMessages: 1, maxBytes: 1_000 };
-  const claimed = await operations.claim(limits, { owner: 'node-a', until: 3 }, 2);
-  expect(claimed.suppressed).toMatchObject([{ to: 'rita@example.com' }]);
-});
-
 test('a failing migration changes nothing', () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   openDatabase(path).close();
