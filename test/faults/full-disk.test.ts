@@ -11,7 +11,7 @@ const limitFileSize = (command: string) => `trap '' XFSZ; ulimit -f 3000; ${comm
 
 test('on a full disk requests are answered with 500, and after a restart with free space the service continues and has every acknowledged message', async () => {
   const folder = createTemporaryFolder();
-  const fullDiskService = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, limitFileSize);
+  const fullDiskService = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, { wrapCommand: limitFileSize });
   const key = fullDiskService.key ?? '';
   const acknowledgedIds: string[] = [];
   let refusedCount = 0;

@@ -131,7 +131,9 @@ describe.each(READ_ONLY_CASES.slice(0, selectCaseCount(1, READ_ONLY_CASES.length
       if (path !== '') await createDatabase(folder);
       const filesBefore = listFiles(folder);
       chmodSync(join(folder, path), mode);
-      const failure: unknown = await startProcess(folder, {}, dropFileCapabilities).catch((error: unknown) => error);
+      const failure: unknown = await startProcess(folder, {}, { wrapCommand: dropFileCapabilities }).catch(
+        (error: unknown) => error,
+      );
       chmodSync(join(folder, path), 0o700);
       expect(failure).toBeInstanceOf(FailedStart);
       expect(failure).toMatchObject({ code: 1, stderr: expect.stringMatching(ONE_LINE) });
@@ -146,7 +148,7 @@ test('a start on a full disk keeps the store, adds no node, and the next start s
   await createDatabase(folder);
   /** Returns a command whose writes to files fail, as on a full disk. Writes to pipes succeed. */
   const failFileWrites = (command: string) => `trap '' XFSZ; ulimit -f 0; ${command}`;
-  await expect(startProcess(folder, {}, failFileWrites)).rejects.toMatchObject({
+  await expect(startProcess(folder, {}, { wrapCommand: failFileWrites })).rejects.toMatchObject({
     ...{ code: 1, stderr: expect.stringMatching(/^postrider: [^\n]*disk[^\n]*\n$/) },
   });
   expect(await listRemainingNodes(folder)).toEqual([]);

@@ -70,7 +70,7 @@ describe('the npm package', () => {
 
   test('serves its dashboard and delivers a message, which its commands show and find', async () => {
     const dataFolder = createTemporaryFolder();
-    const service = await startProcess(dataFolder, {}, undefined, command);
+    const service = await startProcess(dataFolder, {}, { launcher: command });
     const id = await submitAccepted(service.publicUrl, service.key ?? '', {});
     const runCommand = async (...args: string[]) =>
       (await runFile(process.execPath, [command, ...args, '--json'], { cwd: dataFolder, env: buildEnvironment({}) }))

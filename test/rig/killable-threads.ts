@@ -9,7 +9,10 @@ threads.Worker = class extends Worker {
   constructor(...args: ConstructorParameters<typeof Worker>) {
     super(...args);
     const timer = setInterval(() => {
-      if (existsSync('die')) void this.terminate();
+      if (!existsSync('die')) return;
+      // Each call adds a listener, about which Node warns if the machine ends the thread slowly.
+      clearInterval(timer);
+      void this.terminate();
     }, 10);
     timer.unref();
     this.once('exit', () => clearInterval(timer));

@@ -1,26 +1,37 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { onTestFinished, vi } from 'vitest';
 import { runProgram } from '../../src/cli/main.ts';
-import { loadSettings } from '../../src/config/load.ts';
+import { type Environment, loadSettings } from '../../src/config/load.ts';
 import { ROOT } from '../house/source.ts';
 import { describeExit } from './exit.ts';
 import { createSharedDatabase } from './postgres.ts';
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
-export interface ServiceProcess {
+/** A program of its own process. */
+export interface ProgramRun {
   readonly child: ChildProcess;
-  readonly publicUrl: string;
-  readonly operatorUrl: string;
-  /** The API key that the service prints when it starts on an empty store for the first time; otherwise null. */
-  readonly key: string | null;
   readonly stdout: () => string;
   readonly stderr: () => string;
+  /** Resolves to the exit code or the signal when the program has ended and its output is complete. */
   readonly exitPromise: Promise<number | string>;
+}
+
+/** What `serve --json` prints first. */
+export interface StartOutput {
+  readonly publicUrl: string;
+  readonly operatorUrl: string;
+  readonly signIn: string | null;
+  /** The address (`host:port`) of the SMTP listener for bounces, and the URL for provider events. Null if not set. */
+  readonly feedback: { readonly smtp: string | null; readonly http: string | null };
+  /** The API key that the first start on an empty store prints. Otherwise null. */
+  readonly key: string | null;
+}
+
+export interface ServiceProcess extends ProgramRun, StartOutput {
   kill(signal: NodeJS.Signals): void;
 }
 
@@ -40,7 +51,7 @@ export async function getStoreSettings(folder: string): Promise<Record<string, s
 /**
  * The environment without POSTRIDER_ settings. `npm_lifecycle_event` would change the commands that the service prints.
  */
-export function buildEnvironment(settings: Record<string, string>): Record<string, string | undefined> {
+export function buildEnvironment(settings: Record<string, string>): Environment {
   const inheritedVariables = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith('POSTRIDER_') && name !== 'npm_lifecycle_event'),
   );
@@ -65,62 +76,79 @@ export class FailedStart extends Error {
   }
 }
 
-/** Resolves when the service listens. `wrapCommand` adds a shell prefix, such as a limit. */
-export async function startProcess(
+/** The caller ends the program. */
+export function spawnProgram(
+  file: string,
+  args: readonly string[],
+  options: { readonly cwd?: string; readonly env: Environment; readonly input?: string | Buffer },
+): ProgramRun {
+  const { input = '', ...processOptions } = options;
+  const child = spawn(file, args, { ...processOptions, stdio: 'pipe' });
+  child.stdin.on('error', () => undefined).end(input);
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  const exitPromise = new Promise<number | string>((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => resolve(code ?? signal ?? 'unknown'));
+  });
+  return { child, stdout: () => stdout, stderr: () => stderr, exitPromise };
+}
+
+export interface ServeOptions {
+  /** Further arguments. */
+  readonly args?: readonly string[];
+  /** Adds a shell prefix, such as a limit. */
+  readonly wrapCommand?: (command: string) => string;
+  readonly launcher?: string;
+}
+
+export async function spawnServe(
   folder: string,
-  settings: Record<string, string> = {},
-  wrapCommand?: (command: string) => string,
-  launcher: string = LAUNCHER,
-): Promise<ServiceProcess> {
-  const command = [process.execPath, launcher, 'serve', '--json'];
-  const [file, ...args] =
+  settings: Record<string, string>,
+  { args = [], wrapCommand, launcher = LAUNCHER }: ServeOptions = {},
+): Promise<ProgramRun> {
+  const command = [process.execPath, launcher, 'serve', ...args];
+  const [file = '', ...fileArgs] =
     wrapCommand === undefined
       ? command
       : ['/bin/sh', '-c', wrapCommand(`exec ${command.map((part) => `'${part}'`).join(' ')}`)];
-  const child = spawn(file ?? '', args, {
+  return spawnProgram(file, fileArgs, {
     cwd: folder,
     env: buildEnvironment({ ...(await getStoreSettings(folder)), ...settings }),
-    stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => {
-    stdout += chunk.toString();
+}
+
+/** @throws FailedStart if the program ends before it prints `pattern` */
+export async function waitForOutput(
+  { child, stdout, stderr, exitPromise }: ProgramRun,
+  pattern: RegExp,
+): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    child.stdout?.on('data', () => pattern.test(stdout()) && resolve());
+    void exitPromise.then((code) => reject(new FailedStart(code, stdout(), stderr())));
   });
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  // When the process has exited, its streams may contain output that has not been read yet.
-  const closePromise = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  const exitPromise = new Promise<number | string>((resolve) =>
-    child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
-  );
+}
+
+export const readStartOutput = ({ stdout }: ProgramRun): StartOutput => JSON.parse(stdout().split('\n')[0] ?? '');
+
+/** Resolves when the service listens. It is killed at the end of the test. */
+export async function startProcess(
+  folder: string,
+  settings: Record<string, string> = {},
+  { args = [], ...options }: ServeOptions = {},
+): Promise<ServiceProcess> {
+  const run = await spawnServe(folder, settings, { args: ['--json', ...args], ...options });
   onTestFinished(async () => {
-    child.kill('SIGKILL');
-    await exitPromise;
+    run.child.kill('SIGKILL');
+    await run.exitPromise;
   });
-  const lines = createInterface(child.stdout);
-  const firstLine = await Promise.race([
-    new Promise<string>((resolve) => lines.once('line', resolve)),
-    exitPromise.then(async (code) => {
-      await closePromise;
-      throw new FailedStart(code, stdout, stderr);
-    }),
-  ]);
-  const { publicUrl, operatorUrl, key } = JSON.parse(firstLine) as {
-    publicUrl: string;
-    operatorUrl: string;
-    key: string | null;
-  };
-  return {
-    child,
-    publicUrl,
-    operatorUrl,
-    key,
-    stdout: () => stdout,
-    stderr: () => stderr,
-    exitPromise,
-    kill: (signal) => child.kill(signal),
-  };
+  await waitForOutput(run, /\n/);
+  return { ...run, ...readStartOutput(run), kill: (signal) => run.child.kill(signal) };
 }
 
 export interface CommandResult {
@@ -164,7 +192,7 @@ export async function runCommand(
 export async function buildEnvironmentInProcess(
   folder: string,
   settings: Record<string, string>,
-): Promise<Record<string, string | undefined>> {
+): Promise<Environment> {
   const database = { POSTRIDER_DATABASE: `sqlite:${join(folder, 'data/postrider.db')}` };
   for (const [name, value] of Object.entries(settings)) if (!name.startsWith('POSTRIDER_')) vi.stubEnv(name, value);
   return buildEnvironment({ ...database, ...(await getStoreSettings(folder)), ...settings });
@@ -193,21 +221,14 @@ export async function runCommandProcess(
   settings: Record<string, string> = {},
   input: string | Buffer = '',
 ): Promise<CommandResult> {
-  const child = spawn(process.execPath, [LAUNCHER, ...args], {
+  const env = buildEnvironment({ ...(await getStoreSettings(folder)), ...settings });
+  const { stdout, stderr, exitPromise } = spawnProgram(process.execPath, [LAUNCHER, ...args], {
     cwd: folder,
-    env: buildEnvironment({ ...(await getStoreSettings(folder)), ...settings }),
-    stdio: 'pipe',
+    env,
+    input,
   });
-  child.stdin.on('error', () => undefined).end(input);
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => {
-    stdout += chunk.toString();
-  });
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  const code = await new Promise<number>((resolve) => child.once('close', (exitCode) => resolve(exitCode ?? -1)));
-  return { code, stdout, stderr };
+  const code = await exitPromise;
+  return { code: typeof code === 'number' ? code : -1, stdout: stdout(), stderr: stderr() };
 }
 
 /** @throws Error that contains the standard error output if the command fails */

@@ -1,10 +1,9 @@
-import { spawn } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { STATES } from '../../src/model/message.ts';
 import { IS_LONG_RUN } from '../rig/sample.ts';
-import { buildEnvironment } from '../rig/service.ts';
+import { buildEnvironment, spawnProgram } from '../rig/service.ts';
 import { signInByLink } from '../rig/session.ts';
 import { createScenario } from './running-service.ts';
 
@@ -15,24 +14,15 @@ test('the demo shows its sample messages, and leaves no files after its shutdown
   const folder = rig.createFolder();
   // The demo must ignore the settings of an installation.
   const ignoredSettings = { POSTRIDER_DATABASE: 'sqlite:./data/real.db', POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' };
-  const child = spawn(process.execPath, [SCRIPT], {
+  const { child, stdout, stderr, exitPromise } = spawnProgram(process.execPath, [SCRIPT], {
     cwd: folder,
     env: buildEnvironment({ ...ignoredSettings, TMPDIR: folder }),
-    stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const exitPromise = new Promise<number | string | null>((resolve) =>
-    child.once('exit', (code, signal) => resolve(code ?? signal)),
-  );
   try {
-    let text = '';
-    const recordOutput = (chunk: Buffer) => {
-      text += chunk.toString();
-    };
-    child.stdout.on('data', recordOutput);
-    child.stderr.on('data', recordOutput);
+    const readText = () => stdout() + stderr();
     const readOutput = async (pattern: RegExp) => {
-      await expect.poll(() => text).toMatch(pattern);
-      return pattern.exec(text)?.[1] ?? '';
+      await expect.poll(readText).toMatch(pattern);
+      return pattern.exec(readText())?.[1] ?? '';
     };
     const link = await readOutput(/Dashboard\s+(http:\S+)/);
     const demoFolder = await readOutput(/Folder\s+(\S+)/);

@@ -1,5 +1,3 @@
-import type { ChildProcess } from 'node:child_process';
-import { spawn } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, vi } from 'vitest';
@@ -10,26 +8,22 @@ import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { readVersion } from '../../src/version.ts';
 import { ROOT } from '../house/source.ts';
-import { describeExit } from '../rig/exit.ts';
 import { createDataFolder } from '../rig/memory-folder.ts';
 import {
-  buildEnvironment,
   buildEnvironmentInProcess,
   enterFolder,
   getStoreSettings,
+  type ProgramRun,
+  readStartOutput,
   runInFolder,
+  type StartOutput,
+  spawnServe,
+  waitForOutput,
 } from '../rig/service.ts';
 import { type SessionHeaders, signInByLink } from '../rig/session.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
-const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
-
-export interface RunningService {
-  readonly publicUrl: string;
-  readonly operatorUrl: string;
-  readonly signIn: string | null;
-  /** The address (`host:port`) of the SMTP listener for bounces, and the URL for provider events. Null if not set. */
-  readonly feedback: { readonly smtp: string | null; readonly http: string | null };
+export interface RunningService extends StartOutput {
   /** The API key that the first start on an empty store prints. Otherwise, an empty string. */
   readonly key: string;
   readonly stdout: () => string;
@@ -37,10 +31,7 @@ export interface RunningService {
   stop(): Promise<number | string>;
 }
 
-export interface ServiceProcess extends RunningService {
-  readonly child: ChildProcess;
-  readonly exitPromise: Promise<number | string>;
-}
+export type ServiceProcess = RunningService & ProgramRun;
 
 export interface Scenario {
   createFolder(): string;
@@ -54,13 +45,13 @@ export interface Scenario {
 export function createScenario(): Scenario {
   const folders: string[] = [];
   const stores: Store[] = [];
-  const children: { child: ChildProcess; exitPromise: Promise<unknown> }[] = [];
+  const programs: ProgramRun[] = [];
   const services: RunningService[] = [];
   afterAll(async () => {
-    for (const { child } of children) child.kill('SIGKILL');
+    for (const { child } of programs) child.kill('SIGKILL');
     await Promise.all([
       ...services.map((service) => service.stop()),
-      ...children.map(({ exitPromise }) => exitPromise),
+      ...programs.map(({ exitPromise }) => exitPromise),
     ]);
     await Promise.all(stores.map((store) => store.close()));
     vi.unstubAllEnvs();
@@ -106,37 +97,20 @@ export function createScenario(): Scenario {
     return runningService;
   }
 
-  async function spawnService(
+  async function startInProcessOfItsOwn(
     folder: string,
     args: readonly string[],
     settings: Record<string, string>,
     readyPattern: RegExp,
   ) {
-    const child = spawn(process.execPath, [LAUNCHER, 'serve', ...args], {
-      cwd: folder,
-      env: buildEnvironment({ ...(await getStoreSettings(folder)), ...settings }),
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
-    let [stdout, stderr] = ['', ''];
-    const exitPromise = new Promise<number | string>((resolve) =>
-      child.once('close', (code, signal) => resolve(code ?? signal ?? 'unknown')),
-    );
-    children.push({ child, exitPromise });
-    child.stderr.on('data', (chunk: Buffer) => {
-      stderr += chunk.toString();
-    });
-    await new Promise<void>((resolve, reject) => {
-      child.stdout.on('data', (chunk: Buffer) => {
-        stdout += chunk.toString();
-        if (readyPattern.test(stdout)) resolve();
-      });
-      void exitPromise.then((code) => reject(new Error(`serve ${describeExit(code)}: ${stderr}`)));
-    });
+    const run = await spawnServe(folder, settings, { args });
+    programs.push(run);
+    await waitForOutput(run, readyPattern);
     const stop = () => {
-      child.kill('SIGTERM');
-      return exitPromise;
+      run.child.kill('SIGTERM');
+      return run.exitPromise;
     };
-    return { child, stdout: () => stdout, stderr: () => stderr, exitPromise, stop };
+    return { ...run, stop };
   }
 
   return {
@@ -156,16 +130,14 @@ export function createScenario(): Scenario {
     },
     serve: (folder, settings = {}, options = {}) => startInProcess(folder, settings, options),
     async serveProcess(folder, settings = {}) {
-      const runningService = await spawnService(folder, ['--json'], settings, /\n/);
-      const [firstLine] = runningService.stdout().split('\n');
-      const startOutput = JSON.parse(firstLine ?? '') as Omit<ServiceProcess, 'key'> & { key: string | null };
-      const { publicUrl, operatorUrl, signIn, feedback } = startOutput;
-      return { ...runningService, publicUrl, operatorUrl, signIn, feedback, key: startOutput.key ?? '' };
+      const run = await startInProcessOfItsOwn(folder, ['--json'], settings, /\n/);
+      const { publicUrl, operatorUrl, signIn, feedback, key } = readStartOutput(run);
+      return { ...run, publicUrl, operatorUrl, signIn, feedback, key: key ?? '' };
     },
     async serveWithBanner(folder, settings = {}) {
       // The pattern matches the last line of the output: the body of the curl command on an empty store, or otherwise
       // the instruction for creating a key.
-      const runningService = await spawnService(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
+      const runningService = await startInProcessOfItsOwn(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
       const banner = runningService.stdout();
       const findInBanner = (pattern: RegExp) => pattern.exec(banner)?.[1] ?? '';
       return {

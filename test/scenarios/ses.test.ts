@@ -1,19 +1,28 @@
-import { afterAll, expect, test } from 'vitest';
-import { startLocalSes } from '../rig/local-ses.ts';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { afterAll, expect, test, vi } from 'vitest';
 import { submitAccepted } from '../rig/service.ts';
-import { CREDENTIALS } from '../rig/ses-fake.ts';
-import { createSesEvent, createSnsMessage, TOPIC } from '../rig/sns.ts';
-import { startSnsHost } from '../rig/sns-host.ts';
+import { CREDENTIALS, startSesFake } from '../rig/ses-fake.ts';
+import { CERT_URL, createAuthority, createSesEvent, createSnsMessage, TOPIC } from '../rig/sns.ts';
 import { startSqsFake } from '../rig/sqs-fake.ts';
 import { createScenario, sendRequest } from './running-service.ts';
 
 const rig = createScenario();
 const folder = rig.createFolder();
-const [ses, sns, sqs] = await Promise.all([startLocalSes(), startSnsHost(folder), startSqsFake()]);
-// Only a process trusts the certificate authority of the test (NODE_EXTRA_CA_CERTS).
-const service = await rig.serveProcess(folder, {
+const [ses, sqs, root] = await Promise.all([startSesFake(), startSqsFake(), createAuthority('Test Root of SNS')]);
+const signer = await root.issueCertificate();
+const systemCertificates = getCACertificates('default');
+setDefaultCACertificates([...systemCertificates, root.cert]);
+const confirmedUrls: string[] = [];
+const systemFetch = fetch;
+vi.stubGlobal('fetch', async (...[input, init]: Parameters<typeof fetch>) => {
+  const url = String(input);
+  if (url === CERT_URL) return new Response(signer.cert);
+  if (!url.includes('Action=ConfirmSubscription')) return systemFetch(input, init);
+  confirmedUrls.push(url);
+  return new Response('<ok/>');
+});
+const service = await rig.serve(folder, {
   ...CREDENTIALS,
-  ...sns.environment,
   POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}`,
   POSTRIDER_SENDERS: 'any',
   POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
@@ -23,7 +32,9 @@ const service = await rig.serveProcess(folder, {
 const store = await rig.openStore(folder);
 afterAll(async () => {
   await service.stop();
-  await Promise.all([ses.close(), sns.close(), sqs.close()]);
+  await Promise.all([ses.close(), sqs.close()]);
+  vi.unstubAllGlobals();
+  setDefaultCACertificates(systemCertificates);
 });
 
 const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
@@ -46,17 +57,15 @@ async function sendAndWait(to: string): Promise<{ id: string; reference: string 
 }
 
 test('a subscription to the configured topic is confirmed automatically', async () => {
-  expect((await postNotification(createSnsMessage(sns.signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(
-    200,
-  );
-  expect(sns.confirmedPaths).toHaveLength(1);
+  expect((await postNotification(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
+  expect(confirmedUrls).toHaveLength(1);
 });
 
 test('a bounce event from SNS ends the message as bounced and suppresses its recipient, and the next message to this recipient ends as suppressed', async () => {
   const otherSubmission = await sendAndWait('other@example.net');
   const { id, reference } = await sendAndWait('gone@example.net');
-  expect((await ses.fetchEmails()).map(({ messageId }) => messageId)).toContain(reference);
-  const message = createSnsMessage(sns.signer.key, {
+  expect(ses.receivedMessages.map(({ id: receivedId }) => receivedId)).toContain(reference);
+  const message = createSnsMessage(signer.key, {
     Message: createSesEvent('Bounce', reference, 'gone@example.net'),
   });
   expect((await postNotification(message)).status).toBe(200);

@@ -37,7 +37,7 @@ test('idle connections to every listener do not exhaust file descriptors: keys a
   const service = await startProcess(
     folder,
     { POSTRIDER_SENDERS: 'any' },
-    (command) => `ulimit -n ${limit}; ${command}`,
+    { wrapCommand: (command) => `ulimit -n ${limit}; ${command}` },
   );
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci']);
   const keyedConnection = connect(getPort(service.publicUrl), '127.0.0.1');

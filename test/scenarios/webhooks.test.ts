@@ -1,11 +1,10 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { Webhook } from 'standardwebhooks';
 import { afterEach, describe, expect, test } from 'vitest';
 import { ROOT } from '../house/source.ts';
 import { findFreePort } from '../rig/free-port.ts';
-import { runJsonCommand, submitAccepted } from '../rig/service.ts';
+import { runJsonCommand, spawnProgram, submitAccepted } from '../rig/service.ts';
 import { type ReceivedWebhook, startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-receiver.ts';
 import { createScenario } from './running-service.ts';
 
@@ -116,22 +115,16 @@ describe.each([
     if (spawnSync(program, ['--version'], { stdio: 'ignore' }).status !== 0) return skip(`${program} is not installed`);
     const port = await findFreePort();
     const { secret } = await createEndpoint(`http://127.0.0.1:${port}/webhooks`, '--events', 'message.bounced');
-    const child = spawn(program, [join(ROOT, 'docs/examples', file), String(port)], {
+    const receiver = spawnProgram(program, [join(ROOT, 'docs/examples', file), String(port)], {
       env: { ...process.env, WEBHOOK_SECRET: secret },
-      stdio: ['ignore', 'pipe', 'inherit'],
     });
-    const exitPromise = once(child, 'exit');
     cleanups.push(async () => {
-      child.kill('SIGKILL');
-      await exitPromise;
-    });
-    let output = '';
-    child.stdout.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
+      receiver.child.kill('SIGKILL');
+      await receiver.exitPromise;
     });
     await expect.poll(() => isListening(port)).toBe(true);
     const id = await submitAccepted(service.publicUrl, service.key, { to: `bounce+${file}@simulator.postrider.test` });
-    await expect.poll(() => output).toBe(`message.bounced ${id} bounced 1\n`);
+    await expect.poll(receiver.stdout).toBe(`message.bounced ${id} bounced 1\n`);
     const forgedResponse = await fetch(`http://127.0.0.1:${port}/`, {
       method: 'POST',
       headers: {

@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -10,7 +8,7 @@ import type { Attempt } from '../../../src/model/outcome.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { listenOnFreePort } from '../../rig/free-port.ts';
 import { createMessage } from '../../rig/messages.ts';
-import type { CommandResult } from '../../rig/service.ts';
+import { type CommandResult, spawnProgram } from '../../rig/service.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
 import { type CommandRig, createCommandRig, LAUNCHER, launchProgram } from './command-rig.ts';
 
@@ -270,14 +268,12 @@ describe('the program', () => {
 
   it('prints no stack trace if the reader of a pipe closes it early', async () => {
     const command = `"${process.execPath}" "${LAUNCHER}" config | head -n 1`;
-    const child = spawn('sh', ['-c', command], { cwd: createTemporaryFolder(), stdio: ['ignore', 'pipe', 'pipe'] });
-    let stderr = '';
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text;
+    const { stderr, exitPromise } = spawnProgram('sh', ['-c', command], {
+      cwd: createTemporaryFolder(),
+      env: process.env,
     });
-    child.stdout.resume();
-    await once(child, 'close');
-    expect(stderr).toBe('');
+    await exitPromise;
+    expect(stderr()).toBe('');
   });
 });
 

@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { generateApiKey } from '../../../src/model/credentials.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 
@@ -19,11 +18,4 @@ it('with an old version of Node.js, the launcher prints one line with the requir
 it('the launcher uses no syntax that old versions of Node.js cannot parse', () => {
   const code = readFileSync(LAUNCHER, 'utf8');
   expect(code).not.toMatch(/\?\.|\?\?|^\s*await |^import /m);
-});
-
-it('a generated API key contains 256 random bits, and has a prefix and a SHA-256 hash', () => {
-  const { key, prefix, hash } = generateApiKey((bytes) => Buffer.alloc(bytes, 0xff));
-  expect(key).toBe(`pr_${'_'.repeat(42)}8`);
-  expect(prefix).toBe('pr________');
-  expect(hash).toMatch(/^[0-9a-f]{64}$/);
 });

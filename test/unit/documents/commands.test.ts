@@ -3,7 +3,6 @@
  * its arguments to this process. For a page about moving from a provider, the folder contains its sample exports, and
  * no service runs.
  */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,7 +14,7 @@ import { listFiles, ROOT } from '../../house/source.ts';
 import { describeExit } from '../../rig/exit.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
-import { buildEnvironment, runCommand } from '../../rig/service.ts';
+import { buildEnvironment, runCommand, spawnProgram } from '../../rig/service.ts';
 
 function findMarkedBlocks(text: string): readonly string[] {
   return [...text.matchAll(/^( *)<!-- run -->\n+\1```sh\n([\s\S]*?)^\1```$/gm)].map(([, indent = '', block = '']) =>
@@ -89,7 +88,7 @@ async function createInstallation(page: string): Promise<Installation> {
   return { folder, service };
 }
 
-function runBlock(block: string, { folder, service }: Installation) {
+async function runBlock(block: string, { folder, service }: Installation) {
   const script = block
     .replaceAll('http://127.0.0.1:8080', service?.publicUrl ?? '')
     .replaceAll('http://127.0.0.1:8081', service?.operatorUrl ?? '')
@@ -97,7 +96,7 @@ function runBlock(block: string, { folder, service }: Installation) {
     // `curl` exits with 0 after an error status unless it has the option --fail-with-body.
     .replaceAll(/\bcurl /g, 'curl --fail-with-body -sS ');
   const { PATH = '' } = process.env;
-  const child = spawn('sh', ['-e', '-c', script], {
+  const { stdout, stderr, exitPromise } = spawnProgram('sh', ['-e', '-c', script], {
     cwd: folder,
     env: {
       ...buildEnvironment({}),
@@ -105,17 +104,8 @@ function runBlock(block: string, { folder, service }: Installation) {
       RUNNER: join(folder, 'runner'),
       TMPDIR: folder,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-    });
-  }
-  return new Promise<{ code: number | null; output: string }>((resolve) =>
-    child.once('close', (code) => resolve({ code, output })),
-  );
+  return { code: await exitPromise, output: stdout() + stderr() };
 }
 
 test('quick-start.md, sending.md and simulator.md have blocks to run', () => {

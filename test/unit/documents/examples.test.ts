@@ -1,5 +1,5 @@
 /** A client whose interpreter is not installed is not run; an annotation of the test lists it. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { ROOT } from '../../house/source.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { listenOnFreePort } from '../../rig/free-port.ts';
 import { IS_LONG_RUN } from '../../rig/sample.ts';
-import { loadServiceSettings } from '../../rig/service.ts';
+import { loadServiceSettings, spawnProgram } from '../../rig/service.ts';
 
 const FOLDER = join(ROOT, 'docs/examples');
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -39,39 +39,23 @@ const RUNNABLE_EXAMPLES = EXAMPLES.filter(({ command }) => IS_LONG_RUN || !COMPI
 );
 const NOT_RUNNABLE_FILES = EXAMPLES.filter((example) => !RUNNABLE_EXAMPLES.includes(example)).map(({ file }) => file);
 
-interface ExampleRun {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function runExample(
+async function runExample(
   example: (typeof EXAMPLES)[number],
   message: Readonly<Record<'to' | 'from' | 'subject' | 'message', string>>,
   idempotencyKey: string,
   environment: Readonly<Record<string, string>>,
-): Promise<ExampleRun> {
+) {
   const folder = createTemporaryFolder();
   const [program, ...commandArgs] = example.command;
   const body = join(folder, 'message.json');
   writeFileSync(body, JSON.stringify(message));
   const args = example.file === 'send.sh' ? [body] : [message.to, message.from, message.subject, message.message];
-  const child = spawn(program, [...commandArgs, join(FOLDER, example.file), ...args, idempotencyKey], {
+  const exampleRun = spawnProgram(program, [...commandArgs, join(FOLDER, example.file), ...args, idempotencyKey], {
     env: { ...process.env, ...environment },
-    stdio: ['ignore', 'pipe', 'pipe'],
   });
-  onTestFinished(() => void child.kill('SIGKILL'));
-  let [stdout, stderr] = ['', ''];
-  child.stdout.on('data', (chunk: Buffer) => {
-    stdout += chunk.toString();
-  });
-  child.stderr.on('data', (chunk: Buffer) => {
-    stderr += chunk.toString();
-  });
-  return new Promise((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code, stdout: stdout.trim(), stderr: stderr.trim() }));
-  });
+  onTestFinished(() => void exampleRun.child.kill('SIGKILL'));
+  const code = await exampleRun.exitPromise;
+  return { code, stdout: exampleRun.stdout().trim(), stderr: exampleRun.stderr().trim() };
 }
 
 /** Returns the id that an example prints; send.sh prints the whole response. */

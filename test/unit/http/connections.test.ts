@@ -271,20 +271,6 @@ async function connectBoth(rig: Rig): Promise<readonly [Client, Client]> {
 }
 
 describe('a full listener', () => {
-  test('closes idle unauthenticated connections, and an authenticated connection remains open', async () => {
-    const rig = await startListener({ limits: { maxConnections: 10 } });
-    const authenticatedClient = await connectClient(rig);
-    authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(authenticatedClient.readReceived()) === 1);
-    const idleClients: Client[] = [];
-    for (let n = 0; n < 40; n += 1) idleClients.push(await connectClient(rig));
-    await waitUntil(() => idleClients.filter(({ isClosed }) => isClosed()).length === 31);
-    expect(authenticatedClient.isClosed()).toBe(false);
-    authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(authenticatedClient.readReceived()) === 2);
-    expect(rig.recordedEvents.dropReasons).toEqual(Array.from({ length: 31 }, () => 'full'));
-  });
-
   test('counts a TLS connection before its handshake and authenticates it after the handshake', async () => {
     const folder = createTemporaryFolder();
     const { cert, key } = await getCertificate();
