@@ -41,8 +41,11 @@ const createRows = (count: number, domain: string) =>
 
 test('an import reports its progress and its result, and an export of the list contains the imported addresses', async () => {
   const list = await createAccount('large');
-  const rows = Array.from({ length: 6_000 }, (_, n) => `user${n}@large.example,bounce,2026-01-02T03:04:05.000Z,\n`);
-  const { status, type, lines } = await uploadList(list, `address,reason,at,source\n${rows.join('')}nonsense,,,\n`);
+  const rows = Array.from({ length: 6_000 }, (_, n) => `user${n}@large.example,bounce,2026-01-02T03:04:05.000Z,,\n`);
+  const { status, type, lines } = await uploadList(
+    list,
+    `address,reason,at,source,expires\n${rows.join('')}nonsense,,,,\n`,
+  );
   expect([status, type]).toEqual([200, 'application/x-ndjson; charset=utf-8']);
   expect(lines.length).toBeGreaterThan(2);
   expect(lines.at(-1)).toMatchObject({ result: 'ok', read: 6_001, added: 6_000, skippedCount: 1 });
