@@ -47,7 +47,7 @@ export class HistoryDeliverability {
   count({ accountId, from, to }: CountedMessage, at: number, addCount: (counts: MutableKeyCounts) => void): void {
     const [sendingDomain, recipientDomain] = [getDomain(from), getDomain(to)];
     const provider = PROVIDERS[recipientDomain] ?? 'other';
-    const keys: Readonly<Record<Series, string>> = {
+    const keys: Readonly<Record<Exclude<Series, 'route'>, string>> = {
       provider,
       'recipient-domain': recipientDomain,
       account: String(accountId),

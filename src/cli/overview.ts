@@ -161,6 +161,7 @@ const HEADINGS: Readonly<Record<Deliverability['by'], string>> = {
   'recipient-domain': 'RECIPIENT DOMAIN',
   account: 'ACCOUNT',
   'sending-domain': 'SENDING DOMAIN',
+  route: 'ROUTE',
 };
 
 const JUDGEMENT_STYLES: Readonly<Record<Deliverability['changes'][number]['judgement'], Style>> = {

@@ -141,11 +141,11 @@ function createReportEvent(
 ): ServiceEvent | null {
   switch (result.kind) {
     case 'applied': {
-      const { id, accountId, to: state, recipient: to, sender: from, detail, failure, suppressed } = result;
+      const { id, accountId, to: state, recipient: to, sender: from, detail, failure, route, suppressed } = result;
       return {
         type: `message.${state}`,
         ...{ at, id, accountId, to, from, acceptedAt: state === 'delivered' ? getIdTimestamp(id) : null },
-        ...{ attempts: null, attempt: null, dueAt: null },
+        ...{ attempts: null, attempt: null, dueAt: null, ...(route === null ? {} : { route }) },
         ...{ reportedBy, detail, failure, suppresses: suppressed },
       };
     }

@@ -5,7 +5,10 @@
 import { FAILURE_CLASSES } from './failure.ts';
 import { addCounts, formatLatencies, HOUR_MS, type Latencies, parseLatencies } from './traffic.ts';
 
-/** The name of a series lists the parts of its keys, which `/` separates. `account` is its number. */
+/**
+ * The name of a series lists the parts of its keys, which `/` separates. `account` is its number. `route`: without
+ * `accepted` and `confirmed`, and `latencies` are the durations of attempts.
+ */
 export const SERIES = [
   'provider',
   'recipient-domain',
@@ -14,6 +17,7 @@ export const SERIES = [
   'account/provider',
   'account/recipient-domain',
   'sending-domain/provider',
+  'route',
 ] as const;
 export type Series = (typeof SERIES)[number];
 

@@ -34,6 +34,8 @@ interface StateChangeMembers {
   /** Null if no attempt of this node caused the change. */
   attempts: number | null;
   attempt: Attempt | null;
+  /** Of a reported message. Absent: the installation had one route, or `attempt` has it. */
+  route?: string;
   dueAt: number | null;
   /** One of `FEEDBACK_SOURCES`, if a report caused the change. */
   reportedBy: string | null;

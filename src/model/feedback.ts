@@ -446,6 +446,8 @@ export type FeedbackResult =
       readonly to: 'delivered' | 'bounced' | 'complained';
       readonly recipient: string;
       readonly sender: string;
+      /** Null: the installation had one route. */
+      readonly route: string | null;
       readonly suppressed: boolean;
       readonly detail: string;
       readonly failure: RecordedFailure | null;

@@ -19,7 +19,7 @@ import { createAccountNotFound, createInvalid, ok } from './errors.ts';
 import { defineOperation, reads } from './operation.ts';
 import { createPercentiles, Time, Type } from './schemas.ts';
 
-const GROUPINGS = ['provider', 'recipient-domain', 'account', 'sending-domain'] as const;
+const GROUPINGS = ['provider', 'recipient-domain', 'account', 'sending-domain', 'route'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
 // `Object.keys` returns `string[]`; the keys are exactly those of the type.
@@ -123,7 +123,7 @@ export const showDeliverability = defineOperation({
     by: Type.Enum(GROUPINGS, {
       default: 'provider',
       description:
-        'The property by which the figures are grouped: `provider` (the mailbox provider of the recipient), `recipient-domain`, `account` or `sending-domain`. The default is `provider`.',
+        'The property by which the figures are grouped: `provider` (the mailbox provider of the recipient), `recipient-domain`, `account`, `sending-domain`, or `route`. The default is `provider`. With `route`, `accepted` and `confirmed` are 0, and `latencyMs` is the duration of attempts.',
     }),
     range: Type.Enum(RANGE_NAMES, {
       default: '24h',
@@ -144,6 +144,8 @@ export const showDeliverability = defineOperation({
   async run({ by, range, account: accountName, sendingDomain, key, limit }, { store, clock }) {
     if (sendingDomain !== undefined && by !== 'provider')
       return createInvalid('sendingDomain', 'is allowed only if the figures are grouped by provider');
+    if (accountName !== undefined && by === 'route')
+      return createInvalid('account', 'is not allowed if the figures are grouped by route');
     const now = clock.now();
     const accounts = await store.listAccounts();
     const account = accounts.find(({ name }) => name === accountName) ?? null;
@@ -246,6 +248,8 @@ function selectSeries(
         : { selection: selectPairs('account/recipient-domain', accountId), totalSelection: accountSelection };
     case 'account':
       return { selection: accountId === null ? selectAllKeys('account') : accountSelection, totalSelection: null };
+    case 'route':
+      return { selection: selectAllKeys('route'), totalSelection: null };
     case 'sending-domain':
       return {
         selection: selectPairs('sending-domain', accountId),
@@ -291,6 +295,7 @@ function describeKey(
     }
     case 'recipient-domain':
     case 'sending-domain':
+    case 'route':
       return { key: resultKey, name: resultKey };
   }
 }

@@ -19,7 +19,14 @@ import {
 } from '../model/deliverability.ts';
 import type { MailboxProvider } from '../model/mailbox-provider.ts';
 import type { DeliverabilityStore } from '../store/contract.ts';
-import { addToSums, type Count, type StoredSeries, type TrafficParts } from './traffic.ts';
+import {
+  addToSums,
+  type Count,
+  type CountBase,
+  type GroupedName,
+  type StoredSeries,
+  type TrafficParts,
+} from './traffic.ts';
 
 const TICK_MS = 1_000;
 /** The rows are large, so those of a longer span are written less often. */
@@ -41,6 +48,7 @@ export const MAX_ROW_KEYS: Readonly<Record<Series, number>> = {
   'account/provider': 200,
   'account/recipient-domain': 200,
   'sending-domain/provider': 200,
+  route: 100,
 };
 /** While the store does not answer, the oldest rows of ended spans above this number are dropped. */
 const MAX_WAITING_ROWS = 200;
@@ -51,14 +59,19 @@ export interface DeliverabilityParts extends Omit<TrafficParts, 'writeRows'> {
   readonly findMailboxProvider: (domain: string, eventCount: number) => MailboxProvider | null;
 }
 
-interface Group {
+const GROUP_SERIES = SERIES.filter((name) => name !== 'route');
+
+interface Counted {
+  readonly counts: MutableKeyCounts;
+  eventCount: number;
+}
+
+interface Group extends Counted {
   readonly accountId: number;
   /** Domains in lower-case A-labels. */
   readonly sendingDomain: string;
   readonly recipientDomain: string;
   readonly since: number;
-  readonly counts: MutableKeyCounts;
-  eventCount: number;
 }
 
 interface Span {
@@ -78,6 +91,7 @@ interface NodeRow {
 export function startDeliverabilityCounter(parts: DeliverabilityParts): StoredSeries {
   const { node, clock, writeRows, findMailboxProvider, onWriteError } = parts;
   let groups = new Map<string, Group>();
+  let routes = new Map<string, Counted>();
   let slotStartAt = 0;
   let spans: readonly Span[] = [];
   let endedRows: readonly NodeRow[] = [];
@@ -100,10 +114,19 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): StoredSe
       group = { accountId, sendingDomain, recipientDomain, since: now, counts: createKeyCounts(), eventCount: 0 };
       groups.set(key, group);
     }
-    addToSums(group.counts, count.names, count);
-    if (count.failure !== undefined && count.failure !== null) group.counts[count.failure.class] += 1;
-    group.eventCount += 1;
+    addTo(group, count.names, count);
+    if (count.route !== undefined) addToRoute(count.route, count.names, count);
     if (cancelTick === null && !isStopped) cancelTick = clock.after(TICK_MS, startTick);
+  }
+
+  function addToRoute(name: string, names: readonly GroupedName[], { attemptMs, failure }: CountBase): void {
+    const route = routes.get(name) ?? { counts: createKeyCounts(), eventCount: 0 };
+    routes.set(name, route);
+    addTo(
+      route,
+      names.filter((counted) => counted !== 'confirmed'),
+      { latencyMs: attemptMs ?? null, failure: failure ?? null },
+    );
   }
 
   function enterSlot(now: number): void {
@@ -137,10 +160,14 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): StoredSe
       else addGroup(group, provider ?? 'unknown');
     }
     groups = waitingGroups;
+    for (const [name, { counts, eventCount }] of routes) {
+      for (const span of spans) span.series.get('route')?.add(name, counts, eventCount);
+    }
+    routes = new Map();
   }
 
   function addGroup({ accountId, sendingDomain, recipientDomain, counts, eventCount }: Group, provider: string): void {
-    const keys: Readonly<Record<Series, string>> = {
+    const keys: Readonly<Record<Exclude<Series, 'route'>, string>> = {
       provider,
       'recipient-domain': recipientDomain,
       account: String(accountId),
@@ -150,7 +177,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): StoredSe
       'sending-domain/provider': `${accountId}/${sendingDomain}/${provider}`,
     };
     for (const span of spans) {
-      for (const name of SERIES) span.series.get(name)?.add(keys[name], counts, eventCount);
+      for (const name of GROUP_SERIES) span.series.get(name)?.add(keys[name], counts, eventCount);
       span.hasUnwrittenCounts = true;
     }
   }
@@ -213,4 +240,10 @@ function formatRows({ spanMs, at, series, node }: Span): readonly NodeRow[] {
     const counts = formatKeyCounts([...summary.keys, [REMAINDER_KEY, summary.remainder]]);
     return { node, row: { spanMs, at, series: name, counts } };
   });
+}
+
+function addTo(target: Counted, names: readonly GroupedName[], count: CountBase): void {
+  addToSums(target.counts, names, count);
+  if (count.failure !== undefined && count.failure !== null) target.counts[count.failure.class] += 1;
+  target.eventCount += 1;
 }

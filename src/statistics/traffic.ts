@@ -3,9 +3,10 @@
  * killed process loses at most the figures of its last second.
  */
 import type { Clock } from '../clock.ts';
-import type { EventType, Handlers, ServiceEvent } from '../model/events.ts';
+import type { EventOf, EventType, Handlers, ServiceEvent } from '../model/events.ts';
 import type { Failure } from '../model/failure.ts';
 import { isSimulated } from '../model/outcome.ts';
+import { DEFAULT_ROUTE } from '../model/route.ts';
 import {
   getFailureKey,
   getLatencyBucket,
@@ -16,7 +17,7 @@ import {
 } from '../model/traffic.ts';
 import type { TrafficStore } from '../store/contract.ts';
 
-type GroupedName = Exclude<TrafficCount, 'suppressed' | 'expired' | 'alarmed'>;
+export type GroupedName = Exclude<TrafficCount, 'suppressed' | 'expired' | 'alarmed'>;
 
 /** The message of an event. Addresses are as submitted. */
 interface Message {
@@ -25,10 +26,13 @@ interface Message {
   readonly to: string;
 }
 
-interface CountBase {
+export interface CountBase {
   readonly latencyMs?: number | null;
   readonly confirmationMs?: number | null;
   readonly failure?: Failure | null;
+  /** The route that handed the message over, or tried to. */
+  readonly route?: string;
+  readonly attemptMs?: number | null;
 }
 
 /** What one event adds to the series. Only a count with a message is added to the series by account and domain. */
@@ -61,24 +65,34 @@ export function createCountHandlers(allSeries: readonly Series[]): Handlers {
     'message.suppressed': () => add({ names: ['suppressed', 'ended'], message: null }),
     'message.delivered': (event) => {
       const { at, acceptedAt, reportedBy } = event;
+      const routed = readRoute(event);
       const latencyMs = acceptedAt === null ? null : at - acceptedAt;
       // Of all reports, only the delivery event of a provider sets `delivered`, so it also confirms the delivery.
-      if (reportedBy === null || latencyMs === null) addForMessage(event, ['delivered', 'ended'], { latencyMs });
-      else addForMessage(event, ['delivered', 'ended', 'confirmed'], { latencyMs, confirmationMs: latencyMs });
+      if (reportedBy === null || latencyMs === null)
+        addForMessage(event, ['delivered', 'ended'], { ...routed, latencyMs });
+      else
+        addForMessage(event, ['delivered', 'ended', 'confirmed'], { ...routed, latencyMs, confirmationMs: latencyMs });
     },
     'message.confirmed': (event) =>
       addForMessage(event, ['confirmed'], { confirmationMs: event.at - event.acceptedAt }),
-    'message.deferred': (event) => addForMessage(event, ['deferred']),
+    'message.deferred': (event) => addForMessage(event, ['deferred'], readRoute(event)),
     'message.bounced': (event) => {
       const { reportedBy, failure } = event;
-      addForMessage(event, reportedBy === null ? ['bounced', 'ended'] : ['bounced'], { failure });
+      addForMessage(event, reportedBy === null ? ['bounced', 'ended'] : ['bounced'], { ...readRoute(event), failure });
     },
-    'message.complained': (event) => addForMessage(event, ['complained']),
+    'message.complained': (event) => addForMessage(event, ['complained'], readRoute(event)),
     'message.expired': () => add({ names: ['expired', 'ended'], message: null }),
     'message.cancelled': () => add({ names: ['ended'], message: null }),
     'message.signing_failed': () => add({ names: ['alarmed'], message: null }),
     'attempt.alarm_raised': () => add({ names: ['alarmed'], message: null }),
   });
+}
+
+function readRoute({
+  attempt,
+  route,
+}: Pick<EventOf<'message.delivered'>, 'attempt' | 'route'>): Pick<CountBase, 'route' | 'attemptMs'> {
+  return { route: attempt?.route ?? route ?? DEFAULT_ROUTE, attemptMs: attempt?.tookMs ?? null };
 }
 
 type Sums<Name extends string> = Record<Name, number> & {

@@ -76,5 +76,7 @@ function getMessageFilter(by: Grouping, key: string): Readonly<Record<string, st
       return { account: key };
     case 'sending-domain':
       return { from: `@${key}` };
+    case 'route':
+      return { route: key };
   }
 }

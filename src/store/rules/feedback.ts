@@ -208,7 +208,7 @@ export function decideFeedback(
   if (storedMessage === null)
     return storeForOperator(id, 'the store does not contain the message that the report names', false);
   if (isOfOtherRoute(report, storedMessage)) return createDecisionWithoutChange(report, UNRELATED);
-  const { accountId, state: from, to, sender, summary } = storedMessage;
+  const { accountId, state: from, to, sender, route, summary } = storedMessage;
   // A message of `doctor --loop` has the key id 0, because it is sent without an API key.
   const isTest = isProviderSimulator(to) || storedMessage.keyId === 0;
   // A bounce of a notification must not lock the account, because the lock would cause another notification.
@@ -270,7 +270,15 @@ export function decideFeedback(
         evidence,
         reputationState: newState,
         reputationRule: isCounted && countsForReputation ? 'always' : 'never',
-        createResult: (suppressed) => ({ kind: 'applied', ...subject, to: newState, suppressed, detail, failure }),
+        createResult: (suppressed) => ({
+          kind: 'applied',
+          ...subject,
+          route,
+          to: newState,
+          suppressed,
+          detail,
+          failure,
+        }),
       };
     }
     case 'confirm': {
@@ -289,7 +297,15 @@ export function decideFeedback(
         createResult: () =>
           newState === null
             ? { kind: 'confirmed', ...subject, detail }
-            : { kind: 'applied', ...subject, to: newState, suppressed: false, detail, failure: null },
+            : {
+                kind: 'applied',
+                ...subject,
+                route,
+                to: newState,
+                suppressed: false,
+                detail,
+                failure: null,
+              },
       };
     }
   }

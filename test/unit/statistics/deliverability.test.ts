@@ -9,10 +9,12 @@ import {
   SPANS_MS,
 } from '../../../src/model/deliverability.ts';
 import type { MailboxProvider } from '../../../src/model/mailbox-provider.ts';
+import { computePercentile } from '../../../src/model/traffic.ts';
 import { createEvents } from '../../../src/observability/events.ts';
 import { MAX_ROW_KEYS, startDeliverabilityCounter } from '../../../src/statistics/deliverability.ts';
 import { createCountHandlers } from '../../../src/statistics/traffic.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
+import { createAttempt } from '../../rig/messages.ts';
 
 const START = Date.UTC(2030, 0, 1, 10);
 function createCounterRig(startAt = START) {
@@ -82,7 +84,32 @@ test('in every series, each event is counted at the key of its message', async (
   events.publish({ ...settled, type: 'message.complained', reportedBy: 'smtp' });
   await counter.stop();
   const counts = { accepted: 1, delivered: 1, confirmed: 1, deferred: 1, bounced: 1, hard: 1, complained: 1, ended: 2 };
-  for (const series of SERIES) expect(readKeys(series).values().next().value).toMatchObject(counts);
+  for (const series of SERIES.filter((name) => name !== 'route'))
+    expect(readKeys(series).values().next().value).toMatchObject(counts);
+});
+
+test('each route has the figures of its attempts and of the reports about its messages', async () => {
+  const { events, clock, publishAcceptance, counter, readKeys } = createCounterRig();
+  const attempt = createAttempt();
+  const failure = { class: 'hard', category: 'domain', status: null, diagnostic: null } as const;
+  const settled = {
+    ...{ at: clock.now(), id: 'm', accountId: 1, to: 'ada@example.com', from: 'shop@example.org' },
+    ...{ acceptedAt: clock.now() - 1_000, attempts: 1, dueAt: null, detail: null },
+    ...{ attempt, reportedBy: null, suppresses: false, failure: null },
+  };
+  const reported = { ...settled, attempts: null, attempt: null, reportedBy: 'feedback:ses' };
+  publishAcceptance(settled.to);
+  events.publish({ ...settled, type: 'message.deferred', attempt: { ...attempt, route: 'main', tookMs: 9_000 } });
+  events.publish({ ...settled, type: 'message.delivered', attempt: { ...attempt, route: 'backup', tookMs: 64 } });
+  events.publish({ ...reported, type: 'message.bounced', route: 'backup', failure });
+  events.publish({ ...settled, type: 'message.delivered' });
+  events.publish({ ...reported, type: 'message.complained' });
+  await counter.stop();
+  const keys = readKeys('route');
+  expect(keys.get('main')).toMatchObject({ deferred: 1, ended: 0 });
+  expect(keys.get('backup')).toMatchObject({ delivered: 1, ended: 1, bounced: 1, hard: 1, confirmed: 0 });
+  expect(computePercentile(keys.get('backup')?.latencies ?? new Map(), 1)).toBe(64);
+  expect(keys.get('default')).toMatchObject({ accepted: 0, delivered: 1, complained: 1 });
 });
 
 test('a row has a bounded number of keys, and a frequent key stays in the row while a client sends to new domains continuously', async () => {
