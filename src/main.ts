@@ -20,6 +20,7 @@ import {
 import { createMessageIdGenerator } from './model/submission.ts';
 import { createEvents } from './observability/events.ts';
 import { createLog, createLogHandlers, type LogDestination } from './observability/log.ts';
+import type { RouteMetric } from './observability/metrics.ts';
 import { createHoldChecks } from './queue/parking.ts';
 import { watchHealth } from './store/commits.ts';
 import type { Store } from './store/contract.ts';
@@ -121,6 +122,7 @@ async function startComponents(startSettings: Settings, options: ServiceOptions)
 
   let readRefusedReports = (): readonly RefusedReports[] => [];
   let readDelivery = (): DeliveryStatus | null => null;
+  let readRouteStates = (): readonly RouteMetric[] => [];
   const node = await startNode({
     name,
     settings: startSettings,
@@ -152,7 +154,10 @@ async function startComponents(startSettings: Settings, options: ServiceOptions)
   const { getDroppedLineCount } = log;
   const shared = { settings, version, clock, events };
   const observability = stack.use(
-    await startObservability({ ...shared, node: name, store, readQueueStatistics, getDroppedLineCount }),
+    await startObservability({
+      ...{ ...shared, node: name, store, readQueueStatistics, getDroppedLineCount },
+      readRouteStates: () => readRouteStates(),
+    }),
   );
   readRefusedReports = observability.getRefusedReports;
 
@@ -204,7 +209,12 @@ async function startComponents(startSettings: Settings, options: ServiceOptions)
   };
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(mailParts)) : null;
   if (delivery !== null) {
-    readDelivery = () => ({ routes: delivery.routes.readStatus(clock.now()), alarms: observability.readAlarms() });
+    const { routes: states } = delivery;
+    readDelivery = () => ({ routes: states.readStatus(clock.now()), alarms: observability.readAlarms() });
+    readRouteStates = () =>
+      states.readStatus(clock.now()).map(({ name: route, state }) => {
+        return { name: route, state: states.isPaused(route, clock.now()) ? 'paused' : state };
+      });
     // Commands and other nodes read the state of the routes from the store. The cause is known after the event.
     const sendStatus = () => void clock.after(0, node.membership.sendStatus);
     events.subscribe({

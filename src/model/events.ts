@@ -69,7 +69,6 @@ export const DROP_REASONS: readonly DropReason[] = ['full', 'address-share', 'pi
 
 /** `half-open`: one probe is sent at a time. */
 export type BreakerState = 'closed' | 'half-open' | 'open';
-export const BREAKER_STATES: readonly BreakerState[] = ['closed', 'half-open', 'open'];
 
 export type ServiceEvent =
   // ── Messages ──

@@ -37,6 +37,7 @@ export const LOG_FIELDS = {
   endedCount: 'the number of problems that ended',
   httpStatus: 'the HTTP status of the response of an endpoint',
   count: 'a number of messages or lines',
+  route: 'the name of the route, such as `default`',
   transport: 'the kind of the transport, such as `smtp`',
   url: 'the address of the public listener',
   operation: 'the operation that failed',
@@ -227,11 +228,14 @@ export const LOG_EVENTS = {
   ),
   'store.files_restored': info(['node'], 'The files of the embedded database were restored.'),
   'circuit_breaker.opened': warn(
-    ['node', 'retryAt'],
-    'Attempts failed because of the next hop. No attempt is made before `retryAt`.',
+    ['node', 'route', 'retryAt'],
+    'Attempts failed because of the route. It gets no message before `retryAt`.',
   ),
-  'circuit_breaker.half_opened': debug(['node'], 'One probe attempt is running.'),
-  'circuit_breaker.closed': info(['node'], 'The probe succeeded. Attempts continue.'),
+  'circuit_breaker.half_opened': debug(['node', 'route'], 'One probe of the route is running.'),
+  'circuit_breaker.closed': info(
+    ['node', 'route'],
+    'The probe succeeded. The messages of the route return within a minute.',
+  ),
   /** The log itself writes this event. */
   'log.lines_dropped': warn(
     ['count'],

@@ -157,7 +157,7 @@ const FIELDS: { readonly [Type in Exclude<LoggedType, DirectType>]: (event: Even
   'node.variables_ignored': ({ names }) => ({ names: names.join(',') }),
   'node.operation_failed': ({ operation, error }) => ({ operation, error: getErrorText(error) }),
   'store.files_lost': ({ reason, remedy }) => ({ reason: 'database-files', detail: reason, remedy }),
-  'circuit_breaker.opened': ({ retryAt }) => ({ retryAt: formatIsoTimeOrNull(retryAt) }),
+  'circuit_breaker.opened': ({ route, retryAt }) => ({ route, retryAt: formatIsoTimeOrNull(retryAt) }),
 };
 
 /** Returns the event handlers of the log. Events of disabled levels have no handler. */

@@ -6,18 +6,11 @@ import { createRequire } from 'node:module';
 import { ALARMING_REASONS } from '../classify/classify.ts';
 import type { Clock } from '../clock.ts';
 import type { QueueStatistics } from '../model/attention.ts';
-import {
-  BREAKER_STATES,
-  type BreakerState,
-  DROP_REASONS,
-  type EventOf,
-  type EventType,
-  type Handlers,
-  HTTP_LISTENERS,
-} from '../model/events.ts';
+import { DROP_REASONS, type EventOf, type EventType, type Handlers, HTTP_LISTENERS } from '../model/events.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../model/failure.ts';
 import { STATES } from '../model/message.ts';
 import { SIGNING_ALARM } from '../model/node.ts';
+import { DEFAULT_ROUTE, ROUTE_STATES, type RouteState } from '../model/route.ts';
 import { formatWebhookId, type WebhookStatistics } from '../model/webhook.ts';
 import { ignoreSimulated, type Series } from '../statistics/traffic.ts';
 
@@ -55,7 +48,7 @@ const HELP = {
   replayed_total: 'Requests that repeated an idempotency key and received the answer to the first request',
   ignored_fields_total: 'Unknown members of the bodies of accepted requests',
   refused_total: 'Requests refused, by error code (docs/errors.md)',
-  attempts_total: 'Delivery attempts, by outcome',
+  attempts_total: 'Delivery attempts, by route and outcome',
   attempt_duration_seconds: 'Time of one delivery attempt, in seconds',
   messages_total: 'Messages that entered a state, by state',
   bounced_total: 'Messages bounced, by class and category of the failure (docs/feedback.md)',
@@ -68,7 +61,7 @@ const HELP = {
   webhook_attempts_total: 'Attempts to send a webhook, by result',
   webhook_failures_total: 'Failed attempts to send a webhook, by endpoint; "other" beyond 100 endpoints',
   notifications_total: 'Attempts to deliver a notification to operators, by target and result',
-  circuit_breaker_state: '1 for the current state of the circuit breaker, 0 for the others',
+  route_state: '1 for the current state of a route on a node that delivers, 0 for the others',
   feedback_last_report_age_seconds:
     'Seconds since the last feedback report that any node received; absent before the first report',
   queue_depth: 'Messages in the queue, by state',
@@ -100,7 +93,16 @@ export interface MetricsOptions {
   readonly readWebhookStatistics: () => Promise<readonly WebhookStatistics[]>;
   readonly notificationTargets: readonly string[];
   readonly refusalReasons: readonly string[];
+  /** In the order of the settings. */
+  readonly routeNames: readonly string[];
+  /** None on a node that does not deliver. */
+  readonly readRouteStates: () => readonly RouteMetric[];
   readonly getDroppedLineCount: () => number;
+}
+
+export interface RouteMetric {
+  readonly name: string;
+  readonly state: RouteState;
 }
 
 export interface Exposition {
@@ -137,6 +139,7 @@ export function createMetrics(options: MetricsOptions) {
   const histogram = (name: Name, buckets: number[], labelNames: string[] = []) =>
     new Histogram({ name: `postrider_${name}`, help: HELP[name], buckets, labelNames, registers });
 
+  const attempts = counter('attempts_total', ['route', 'outcome']);
   const commitSize = histogram('commit_size', COMMIT_SIZE_BUCKETS, ['kind']);
   const commitSeconds = histogram('commit_duration_seconds', DURATION_BUCKETS_SECONDS, ['kind']);
   const meters = {
@@ -145,7 +148,12 @@ export function createMetrics(options: MetricsOptions) {
     replayed: counter('replayed_total'),
     ignoredFields: counter('ignored_fields_total'),
     refused: countBy('refused_total', 'reason', options.refusalReasons),
-    attempts: countBy('attempts_total', 'outcome', OUTCOMES),
+    attempts: new Map(
+      options.routeNames.map((route) => [
+        route,
+        new Map(OUTCOMES.map((outcome) => [outcome, attempts.labels({ route, outcome })])),
+      ]),
+    ),
     attemptSeconds: histogram('attempt_duration_seconds', DURATION_BUCKETS_SECONDS),
     states: countBy('messages_total', 'state', STATES),
     bounced: counter(
@@ -178,10 +186,19 @@ export function createMetrics(options: MetricsOptions) {
         ['delivered', 'retried', 'failed'].map((result) => ({ target, result })),
       ),
     ),
-    breakerState: gauge('circuit_breaker_state', ['state']),
     webhookLabels: new Map<number, string>(),
   };
-  setBreakerState(meters, 'closed');
+  for (const route of meters.attempts.values()) for (const outcome of route.values()) outcome.inc(0);
+  new Gauge({
+    name: 'postrider_route_state',
+    help: HELP.route_state,
+    labelNames: ['route', 'state'],
+    registers,
+    collect() {
+      for (const { name: route, state: current } of options.readRouteStates())
+        for (const state of ROUTE_STATES) this.set({ route, state }, state === current ? 1 : 0);
+    },
+  });
   new Counter({
     name: 'postrider_log_dropped_total',
     help: HELP.log_dropped_total,
@@ -252,10 +269,6 @@ export function createMetrics(options: MetricsOptions) {
 
 type Meters = Metrics['meters'];
 
-function setBreakerState({ breakerState }: Meters, current: BreakerState): void {
-  for (const state of BREAKER_STATES) breakerState.set({ state }, state === current ? 1 : 0);
-}
-
 function countWebhook({ webhookAttempts, webhookFailures, webhookLabels }: Meters, id: number, result: string): void {
   webhookAttempts.get(result)?.inc();
   if (result === 'succeeded') return;
@@ -278,7 +291,10 @@ const COUNTS: { readonly [Type in EventType]?: (meters: Meters, event: EventOf<T
   'message.reported': ({ reports }) => reports.get('recorded')?.inc(),
   'message.signing_failed': countAlarm(SIGNING_ALARM),
   'attempt.ended': ({ attempts, attemptSeconds }, { attempt }) => {
-    attempts.get(attempt.outcome.kind)?.inc();
+    attempts
+      .get(attempt.route ?? DEFAULT_ROUTE)
+      ?.get(attempt.outcome.kind)
+      ?.inc();
     attemptSeconds.observe(attempt.tookMs / 1000);
   },
   'attempt.alarm_raised': ({ alarms }, { reason }) => alarms.get(reason)?.inc(),
@@ -305,9 +321,6 @@ const COUNTS: { readonly [Type in EventType]?: (meters: Meters, event: EventOf<T
     commits.get(kind)?.seconds.observe(tookMs / 1000);
   },
   'store.files_lost': countAlarm('database-files'),
-  'circuit_breaker.opened': (meters) => setBreakerState(meters, 'open'),
-  'circuit_breaker.half_opened': (meters) => setBreakerState(meters, 'half-open'),
-  'circuit_breaker.closed': (meters) => setBreakerState(meters, 'closed'),
 };
 
 function countAlarm(reason: (typeof ALARMS)[number]) {

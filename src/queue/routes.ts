@@ -18,6 +18,7 @@ import {
   getRouteDay,
   NO_ROUTING,
   type Obstacle,
+  type RouteSender,
   type RouteStatus,
   type RouteUse,
   type Routing,
@@ -65,6 +66,8 @@ export interface Routes {
   applyUsage(day: number, usedByRoute: ReadonlyMap<string, number>): void;
   /** Handed over since the last call, for the store. */
   takeUnstoredUse(): readonly RouteUse[];
+  /** With several routes: first acceptances and refusals of sending domains since the last call, for the store. */
+  takeUnstoredSenders(): readonly RouteSender[];
   /** To be called every second: probes routes whose wait has ended and that no message probes, and finds changes. */
   check(now: number): void;
   /** Another node has found the route failing: this node asks once, at once. */
@@ -88,6 +91,8 @@ interface RouteRecord {
 /** How long a provider that refused a sender gets no message of the sender's domain. */
 export const SENDER_REFUSAL_MS = 3_600_000;
 const MAX_SENDER_REFUSALS = 10_000;
+/** Known to this process; then their acceptances are stored again. */
+const MAX_ACCEPTED_SENDERS = 100_000;
 /** After the wait of the circuit breaker, for a message that may probe the route. */
 const IDLE_PROBE_MS = 2_000;
 
@@ -119,6 +124,9 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
   const deal = createDealer();
   let routing: Routing = NO_ROUTING;
   const unstoredUses: RouteUse[] = [];
+  /** By route and domain. */
+  let unstoredSenders = new Map<string, RouteSender>();
+  const acceptedSenders = new Set<string>();
   /** By route and domain; the oldest first. */
   const senderRefusals = new Map<
     string,
@@ -228,8 +236,18 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
     const key = `${route} ${domain}`;
     senderRefusals.delete(key);
     senderRefusals.set(key, { route, domain, text, until: now + SENDER_REFUSAL_MS });
+    acceptedSenders.delete(key);
+    if (routes.length > 1) unstoredSenders.set(key, { route, domain, acceptedAt: null, refusedAt: now, refusal: text });
     const [oldest] = senderRefusals.keys();
     if (senderRefusals.size > MAX_SENDER_REFUSALS && oldest !== undefined) senderRefusals.delete(oldest);
+  }
+
+  function recordSenderAcceptance(route: string, domain: string, now: number): void {
+    const key = `${route} ${domain}`;
+    if (routes.length === 1 || acceptedSenders.has(key)) return;
+    if (acceptedSenders.size >= MAX_ACCEPTED_SENDERS) acceptedSenders.clear();
+    acceptedSenders.add(key);
+    unstoredSenders.set(key, { route, domain, acceptedAt: now, refusedAt: null, refusal: null });
   }
 
   /** A circuit breaker, a pause that ended, or a new day changes it. */
@@ -279,6 +297,7 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
       if (outcome.kind === 'delivered') {
         getUsedToday(record, now);
         record.unstoredUse += 1;
+        recordSenderAcceptance(route, parseAddress(message.from)?.domain ?? '', now);
         return;
       }
       if (outcome.kind === 'unanswered' || (outcome.kind === 'deferred' && outcome.scope === 'route'))
@@ -300,6 +319,11 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
     takeUnstoredUse() {
       for (const record of records.values()) storeUse(record);
       return unstoredUses.splice(0);
+    },
+    takeUnstoredSenders() {
+      const senders = [...unstoredSenders.values()];
+      unstoredSenders = new Map();
+      return senders;
     },
     check(now) {
       const standing = describeStanding(now);

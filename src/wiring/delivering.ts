@@ -34,6 +34,7 @@ import { createWebhookPace } from '../webhooks/pace.ts';
 import { createSigningKeyCache, openTargetUrl } from '../webhooks/sealing.ts';
 import { type Lane, startOutboundWorker } from '../webhooks/worker.ts';
 import { type ClusterNode, createFailureReporter } from './node.ts';
+import { startRouteUpkeep } from './route-upkeep.ts';
 
 /** Per commit, which limits its duration. */
 const MAX_BATCH_SETTLEMENTS = 512;
@@ -88,6 +89,11 @@ export async function startDelivery(
     for (const listener of routeListeners) listener();
   };
   const routes = createRoutes({ clock, routes: parts.routes, onChange });
+  const upkeepParts = { node, clock, sharesStore, store, routes };
+  // Stopped after the dispatcher, so that its last messages count.
+  stack.defer(
+    await startRouteUpkeep({ ...upkeepParts, onError: (error) => reportFailure('store the use of routes', error) }),
+  );
   const dispatcher = createDispatcher({
     node,
     clock,

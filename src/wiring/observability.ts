@@ -9,7 +9,7 @@ import { type Alarm, formatUnmatchedReason, type RefusedReports, SIGNING_ALARM }
 import { formatTarget } from '../model/notification.ts';
 import type { Events } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates } from '../observability/live-updates.ts';
-import { countInMetrics, createMetrics, type Metrics } from '../observability/metrics.ts';
+import { countInMetrics, createMetrics, type Metrics, type RouteMetric } from '../observability/metrics.ts';
 import { getErrorText } from '../printing/text.ts';
 import { startDeliverabilityCounter } from '../statistics/deliverability.ts';
 import { createCountHandlers, startTrafficCounter } from '../statistics/traffic.ts';
@@ -27,6 +27,7 @@ export interface ObservabilityParts {
   readonly store: Store;
   readonly readQueueStatistics: OverviewStore['readQueueStatistics'];
   readonly getDroppedLineCount: () => number;
+  readonly readRouteStates: () => readonly RouteMetric[];
   readonly events: Events;
 }
 
@@ -48,6 +49,7 @@ export async function startObservability(parts: ObservabilityParts) {
       notificationTargets: settings.notifyTargets.map(({ text }) => formatTarget(text)),
       readWebhookStatistics: () => store.readWebhookStatistics(),
       refusalReasons: ERROR_CODES,
+      routeNames: settings.routes.map((route) => route.name),
     });
     return metrics;
   };

@@ -118,7 +118,10 @@ export function openRoutes(
             const setting = getSetting(name);
             return setting.kind === 'capture' ? NO_LIMITS : (setting.limits ?? NO_LIMITS);
           },
-          probe: () => probeNextHop(getSetting(name), clock),
+          probe: () =>
+            probeNextHop(getSetting(name), clock).catch((error: unknown) =>
+              createDeferral('connect', describeError(error), 'connection', 'route'),
+            ),
         };
       };
       const [first, ...others] = opened;

@@ -8,6 +8,8 @@ export function createTestMetrics(options: Partial<MetricsOptions> = {}) {
     readLastFeedbackAt: async () => null,
     readWebhookStatistics: async () => [],
     notificationTargets: [],
+    routeNames: ['default'],
+    readRouteStates: () => [{ name: 'default', state: 'usable' }],
     refusalReasons: ['invalid-key', 'throttled'],
     getDroppedLineCount: () => 0,
     ...options,

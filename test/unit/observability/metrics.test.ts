@@ -54,7 +54,7 @@ test('each event increases its metric, and every series starts at zero', async (
     'replayed_total 1',
     'ignored_fields_total 3',
     'refused_total{reason="invalid-key"} 1',
-    'attempts_total{outcome="delivered"} 1',
+    'attempts_total{route="default",outcome="delivered"} 1',
     'accept_duration_seconds_count 2',
     'attempt_duration_seconds_sum 0.03',
     'commit_size_sum{kind="accept"} 8',
@@ -120,4 +120,25 @@ test('the metrics of webhooks are the sums over all endpoints and the age of the
   expect(lines).toContain('postrider_webhook_attempts_total{result="succeeded"} 1');
   expect(lines).toContain('postrider_webhook_failures_total{webhook="other"} 50');
   expect(lines.filter((line) => line.startsWith('postrider_webhook_failures_total{'))).toHaveLength(101);
+});
+
+test('each route has the state that this node knows, and its attempts are counted apart', async () => {
+  const readRouteStates = () => [
+    { name: 'default', state: 'paused' } as const,
+    { name: 'backup', state: 'failed' } as const,
+  ];
+  const metrics = createTestMetrics({ routeNames: ['default', 'backup'], readRouteStates });
+  countInMetrics(() => metrics).handlers['attempt.ended']?.({
+    ...{ type: 'attempt.ended', at: 0, id: 'm-1', accountId: 1, to: 'ada@example.com', attempts: 1 },
+    attempt: { ...createAttempt(), route: 'backup' },
+  });
+  const { text } = await metrics.scrape();
+  for (const line of [
+    'route_state{route="default",state="paused"} 1',
+    'route_state{route="default",state="usable"} 0',
+    'route_state{route="backup",state="failed"} 1',
+    'attempts_total{route="backup",outcome="delivered"} 1',
+    'attempts_total{route="default",outcome="delivered"} 0',
+  ])
+    expect(text).toContain(`postrider_${line}`);
 });
