@@ -7,6 +7,7 @@ import type { Thresholds, WindowCounts } from './account.ts';
 import type { RecordCheck, SendingDomain } from './domain.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES, type Failure } from './failure.ts';
 import { STATES } from './message.ts';
+import { DEFAULT_ROUTE } from './route.ts';
 import { createEnum, createNullable, Type } from './schema.ts';
 import { SUPPRESSION_REASONS, type Suppression } from './suppression.ts';
 import {
@@ -43,7 +44,13 @@ const messageMembers = {
       'The position of the change in the history of the message, from 0 (accepted). Entries without an event are also counted. Deliveries may arrive in a different order.',
   }),
 };
+const routeMember = {
+  route: createNullable(
+    Type.String({ description: 'The route of the attempt, such as `default`; null if no attempt caused the event.' }),
+  ),
+};
 const diagnosticMembers = {
+  ...routeMember,
   status: createNullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
   diagnostic: createNullable(
     Type.String({
@@ -71,6 +78,7 @@ const FailedData = Type.Object({ ...messageMembers, ...failureMembers });
 const BouncedData = Type.Object({ ...messageMembers, ...failureMembers, suppressed: SuppressedMember });
 const ComplainedData = Type.Object({ ...messageMembers, ...detailMember, suppressed: SuppressedMember });
 const DetailedMessageData = Type.Object({ ...messageMembers, ...detailMember });
+const UncertainData = Type.Object({ ...messageMembers, ...routeMember, ...detailMember });
 
 const DomainData = Type.Object({
   domain: Type.String({ description: 'The name of the domain.' }),
@@ -146,7 +154,7 @@ export const WEBHOOK_DATA_SCHEMAS = {
   'message.suppressed': DetailedMessageData,
   'message.expired': FailedData,
   'message.cancelled': BasicMessageData,
-  'message.uncertain': DetailedMessageData,
+  'message.uncertain': UncertainData,
   'domain.authenticated': DomainData,
   'domain.failing': DomainData,
   'account.warned': AccountData,
@@ -203,19 +211,26 @@ function buildMessageData(event: RecordedMessageEvent, failure: Failure | null):
       return { ...message, ...failureData, suppressed } satisfies DataOf<'message.bounced'>;
     case 'message.complained':
       return { ...message, detail, suppressed } satisfies DataOf<'message.complained'>;
+    case 'message.uncertain':
+      return { ...message, route: findRoute(event), detail } satisfies DataOf<'message.uncertain'>;
     case 'message.confirmed':
     case 'message.suppressed':
-    case 'message.uncertain':
       return { ...message, detail } satisfies DataOf<'message.suppressed'>;
   }
 }
 
-function describeReply({ entry: { attempt, failure, detail } }: RecordedMessageEvent): {
+function findRoute({ entry: { attempt } }: RecordedMessageEvent): string | null {
+  return attempt === null ? null : (attempt.route ?? DEFAULT_ROUTE);
+}
+
+function describeReply(event: RecordedMessageEvent): {
+  route: string | null;
   status: string | null;
   diagnostic: string | null;
 } {
+  const { attempt, failure, detail } = event.entry;
   const status = failure === null ? (attempt?.outcome.reply.enhanced ?? null) : failure.status;
-  return { status, diagnostic: cutTextOrNull(failure?.diagnostic ?? detail) };
+  return { route: findRoute(event), status, diagnostic: cutTextOrNull(failure?.diagnostic ?? detail) };
 }
 
 export function buildDomainData(

@@ -105,7 +105,9 @@ function explainState(input: ExplainInput): readonly string[] {
   const attemptEntry = findLastAttemptEntry(message);
   const attempt = attemptEntry?.attempt ?? null;
   const attemptSentences =
-    attemptEntry === null || attempt === null ? [] : [describeAttempt(attempt, classifyEntry(attemptEntry))];
+    attemptEntry === null || attempt === null
+      ? []
+      : [describeAttempt(attempt, classifyEntry(attemptEntry)), ...explainRoute(attempt), ...explainDuplicate(message)];
   switch (message.state) {
     case 'queued':
       return [
@@ -395,6 +397,22 @@ function describeAttempt(attempt: Attempt, failure: Failure | null): string {
     case 'unanswered':
       return `In the last attempt, at ${at}, the whole message was sent to ${nextHop}, and the connection ended before the reply.`;
   }
+}
+
+/** With several routes. */
+function explainRoute({ route, because }: Attempt): readonly string[] {
+  if (route === undefined) return [];
+  return [`It took the route ${route}${because === undefined ? '.' : `, because ${toSentence(because)}`}`];
+}
+
+function explainDuplicate(message: StoredMessage): readonly string[] {
+  const verb = { queued: 'may receive', sending: 'may receive', delivered: 'may have received' }[String(message.state)];
+  const unanswered = listFinishedAttempts(message).find(({ outcome }) => outcome.kind === 'unanswered');
+  if (verb === undefined || unanswered === undefined) return [];
+  const route = unanswered.route === undefined ? '' : ` over the route ${unanswered.route}`;
+  return [
+    `The recipient ${verb} it twice: in the attempt at ${formatTime(unanswered.startedAt)}${route}, the next hop got the whole message and did not reply.`,
+  ];
 }
 
 function describeFailure({ reason }: Extract<Outcome, { reason: Reason }>, failure: Failure | null): string {

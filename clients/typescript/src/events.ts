@@ -35,6 +35,8 @@ export interface MessageData {
 
 /** The reply of the server that received or refused a message. */
 export interface ReplyData {
+  /** The route of the attempt, such as `default`; null if no attempt caused the event. */
+  readonly route: string | null;
   /** The enhanced status code, such as `5.1.1` (RFC 3463). */
   readonly status: string | null;
   /** The reply or the report, in one line. Untrusted: another server wrote it. */
@@ -79,10 +81,16 @@ export interface BouncedMessageData extends FailedMessageData {
   readonly suppressed: boolean;
 }
 
-/** A message that was confirmed or suppressed, or that became uncertain, with the reason. */
+/** A message that was confirmed or suppressed, with the reason. */
 export interface DetailedMessageData extends MessageData {
   /** The reason, in one line. */
   readonly detail: string | null;
+}
+
+/** A message that became uncertain. */
+export interface UncertainMessageData extends DetailedMessageData {
+  /** The route of the attempt, such as `default`; null if its node recorded no outcome. */
+  readonly route: string | null;
 }
 
 /** A message that its recipient reported as spam. */
@@ -162,7 +170,7 @@ export interface WebhookDataByType {
   readonly 'message.suppressed': DetailedMessageData;
   readonly 'message.expired': FailedMessageData;
   readonly 'message.cancelled': MessageData;
-  readonly 'message.uncertain': DetailedMessageData;
+  readonly 'message.uncertain': UncertainMessageData;
   readonly 'domain.authenticated': DomainData;
   readonly 'domain.failing': DomainData;
   readonly 'account.warned': AccountData;

@@ -162,6 +162,22 @@ describe('the wait reason', () => {
   });
 });
 
+it('names the route of an attempt, why it was taken, and that a message may arrive twice', () => {
+  const because = 'default is failing since 10:02 UTC: connection refused';
+  const reply = { stage: 'content', code: 250, enhanced: null, text: 'ok' } as const;
+  const lost = { ...createAttempt({ kind: 'unanswered', reply }), route: 'default' };
+  const delivered = { ...createAttempt({ kind: 'delivered', reply }), route: 'backup', because };
+  const lostEvent = createEvent('deferred', { attempt: lost });
+  expect(explainText({ events: [lostEvent] })).toMatch(
+    /It took the route default\.\nThe recipient may receive it twice: in the attempt at .* over the route default, /,
+  );
+  const text = explainText({
+    state: 'delivered',
+    events: [lostEvent, createEvent('delivered', { attempt: delivered })],
+  });
+  expect(text).toContain(`It took the route backup, because ${because}.\nThe recipient may have received it twice`);
+});
+
 it('says since when a parked message waits for a route, and why', () => {
   const parked = { reason: 'route', at: BASE_TIME } as const;
   const text = explainText({ dueAt: null, parked }, ACCOUNT, BASE_TIME + MINUTE_MS, [], createRoutes([FAILED]));
