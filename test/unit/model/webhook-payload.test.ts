@@ -76,7 +76,7 @@ test('the payload of a bounce contains class, category, status and diagnostic of
     timestamp: '1970-01-01T00:00:00.000Z',
     data: {
       ...{ id: '019aaaaa-0000-7000-8000-000000000000', account: 'shop', to: 'bob@example.net' },
-      ...{ from: 'shop@example.com', subject: 'Reset', state: 'bounced', sequence: 1 },
+      ...{ from: 'shop@example.com', subject: 'Reset', state: 'bounced', sequence: 1, route: 'default' },
       ...{ class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: detail, suppressed: true },
     },
   });
