@@ -438,12 +438,15 @@ function checkNotify(settings: Settings): void {
 }
 
 /** The provider tests the URL of the listener before the secret for its events exists. */
-function isEndpointTested({ transport }: Settings): boolean {
-  return transport.kind === 'smtp' && findProvider(transport.provider)?.events?.isEndpointTest !== undefined;
+function isEndpointTested({ routes }: Settings): boolean {
+  return routes.some(
+    ({ transport }) =>
+      transport.kind === 'smtp' && findProvider(transport.provider)?.events?.isEndpointTest !== undefined,
+  );
 }
 
 function freezeSettings(settings: Settings): Settings {
   for (const value of Object.values(settings)) if (typeof value === 'object' && value !== null) Object.freeze(value);
-  if (settings.transport.kind === 'smtp') Object.freeze(settings.transport.auth);
+  for (const { transport } of settings.routes) if (transport.kind === 'smtp') Object.freeze(transport.auth);
   return Object.freeze(settings);
 }

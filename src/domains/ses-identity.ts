@@ -7,7 +7,7 @@ import type { Settings } from '../config/settings.ts';
 import type { DnsRecord, RecordCheck, SendingDomain } from '../model/domain.ts';
 import type { DomainStore } from '../store/contract.ts';
 import { unsealKey } from './keys.ts';
-import { loadSealingKey } from './setup.ts';
+import { listSesRoutes, loadSealingKey, type SesTransport } from './setup.ts';
 
 export interface SesIdentitySetting {
   readonly region: string;
@@ -305,7 +305,7 @@ function createMailFromFinding(region: string, identity: SesIdentity | null): Fi
 
 // Only `ses:` has identities. If the provider cannot be reached, the checks are `unknown`. Never rejects.
 
-type ProviderSettings = Pick<Settings, 'transport' | 'secret' | 'database'>;
+type ProviderSettings = Pick<Settings, 'routes' | 'secret' | 'database'>;
 
 export interface ProviderStatus {
   /** The DNS records that the provider requires, and the status records, which are not published. */
@@ -318,7 +318,7 @@ export interface ProviderStatus {
   readonly usesEasyDkim: boolean;
 }
 
-/** Null if the transport has no identities. */
+/** Null if no route has identities. */
 export function checkProviderIdentity(
   settings: ProviderSettings,
   domain: SendingDomain,
@@ -343,7 +343,7 @@ export function updateWithProviderKey(
   updateDomain: DomainStore['updateDomain'],
   onError: (operation: string, error: unknown) => void,
 ): DomainStore['updateDomain'] {
-  if (settings.transport.kind !== 'ses') return updateDomain;
+  if (listSesRoutes(settings.routes).length === 0) return updateDomain;
   return async (domainUpdate) => {
     const updateResult = await updateDomain(domainUpdate);
     if (updateResult.kind !== 'done') return updateResult;
@@ -359,12 +359,41 @@ export function updateWithProviderKey(
   };
 }
 
+/** Each region has identities of its own. */
 async function withIdentities(
-  { transport }: ProviderSettings,
+  { routes }: ProviderSettings,
   { name }: SendingDomain,
   call: (identities: SesIdentities) => Promise<SesIdentity | null>,
 ): Promise<ProviderStatus | null> {
-  if (transport.kind !== 'ses') return null;
+  const transports = listSesRoutes(routes);
+  const statuses = await Promise.all(transports.map((transport) => withRegion(transport, name, call)));
+  const [first] = statuses;
+  if (first === undefined || statuses.length === 1) return first ?? null;
+  const checks = statuses.flatMap((status, index) =>
+    status.checks.map((check) => ({ ...check, detail: `${transports[index]?.region}: ${check.detail}` })),
+  );
+  const faultsFirst = uniteRecords(
+    checks.toSorted((a, b) => Number(a.found === 'found') - Number(b.found === 'found')),
+  );
+  return {
+    records: uniteRecords(statuses.flatMap(({ records }) => records)),
+    checks: faultsFirst,
+    identityCheck: faultsFirst.find(({ value }) => value === IDENTITY_VALUE) ?? first.identityCheck,
+    usesEasyDkim: statuses.some(({ usesEasyDkim }) => usesEasyDkim),
+  };
+}
+
+/** The first of equal ones. */
+function uniteRecords<T extends DnsRecord>(records: readonly T[]): readonly T[] {
+  const toKey = ({ type, name, value }: DnsRecord) => `${type} ${name} ${value}`;
+  return records.filter((record, at) => records.findIndex((other) => toKey(other) === toKey(record)) === at);
+}
+
+async function withRegion(
+  transport: SesTransport,
+  name: string,
+  call: (identities: SesIdentities) => Promise<SesIdentity | null>,
+): Promise<ProviderStatus> {
   const { region } = transport;
   const toProviderStatus = (identity: SesIdentity | null, fault: string | null): ProviderStatus => {
     const checks = createIdentityChecks(name, region, identity, fault);

@@ -52,8 +52,13 @@ export interface SesSuppressionList {
 export const MAX_PAGE_ENTRIES = 1_000;
 const RESPONSE_TIMEOUT_MS = 10_000;
 
-/** Null if the transport does not send through Amazon SES. */
-export function getSesApiSetting(transport: Settings['transport']): SesApiSetting | null {
+/** One for each region; empty if no route is Amazon SES. */
+export function listSesApiSettings(routes: Settings['routes']): readonly SesApiSetting[] {
+  const settings = routes.flatMap(({ transport }) => getSesApiSetting(transport) ?? []);
+  return settings.filter(({ region }, index) => settings.findIndex((other) => other.region === region) === index);
+}
+
+function getSesApiSetting(transport: Settings['transport']): SesApiSetting | null {
   switch (transport.kind) {
     case 'capture':
       return null;

@@ -4,7 +4,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../clock.ts';
-import type { Settings } from '../config/settings.ts';
+import type { Settings, TransportSetting } from '../config/settings.ts';
 import { createFolder } from '../folder.ts';
 import {
   advanceRotation,
@@ -28,21 +28,50 @@ import { deriveKey, loadOrCreateSecret, parseSecretSetting, SecretError } from '
 import { createSigner, type PrepareParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
 
+/** The records must suit every route that sends. */
 export function getSendingSetup({
   returnPathDomain,
-  transport,
-}: Pick<Settings, 'returnPathDomain' | 'transport'>): SendingSetup {
-  const { spf } = getTransportFacts(transport);
-  const provider = findTransportProvider(transport);
-  const replacedBy = provider?.relay?.keepsEnvelopeSender === false ? provider.title : null;
+  routes,
+}: Pick<Settings, 'returnPathDomain' | 'routes'>): SendingSetup {
+  const sending = routes.map(({ transport }) => transport).filter(({ kind }) => kind !== 'capture');
+  const titles = sending.flatMap((transport) => {
+    const provider = findTransportProvider(transport);
+    return provider?.relay?.keepsEnvelopeSender === false ? provider.title : [];
+  });
+  const replacesAlways = titles.length > 0 && titles.length === sending.length;
+  const replacedBy = replacesAlways ? [...new Set(titles)].join(' and ') : null;
+  const records = sending.flatMap((transport) => getTransportFacts(transport).spf ?? []);
   return {
     // Its records have no effect if no message contains the return path.
     returnPath: replacedBy === null ? returnPathDomain : null,
     replacedBy,
     returnPathHost: null,
-    spf,
+    spf: sending.length === 0 ? NEUTRAL_SPF : mergeSpf(records),
     reportsTo: null,
   };
+}
+
+/** The weakest `all` of the records ends the merged one. Null without records. */
+function mergeSpf(records: readonly string[]): string | null {
+  const [first] = records;
+  if (first === undefined || records.every((record) => record === first)) return first ?? null;
+  const terms = new Set(records.flatMap((record) => record.split(' ').slice(1)));
+  const all = terms.has('?all') ? '?all' : '~all';
+  return ['v=spf1', ...[...terms].filter((term) => !term.endsWith('all')), all].join(' ');
+}
+
+export type SesTransport = Extract<TransportSetting, { readonly kind: 'ses' }>;
+
+/** One for each region. */
+export function listSesRoutes(routes: Settings['routes']): readonly SesTransport[] {
+  const found = new Map<string, SesTransport>();
+  for (const { transport } of routes)
+    if (transport.kind === 'ses' && !found.has(transport.region)) found.set(transport.region, transport);
+  return [...found.values()];
+}
+
+export function hasProviderRoute(routes: Settings['routes'], name: ProviderName): boolean {
+  return routes.some(({ transport }) => findTransportProvider(transport)?.name === name);
 }
 
 /** Null if the provider is not known. */
@@ -220,19 +249,23 @@ export function createSourceParts(
 }
 
 /** In lower case, after the transmission. */
-export function listReplacedFields({ transport }: Pick<Settings, 'transport'>): readonly string[] {
+export function listReplacedFields(transport: TransportSetting): readonly string[] {
   return [...getTransportFacts(transport).rewrittenFields];
 }
 
 /** Such as `signed with RSA (s1) and Ed25519 (e1)`. */
-export function describeSignatures({ transport }: Pick<Settings, 'transport'>, domain: SendingDomain): string {
+export function describeSignatures({ routes }: Pick<Settings, 'routes'>, domain: SendingDomain): string {
   const keys = getSigningKeys(domain);
-  const isLimited = keys.length > 1 && getTransportFacts(transport).acceptsOneSignature;
+  const limiting = routes.filter(({ transport }) => getTransportFacts(transport).acceptsOneSignature);
+  const isLimited = keys.length > 1 && limiting.length === routes.length;
   const names = (isLimited ? keys.slice(0, 1) : keys).map(
     ({ algorithm, selector }) => `${algorithm === 'rsa' ? 'RSA' : 'Ed25519'} (${selector})`,
   );
   if (names.length === 0) return 'not signed';
-  return `signed with ${names.join(' and ')}${isLimited ? ' alone, because the relay accepts one signature' : ''}`;
+  const text = `signed with ${names.join(' and ')}`;
+  if (isLimited) return `${text} alone, because the relay accepts one signature`;
+  if (keys.length < 2 || limiting.length === 0) return text;
+  return `${text}; by the route ${limiting.map(({ name }) => name).join(', ')} with the first alone`;
 }
 
 function createComposition(

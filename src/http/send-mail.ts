@@ -27,7 +27,7 @@ import { type BodyFault, contentLengthExceeds, type HttpServer } from './server.
 import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
 export interface SendMailParts {
-  readonly settings: Pick<Settings, 'senders' | 'transport' | 'maxRequestBytes'>;
+  readonly settings: Pick<Settings, 'senders' | 'routes' | 'maxRequestBytes'>;
   readonly keyCache: ApiKeyCache;
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
   readonly throttle: {

@@ -128,13 +128,17 @@ export type ForbiddenReason =
   | 'sender-not-authenticated';
 
 interface SenderRule {
-  readonly transport: { readonly kind: string };
+  readonly routes: readonly { readonly transport: { readonly kind: string } }[];
   readonly senders: 'authenticated' | 'any';
 }
 
+export function requiresAuthenticatedSender({ routes, senders }: SenderRule): boolean {
+  return senders === 'authenticated' && !isCaptureOnly(routes);
+}
+
 /** `capture:` sends no message. */
-export function requiresAuthenticatedSender({ transport, senders }: SenderRule): boolean {
-  return senders === 'authenticated' && transport.kind !== 'capture';
+export function isCaptureOnly(routes: SenderRule['routes']): boolean {
+  return routes.every(({ transport }) => transport.kind === 'capture');
 }
 
 // Ids are lower-case UUIDv7 (RFC 9562 section 5.7) and increase strictly on a node, also after a restart and after the

@@ -17,7 +17,7 @@ import {
   quote,
   RELAY_PARAMETER_FORM_TEXT,
 } from '../config/units.ts';
-import { findTransportProvider } from '../domains/setup.ts';
+import { hasProviderRoute } from '../domains/setup.ts';
 import {
   type Account,
   type AccountChange,
@@ -254,14 +254,10 @@ export const setAccount = defineOperation({
       ...(unknownFields === undefined ? {} : { unknownFields }),
     };
     const result = toChangeResult(account, await store.setAccount(account, change, now, expected), now);
-    if (
-      result.ok &&
-      typeof sesConfigurationSet === 'string' &&
-      findTransportProvider(settings.transport)?.name !== 'ses'
-    )
+    if (result.ok && typeof sesConfigurationSet === 'string' && !hasProviderRoute(settings.routes, 'ses'))
       warn(
         'configuration-set',
-        `the configuration set ${sesConfigurationSet} has no effect: POSTRIDER_TRANSPORT is not Amazon SES; send through SES, or remove the configuration set`,
+        `the configuration set ${sesConfigurationSet} has no effect: no route is Amazon SES; send through SES, or remove the configuration set`,
       );
     return result;
   },

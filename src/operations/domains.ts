@@ -17,6 +17,7 @@ import {
   evaluateDomainChecks,
   getSecretWarning,
   getSendingSetup,
+  listSesRoutes,
   loadSealingKey,
   SECRET_REMEDY,
 } from '../domains/setup.ts';
@@ -252,8 +253,8 @@ export const addDomain = defineOperation({
     const parsed = parseDomainName(domainText);
     if (!parsed.ok) return createInvalidTemplate('domain', () => parsed.fault);
     const { name, warning } = parsed;
-    if (easyDkim && settings.transport.kind !== 'ses') {
-      return createInvalid('easyDkim', 'requires POSTRIDER_TRANSPORT=ses://…; another transport is set');
+    if (easyDkim && listSesRoutes(settings.routes).length === 0) {
+      return createInvalid('easyDkim', 'requires a route ses://…, such as POSTRIDER_TRANSPORT=ses://eu-west-1');
     }
     const importedKeys = parseImportedKey(dkimKey, selector, name, ed25519);
     if (!importedKeys.ok) return importedKeys;
@@ -377,7 +378,7 @@ export const removeDomain = defineOperation({
     const removeResult = requireFound(name.value, await store.removeDomain(name.value));
     if (!removeResult.ok) return removeResult;
     const records = createRecords(removeResult.value, getSendingSetup(settings));
-    return ok(toRemovedDomain(removeResult.value, records, settings.transport.kind === 'ses'));
+    return ok(toRemovedDomain(removeResult.value, records, listSesRoutes(settings.routes).length > 0));
   },
 });
 

@@ -15,7 +15,7 @@ import {
 
 import { listSteps } from '../checks/list.ts';
 import type { TransportSetting } from '../config/settings.ts';
-import { findTransportProvider } from '../domains/setup.ts';
+import { findTransportProvider, hasProviderRoute } from '../domains/setup.ts';
 import { formatIsoTime, formatIsoTimeOrNull } from '../printing/text.ts';
 import type { Provider } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
@@ -134,9 +134,15 @@ export const listProviders = defineOperation({
     const [lastFeedback, nodes] = await Promise.all([store.listLastFeedback(), store.listNodes(now)]);
     const facts: EventFacts = { lastFeedback, refusedReports: sumRefusedReports(nodes, status?.() ?? null), now };
     const relayProvider = findTransportProvider(settings.transport);
+    const isRelay = ({ name }: Provider) => hasProviderRoute(settings.routes, name);
     const toEvents = (provider: Provider): ProviderEntry['events'] => {
-      if (provider !== relayProvider && !hasEventSettings(settings, provider)) return null;
-      const { level, text, remedy } = checkEvents(provider, relayProvider, settings, facts);
+      if (!isRelay(provider) && !hasEventSettings(settings, provider)) return null;
+      const { level, text, remedy } = checkEvents(
+        provider,
+        isRelay(provider) ? provider : relayProvider,
+        settings,
+        facts,
+      );
       return {
         isSetUp: hasEventSettings(settings, provider),
         url: getEventsUrl(settings, provider),
@@ -155,7 +161,7 @@ export const listProviders = defineOperation({
       providers: PROVIDERS.map((provider) => ({
         name: provider.name,
         title: provider.title,
-        isRelay: provider === relayProvider,
+        isRelay: isRelay(provider),
         events: toEvents(provider),
         guide: getManualPage(provider),
       })),

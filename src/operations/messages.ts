@@ -1,5 +1,6 @@
 import type { Static } from 'typebox';
 import { listRoutesOf, readRouteFacts } from '../checks/routes.ts';
+import type { RouteSetting, Settings } from '../config/settings.ts';
 import { checkSecret, createSourceParts, listReplacedFields } from '../domains/setup.ts';
 import { createPrepare, DomainCache } from '../domains/signing.ts';
 import type { Account } from '../model/account.ts';
@@ -14,6 +15,7 @@ import {
   type ResentMessage,
   type StoredMessage,
 } from '../model/message.ts';
+import { DEFAULT_ROUTE } from '../model/route.ts';
 import { createOperatorMessageId, requiresAuthenticatedSender } from '../model/submission.ts';
 import { isCurrent, type ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
@@ -281,12 +283,13 @@ export const showMessageSource = defineOperation({
       return createNotFound('id', `the body of message ${id} was erased (POSTRIDER_KEEP_BODY), so it has no source`);
     const domains = await store.listDomains();
     const account = await findAccount(store, message);
+    const { transport } = findRouteOfMessage(settings, message);
     await checkSecret(settings, store);
     // Composes the message as the queue does. A message whose domain has no key gets no signature.
     const cache = new DomainCache({ clock, publish: () => undefined });
     cache.apply({ domains, removedDomains: [] });
     const prepare = createPrepare({
-      ...createSourceParts(settings),
+      ...createSourceParts({ ...settings, transport }),
       domains: cache,
       findConfigurationSet: () => account?.sesConfigurationSet ?? null,
       onError: () => undefined,
@@ -299,10 +302,16 @@ export const showMessageSource = defineOperation({
       source: headersOnly ? text.slice(0, text.indexOf('\r\n\r\n') + 2) : text,
       bytes: data.length,
       signature: describeSignature(message, domains),
-      replacedFields: [...listReplacedFields(settings)],
+      replacedFields: [...listReplacedFields(transport)],
     });
   },
 });
+
+/** Of the last attempt. */
+function findRouteOfMessage({ routes, transport }: Settings, { events }: StoredMessage): RouteSetting {
+  const route = events.findLast(({ attempt }) => attempt !== null)?.attempt?.route ?? DEFAULT_ROUTE;
+  return routes.find(({ name }) => name === route) ?? { name: DEFAULT_ROUTE, transport };
+}
 
 function describeSignature(message: StoredMessage, domains: readonly SendingDomain[]): MessageSource['signature'] {
   const domain = findDomainOfSender(message, new Map(domains.map((domain) => [domain.name, domain])));

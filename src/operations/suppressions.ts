@@ -1,7 +1,7 @@
 import type { Static } from 'typebox';
 import type { Settings } from '../config/settings.ts';
 import { createFault, createParseResult, type ParseResult, quote } from '../config/units.ts';
-import { getSesApiSetting, openSesSuppressionList } from '../domains/ses-suppression-list.ts';
+import { listSesApiSettings, openSesSuppressionList, type SesApiSetting } from '../domains/ses-suppression-list.ts';
 import type { ChangeResult } from '../model/account.ts';
 import { type Address as EmailAddress, parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
 import { parseAddressPattern } from '../model/address-pattern.ts';
@@ -193,21 +193,31 @@ export const removeSuppression = defineOperation({
 
 /** The name of the account is checked first, so that an invalid request changes nothing at the provider. */
 async function removeAtProvider(
-  { transport }: Settings,
+  { routes }: Settings,
   store: Pick<OperatorStore, 'listAccounts'>,
   account: string,
   address: EmailAddress,
 ): Promise<Result<ProviderRemoval>> {
-  const setting = getSesApiSetting(transport);
-  if (setting === null)
+  const lists = listSesApiSettings(routes);
+  if (lists.length === 0)
     return createConflict(
       'provider',
-      'only Amazon SES has a list that Postrider can change, and POSTRIDER_TRANSPORT does not name Amazon SES; remove the address at the provider',
+      'only Amazon SES has a list that Postrider can change, and no route is Amazon SES; remove the address at the provider',
     );
   if (account !== '*' && !(await store.listAccounts()).some(({ name }) => name === account))
     return createAccountNotFound(account);
   // Amazon SES does not support SMTPUTF8, so its list contains only ASCII addresses.
   if (!address.isAscii) return ok({ provider: 'ses', removed: false });
+  let removed = false;
+  for (const setting of lists) {
+    const result = await removeFromList(setting, address);
+    if (!result.ok) return result;
+    if (result.value) removed = true;
+  }
+  return ok({ provider: 'ses', removed });
+}
+
+async function removeFromList(setting: SesApiSetting, address: EmailAddress): Promise<Result<boolean>> {
   const list = await openSesSuppressionList(setting);
   try {
     let removed = false;
@@ -223,7 +233,7 @@ async function removeAtProvider(
       }
       if (result.value) removed = true;
     }
-    return ok({ provider: 'ses', removed });
+    return ok(removed);
   } finally {
     list.close();
   }

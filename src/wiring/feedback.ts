@@ -1,5 +1,5 @@
 import type { MonotonicClock } from '../clock.ts';
-import { listOtherRoutes, loadReturnPathKey } from '../domains/setup.ts';
+import { listOtherRoutes, listSesRoutes, loadReturnPathKey } from '../domains/setup.ts';
 import type { EventRoute } from '../feedback/http-listener.ts';
 import { createFeedbackIntake, startPendingReports } from '../feedback/intake.ts';
 import { createTrustedProxies, FailureCounts, getClientAddress } from '../http/peers.ts';
@@ -193,11 +193,11 @@ export async function startFeedback(parts: FeedbackParts) {
   }
 
   async function startSqs(): Promise<void> {
-    const { sesQueue: queueUrl, sesTopics: topics, transport } = settings;
+    const { sesQueue: queueUrl, sesTopics: topics, routes } = settings;
     if (queueUrl === null) return;
     const { createSqsPoller } = await import('../feedback/ses/sqs-poller.ts');
     const poller = createSqsPoller({
-      ...{ queueUrl, region: transport.kind === 'ses' ? transport.region : 'us-east-1', topics },
+      ...{ queueUrl, region: listSesRoutes(routes)[0]?.region ?? 'us-east-1', topics },
       ...{ clock, random: Math.random, recordReport: intake.recordReport, publish, onError: reportFailure },
     });
     await poller.start();

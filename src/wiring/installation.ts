@@ -9,7 +9,7 @@ import type { Standby } from '../model/node.ts';
 import { describeError } from '../printing/escape.ts';
 
 export function createInstallation(
-  { database, transport }: Pick<Settings, 'database' | 'transport'>,
+  { database, transport, routes }: Pick<Settings, 'database' | 'transport' | 'routes'>,
   clock: MonotonicClock,
   withStore: Installation['withStore'],
 ): Installation {
@@ -49,9 +49,9 @@ export function createInstallation(
       }
     },
     async openSesSuppressionList() {
-      const { getSesApiSetting, openSesSuppressionList } = await import('../domains/ses-suppression-list.ts');
-      const setting = getSesApiSetting(transport);
-      return setting === null ? null : openSesSuppressionList(setting);
+      const { listSesApiSettings, openSesSuppressionList } = await import('../domains/ses-suppression-list.ts');
+      const [setting] = listSesApiSettings(routes);
+      return setting === undefined ? null : openSesSuppressionList(setting);
     },
     wait: async (ms) => void (await wait(ms)),
   };

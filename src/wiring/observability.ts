@@ -7,6 +7,7 @@ import { TOPICS } from '../model/audit.ts';
 import type { Handlers } from '../model/events.ts';
 import { type Alarm, formatUnmatchedReason, type RefusedReports, SIGNING_ALARM } from '../model/node.ts';
 import { formatTarget } from '../model/notification.ts';
+import { isCaptureOnly } from '../model/submission.ts';
 import type { Events } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates } from '../observability/live-updates.ts';
 import { countInMetrics, createMetrics, type Metrics, type RouteMetric } from '../observability/metrics.ts';
@@ -102,8 +103,8 @@ export async function startObservability(parts: ObservabilityParts) {
 }
 
 /** With `capture:` no message is sent, so lookups are made only if POSTRIDER_DNS names a DNS server. */
-function mayQueryDns({ transport, dns }: Settings): boolean {
-  return transport.kind !== 'capture' || dns !== null;
+function mayQueryDns({ routes, dns }: Settings): boolean {
+  return !isCaptureOnly(routes) || dns !== null;
 }
 
 const ALARM_TTL_MS = 3_600_000;

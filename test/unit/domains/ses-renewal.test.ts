@@ -34,7 +34,7 @@ async function startFixture(hasRetiringKey: boolean, endpoint: string | null = n
     configurationSet: null,
   };
   const database = { kind: 'sqlite', path: join(createTemporaryFolder(), 'postrider.db') } as const;
-  const settings = { transport, database, secret: null };
+  const settings = { routes: [{ name: 'default', transport }], database, secret: null };
   const currentKeys = await createKeys({
     domain: 'example.org',
     algorithms: ['rsa'],
@@ -76,6 +76,6 @@ test('a removed identity is not created again', async () => {
 
 test('with a transport other than Amazon SES the update function is unchanged', async () => {
   const { settings, update } = await startFixture(true);
-  const otherSettings = { ...settings, transport: { kind: 'capture' } } as const;
+  const otherSettings = { ...settings, routes: [{ name: 'default', transport: { kind: 'capture' } }] } as const;
   expect(updateWithProviderKey(otherSettings, update, () => undefined)).toBe(update);
 });

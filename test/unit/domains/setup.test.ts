@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import { deriveKey, loadOrCreateSecret, seal } from '../../../src/domains/secret.ts';
-import { checkSecret, listOtherRoutes } from '../../../src/domains/setup.ts';
+import { checkSecret, getSendingSetup, listOtherRoutes } from '../../../src/domains/setup.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 
@@ -61,4 +61,23 @@ test('events of a provider are not about routes of another known provider, as lo
   expect(listOtherRoutes(routes, 'smtp')).toBeUndefined();
   // A route had it before its setting was changed.
   expect(listOtherRoutes(routes, 'sendgrid')).toBeUndefined();
+});
+
+test('the records of a domain suit every route that sends: one SPF record, and a return path unless each provider replaces it', () => {
+  const readSetup = (...transports: readonly string[]) => {
+    const routes = transports.map((transport, index) => [`POSTRIDER_ROUTE_R${index}`, transport]);
+    const { spf, returnPath, replacedBy } = getSendingSetup(
+      loadSettings({ POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', ...Object.fromEntries(routes) }, null),
+    );
+    return { spf, returnPath, replacedBy };
+  };
+  const [mailgun, ses, postmark] = ['smtp://smtp.mailgun.org', 'ses://eu-west-1', 'smtp://smtp.postmarkapp.com'];
+  const returnPath = 'bounces.example.org';
+  expect(readSetup(mailgun, ses, mailgun)).toEqual({
+    ...{ spf: 'v=spf1 include:mailgun.org include:amazonses.com ~all', returnPath, replacedBy: null },
+  });
+  expect(readSetup('smtp://mail.example.org', ses).spf).toBe('v=spf1 a:mail.example.org include:amazonses.com ?all');
+  expect(readSetup(postmark)).toEqual({ spf: null, returnPath: null, replacedBy: 'Postmark' });
+  expect(readSetup(postmark, ses)).toMatchObject({ returnPath: null, replacedBy: 'Postmark and Amazon SES' });
+  expect(readSetup()).toEqual({ spf: 'v=spf1 ?all', returnPath, replacedBy: null });
 });

@@ -19,7 +19,7 @@ export const LISTENER_SETTINGS: ListenerOptions['settings'] = {
   listen: { host: '127.0.0.1', port: 0 },
   tls: null,
   senders: 'any',
-  transport: { kind: 'capture' },
+  routes: [{ name: 'default', transport: { kind: 'capture' } }],
   maxRequestBytes: 65_536,
   trustedProxies: [],
 };

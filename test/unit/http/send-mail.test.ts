@@ -290,10 +290,16 @@ describe('403', () => {
     },
   );
 
-  test('a sender domain must be authenticated for the account, unless the setting `senders` is `any` or the transport is `capture`', async () => {
+  test('a sender domain must be authenticated for the account, unless the setting `senders` is `any` or every route is `capture`', async () => {
     const domains = { isAuthenticated: (id: number, domain: string) => id === 1 && domain === 'xn--bcher-kva.example' };
     const authenticatedSenderListener = await startListener({
-      ...withSettings({ senders: 'authenticated', transport: SMTP_TRANSPORT }),
+      ...withSettings({
+        senders: 'authenticated',
+        routes: [
+          { name: 'default', transport: { kind: 'capture' } },
+          { name: 'backup', transport: SMTP_TRANSPORT },
+        ],
+      }),
       domains,
     });
     const refusedResponse = await postBody(authenticatedSenderListener, MESSAGE);
@@ -304,7 +310,7 @@ describe('403', () => {
     expect(refusedResponse.headers.get('postrider-reason')).toBe('sender-not-authenticated');
     expect((await postBody(authenticatedSenderListener, { ...MESSAGE, from: 'a@Bücher.example' })).status).toBe(201);
     const anySenderListener = await startListener({
-      ...withSettings({ senders: 'any', transport: SMTP_TRANSPORT }),
+      ...withSettings({ senders: 'any', routes: [{ name: 'default', transport: SMTP_TRANSPORT }] }),
       domains,
     });
     expect((await postBody(anySenderListener, MESSAGE)).status).toBe(201);
