@@ -7,10 +7,11 @@ import { type Check, type Facts, type Problem, report, reportStep } from './fact
 
 const OLD_MESSAGE_AGE_MS = 3_600_000;
 const DAY_MS = 24 * 3_600_000;
+const MAX_PURGE_DELAY_MS = 3_600_000;
 const MAX_TEXT_LENGTH = 200;
 
 export const queue: Check = {
-  problems({ queue: { uncertain, oldest }, holds, now, settings }) {
+  problems({ queue: { uncertain, oldest }, holds, now, settings, store: { oldestEndAgeMs } }) {
     const problems: Problem[] = holds.flatMap((hold) => describeHold(hold, now) ?? []);
     if (uncertain > 0)
       problems.push(
@@ -24,6 +25,14 @@ export const queue: Check = {
         report('queue-delayed', null, `/messages/${oldest.id}`).warning(
           `The oldest message in the queue was accepted ${formatSpan(now - oldest.acceptedAt)} ago`,
           `The page of the message explains why the message waits; the message expires at the age of ${formatSpan(settings.maxAgeMs)}`,
+        ),
+      );
+    const lateMs = (oldestEndAgeMs ?? 0) - settings.keepHistoryMs;
+    if (lateMs > MAX_PURGE_DELAY_MS)
+      problems.push(
+        report('purge-late').warning(
+          `Messages should have been purged ${formatSpan(lateMs)} ago (POSTRIDER_KEEP_HISTORY)`,
+          'Run a node with the role deliver; if one runs, its log says why the purge fails, or the purge is still catching up',
         ),
       );
     return problems;

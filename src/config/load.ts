@@ -95,6 +95,8 @@ export function readSettings(
     maxAgeMs: requireValue(readSetting(SETTINGS_TABLE.maxAgeMs)),
     maxRequestBytes: requireValue(readSetting(SETTINGS_TABLE.maxRequestBytes)),
     keepBodyMs: requireValue(readSetting(SETTINGS_TABLE.keepBodyMs)),
+    keepHistoryMs: requireValue(readSetting(SETTINGS_TABLE.keepHistoryMs)),
+    keepAuditMs: requireValue(readSetting(SETTINGS_TABLE.keepAuditMs)),
     onUncertain: requireValue(readSetting(SETTINGS_TABLE.onUncertain)),
     secret: readSetting(SETTINGS_TABLE.secret),
     dns: readSetting(SETTINGS_TABLE.dns),
@@ -117,6 +119,7 @@ export function readSettings(
     secretFiles: [...inputs].flatMap(([name, { file }]) => (file === null ? [] : [{ name, path: file }])),
   };
   checkStandby(settings);
+  checkRetention(settings);
   checkListeners(settings);
   checkFeedback(settings);
   checkNotify(settings);
@@ -374,6 +377,14 @@ function isSameListen(leftAddress: HttpListen, rightAddress: HttpListen): boolea
 /** `::` includes IPv4. */
 function includesHost(wildcard: string, host: string): boolean {
   return wildcard === '::' || (wildcard === '0.0.0.0' && !isIPv6(host));
+}
+
+function checkRetention({ keepBodyMs, keepHistoryMs }: Settings): void {
+  const { keepBodyMs: body, keepHistoryMs: history } = SETTINGS_TABLE;
+  if (keepHistoryMs < keepBodyMs)
+    throw new SettingsError(
+      `${history.name} is less than ${body.name}: a body is not kept longer than its message; raise ${history.name} or lower ${body.name}`,
+    );
 }
 
 function checkFeedback(settings: Settings): void {

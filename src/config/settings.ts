@@ -94,6 +94,9 @@ export interface Settings {
   readonly maxAgeMs: number;
   readonly maxRequestBytes: number;
   readonly keepBodyMs: number;
+  /** At least `keepBodyMs`. */
+  readonly keepHistoryMs: number;
+  readonly keepAuditMs: number;
   readonly onUncertain: 'resend' | 'hold';
   /** 64 hexadecimal digits. Null: the file of `getSecretPath` (domains/setup.ts). */
   readonly secret: string | null;

@@ -383,6 +383,18 @@ export const SETTINGS_TABLE = {
     createDurationKind(0, 3650 * DAY_MS),
     'Retention of message bodies. A body is erased this long after the message reached a terminal state, never before.',
   ),
+  keepHistoryMs: createSpec(
+    'POSTRIDER_KEEP_HISTORY',
+    { default: '90d', example: '30d' },
+    createDurationKind(0, 3650 * DAY_MS),
+    'Retention of messages with their events, reports, search entries and webhooks. A message is purged this long after it reached a terminal state, never before. Figures, suppressions, audit log and idempotency keys stay. At least `POSTRIDER_KEEP_BODY`.',
+  ),
+  keepAuditMs: createSpec(
+    'POSTRIDER_KEEP_AUDIT',
+    { default: '400d', example: '800d' },
+    createDurationKind(0, 3650 * DAY_MS),
+    'Retention of the audit log. An entry is purged this long after it was written.',
+  ),
   onUncertain: createSpec(
     'POSTRIDER_ON_UNCERTAIN',
     { default: 'resend', example: 'hold' },

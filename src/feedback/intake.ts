@@ -32,6 +32,7 @@ export interface FeedbackIntakeParts {
   /** So that messages never wait for a whole request. */
   readonly maxConcurrentParts: number;
   readonly listOtherRoutes: (source: FeedbackSource) => readonly string[] | undefined;
+  readonly keepHistoryMs: number;
 }
 
 export interface FeedbackIntake {
@@ -44,7 +45,7 @@ export interface FeedbackIntake {
 type ReportOrigin = Pick<FeedbackReport, 'source' | 'summary' | 'at'>;
 
 export function createFeedbackIntake(parts: FeedbackIntakeParts): FeedbackIntake {
-  const { clock, store, record, publish, onPending, maxConcurrentParts, listOtherRoutes } = parts;
+  const { clock, store, record, publish, onPending, maxConcurrentParts, listOtherRoutes, keepHistoryMs } = parts;
   const pendingRetries = new Set<() => void>();
   let isClosed = false;
   const waitingParts: (() => void)[] = [];
@@ -74,7 +75,10 @@ export function createFeedbackIntake(parts: FeedbackIntakeParts): FeedbackIntake
   }
 
   async function recordReport(received: FeedbackReport): Promise<RecordResult> {
-    const report = addRoutes(received, received.source);
+    const { messageRef, at, source } = received;
+    const mayBePurged =
+      messageRef !== null && 'id' in messageRef && getIdTimestamp(messageRef.id) + keepHistoryMs <= at;
+    const report = addRoutes(mayBePurged ? { ...received, mayBePurged } : received, source);
     const deadline = clock.now() + MAX_WAIT_MS;
     for (;;) {
       const result = await record(report);

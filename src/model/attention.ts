@@ -50,6 +50,9 @@ export const ATTENTION_CODES = {
     command: 'postrider message list --state queued',
     consequence: 'Messages arrive late. A message that reaches its maximum age expires.',
   },
+  'purge-late': {
+    consequence: 'Data of recipients is kept longer than POSTRIDER_KEEP_HISTORY allows.',
+  },
   'hold-without-end': {
     command: 'postrider hold list',
     consequence: 'The messages that the hold stops are not sent until its release.',
@@ -211,6 +214,8 @@ export interface OverviewData {
     readonly all: number;
     readonly problems: readonly DomainProblem[];
   };
+  /** The running age of the oldest end among the oldest messages. Null without an ended message. */
+  readonly oldestEndAgeMs: number | null;
   /** Recent ones, up to `MAX_OVERVIEW_ITEMS`. */
   readonly notUnderstoodCount: number;
   /** Disabled by the service, ordered by id, at most `MAX_OVERVIEW_ITEMS`. */

@@ -422,6 +422,8 @@ export interface FeedbackReport {
   readonly raw: Uint8Array;
   /** The sender will not repeat the report, so it is stored for the operator if it cannot be applied yet. */
   readonly isFinal: boolean;
+  /** The message is so old that its absence means that it was purged. */
+  readonly mayBePurged?: boolean;
   /** The report may concern another program with the same provider account. It is ignored if no message matches. */
   readonly mayBeOtherProgram?: boolean;
   /**

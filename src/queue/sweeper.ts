@@ -1,16 +1,20 @@
 import type { Clock } from '../clock.ts';
+import type { Settings } from '../config/settings.ts';
 import { SPAN_RETENTIONS } from '../model/deliverability.ts';
 import type { PublishOf } from '../model/events.ts';
 import { MAILBOX_PROVIDER_RETENTION_MS, MAX_STORED_MAILBOX_PROVIDERS } from '../model/mailbox-provider.ts';
 import { type DeliveryPolicy, IDEMPOTENCY_KEY_TTL_MS, MAX_RETRY_DELAY_MS } from '../model/message.ts';
 import { DELIVERY_LEASE_MS, DELIVERY_RETENTION_MS, MAX_FAILING_MS } from '../model/webhook.ts';
 import type { QueueStore, RetentionStore, WebhookWorkerStore } from '../store/contract.ts';
+import type { PurgedMessages } from '../store/retention.ts';
 import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
 import type { HoldChecks } from './parking.ts';
 
 const EXPIRE_INTERVAL_MS = 5_000;
 const FREQUENT_INTERVAL_MS = 60_000;
+/** No message stays a minute longer than `keepHistoryMs`. */
+const HISTORY_INTERVAL_MS = 15_000;
 const RARE_INTERVAL_MS = 600_000;
 /** Between two searches for leases of this node that are not in its memory. */
 const ROUNDS_PER_OWN_LEASE_RECOVERY = 6;
@@ -24,6 +28,7 @@ const DELIVERED_RETENTION_MS = 7 * 24 * 3_600_000;
 const MAX_STORED_REPORTS = 10_000;
 /** Per transaction; small, so that a round does not delay the acceptance of messages. */
 const MAX_ROWS_PER_ROUND = 500;
+const MIN_HISTORY_PAUSE_MS = 20;
 
 /** The store returns only the id of an expired message. */
 const UNKNOWN_MESSAGE_FIELDS = {
@@ -44,7 +49,7 @@ export interface SweeperParts {
   readonly node: string;
   readonly clock: Clock;
   readonly ages: AgeClock;
-  readonly policy: DeliveryPolicy & { readonly keepBodyMs: number };
+  readonly policy: DeliveryPolicy & Pick<Settings, 'keepBodyMs' | 'keepHistoryMs' | 'keepAuditMs'>;
   readonly store: RetentionStore &
     Pick<QueueStore, 'recover'> &
     Pick<WebhookWorkerStore, 'purgeDeliveries' | 'recoverDeliveries' | 'disableFailingWebhooks'>;
@@ -132,6 +137,32 @@ export function startSweeper({
   );
   runPeriodically(FREQUENT_INTERVAL_MS, 'purge suppressions', (now) =>
     store.purgeSuppressions(now, MAX_ROWS_PER_ROUND),
+  );
+  let endPause: () => void = () => undefined;
+  runPeriodically(HISTORY_INTERVAL_MS, 'purge messages', async () => {
+    let after: string | null = null;
+    do {
+      const startedAt = clock.now();
+      const endedBefore = getCutoff(policy.keepHistoryMs);
+      const step: PurgedMessages = await store.purgeMessages({ endedBefore, after, limit: MAX_ROWS_PER_ROUND });
+      after = step.next;
+      const pauseMs = Math.max(MIN_HISTORY_PAUSE_MS, (clock.now() - startedAt) * step.pauseSteps);
+      if (after !== null && !isStopped) await waitForPause(pauseMs);
+    } while (after !== null && !isStopped);
+    return 0;
+  });
+  stopFunctions.push(async () => endPause());
+  function waitForPause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = clock.after(ms, resolve);
+      endPause = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+  runPeriodically(FREQUENT_INTERVAL_MS, 'purge audit log', () =>
+    store.purgeAudit(getCutoff(policy.keepAuditMs), MAX_ROWS_PER_ROUND),
   );
   runPeriodically(RARE_INTERVAL_MS, 'purge feedback', () =>
     store.purgeFeedback(getCutoff(FEEDBACK_RETENTION_MS), MAX_STORED_REPORTS, MAX_ROWS_PER_ROUND),

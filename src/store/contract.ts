@@ -81,6 +81,8 @@ export type RetentionStore = Pick<
   | 'parkQueued'
   | 'resetExcessiveDueTimes'
   | 'purgeBodiesAndKeys'
+  | 'purgeMessages'
+  | 'purgeAudit'
   | 'purgeFeedback'
   | 'purgeSuppressions'
   | 'purgeTraffic'

@@ -28,6 +28,7 @@ const { readDomainsSince: __, ...domainMethods } = domains;
 const { findMessageIds: ___, ...reportMethods } = reports;
 const { readHoldsSince: ____, ...holdMethods } = holds;
 const { QUEUE_SQL: _____, ...parkingMethods } = parking;
+const { findOldestEnd: _______, ...retentionMethods } = retention;
 const { readSuppressions: ________, ON_LISTED: _________, ...suppressionMethods } = suppressions;
 
 export const NOUNS = {
@@ -43,7 +44,7 @@ export const NOUNS = {
   ...overview,
   ...parkingMethods,
   ...reportMethods,
-  ...retention,
+  ...retentionMethods,
   ...routeMethods,
   ...senders,
   ...suppressionMethods,

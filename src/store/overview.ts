@@ -9,9 +9,11 @@ import {
   VOLUME_WARNING_FRACTION,
 } from '../model/attention.ts';
 import { findParking } from '../model/message.ts';
+import { computeRunningAgeMs } from '../model/running-time.ts';
 import { HOUR_MS } from '../model/traffic.ts';
 import { selectAccounts } from './directory.ts';
 import { findNewestId } from './messages.ts';
+import { findOldestEnd } from './retention.ts';
 import * as rows from './rules/rows.ts';
 import { SELECT_WEBHOOKS, toWebhook } from './rules/webhooks.ts';
 import type { Transaction } from './transaction.ts';
@@ -30,20 +32,21 @@ export async function readOverviewData(
   maxItems = MAX_OVERVIEW_ITEMS,
 ): Promise<OverviewData> {
   const until = now + EXPIRY_WARNING_MS;
-  const [newestId, nextDueAt, accounts, keys, [counts = {}], problems, [reports = {}], webhooks] = await Promise.all([
-    findNewestId(tx),
-    findNextDueAt(tx),
-    selectAccounts(
-      tx,
-      `WHERE a.locked_at IS NOT NULL OR a.warning IS NOT NULL OR a.volume_expires_at BETWEEN $1 AND $2
+  const [newestId, nextDueAt, accounts, keys, [counts = {}], problems, [reports = {}], webhooks, endAgeMs] =
+    await Promise.all([
+      findNewestId(tx),
+      findNextDueAt(tx),
+      selectAccounts(
+        tx,
+        `WHERE a.locked_at IS NOT NULL OR a.warning IS NOT NULL OR a.volume_expires_at BETWEEN $1 AND $2
          OR (a.volume IS NOT NULL AND ${DIALECTS[tx.dialect].volumeUsed} >= a.volume * ${VOLUME_WARNING_FRACTION})
        ORDER BY a.name LIMIT $3`,
-      [now - EXPIRY_WARNING_MS, until, maxItems],
-    ),
-    // A key whose successor is in use, or beside which another key of the account remains, needs no attention unless it
-    // was used recently.
-    tx.query(
-      `SELECT k.*, a.name AS account, n.id AS successor FROM api_key k JOIN account a ON a.id = k.account_id
+        [now - EXPIRY_WARNING_MS, until, maxItems],
+      ),
+      // A key whose successor is in use, or beside which another key of the account remains, needs no attention unless it
+      // was used recently.
+      tx.query(
+        `SELECT k.*, a.name AS account, n.id AS successor FROM api_key k JOIN account a ON a.id = k.account_id
          LEFT JOIN api_key n ON n.id = (SELECT max(s.id) FROM api_key s WHERE s.account_id = k.account_id AND s.name = k.name
            AND s.id > k.id AND s.revoked_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > k.expires_at))
        WHERE k.revoked_at IS NULL AND k.expires_at > $1 AND k.expires_at <= $2 AND a.locked_at IS NULL
@@ -51,29 +54,30 @@ export async function readOverviewData(
            AND o.revoked_at IS NULL AND (o.expires_at IS NULL OR o.expires_at > $2)))
          AND (n.id IS NULL OR k.last_used_at > n.created_at)
        ORDER BY k.expires_at LIMIT $4`,
-      [now, until, now - RECENT_USE_MS, maxItems],
-    ),
-    tx.query(
-      `SELECT count(*)::int AS "all", (count(*) FILTER (WHERE status = 'authenticated'))::int AS authenticated
+        [now, until, now - RECENT_USE_MS, maxItems],
+      ),
+      tx.query(
+        `SELECT count(*)::int AS "all", (count(*) FILTER (WHERE status = 'authenticated'))::int AS authenticated
        FROM domain WHERE NOT removed`,
-    ),
-    tx.query(
-      `SELECT name, status, checked_at, failing_since, checks FROM domain
+      ),
+      tx.query(
+        `SELECT name, status, checked_at, failing_since, checks FROM domain
        WHERE NOT removed AND (status <> 'authenticated' OR checks LIKE '%"found":"missing"%' OR checks LIKE '%"found":"wrong"%')
        ORDER BY name LIMIT $1`,
-      [maxItems],
-    ),
-    tx.query(
-      `SELECT count(*)::int AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL
+        [maxItems],
+      ),
+      tx.query(
+        `SELECT count(*)::int AS n FROM (SELECT at FROM feedback WHERE reason IS NOT NULL
          ORDER BY id DESC LIMIT ${MAX_OVERVIEW_ITEMS}) f WHERE at > $1`,
-      [now - RECENT_USE_MS],
-    ),
-    tx.query(
-      `${SELECT_WEBHOOKS}
+        [now - RECENT_USE_MS],
+      ),
+      tx.query(
+        `${SELECT_WEBHOOKS}
        WHERE NOT w.removed AND w.disabled_reason <> 'operator' ORDER BY w.id LIMIT $1`,
-      [maxItems],
-    ),
-  ]);
+        [maxItems],
+      ),
+      findOldestEndAge(tx),
+    ]);
   return {
     everAccepted: newestId !== null,
     nextDueAt,
@@ -84,9 +88,18 @@ export async function readOverviewData(
       authenticated: rows.readInteger(counts, 'authenticated'),
       problems: problems.map(rows.toDomainProblem),
     },
+    oldestEndAgeMs: endAgeMs,
     notUnderstoodCount: rows.readInteger(reports, 'n'),
     disabledWebhooks: webhooks.map(toWebhook),
   };
+}
+
+async function findOldestEndAge(tx: Transaction): Promise<number | null> {
+  const [endedAt, [row]] = await Promise.all([
+    findOldestEnd(tx),
+    tx.query('SELECT ran_ms, seen_at, stretches FROM running_time'),
+  ]);
+  return endedAt === null || row === undefined ? null : computeRunningAgeMs(rows.toRunningTime(row), endedAt);
 }
 
 /** Finds the earliest due time with two index lookups for each account with queued messages. */

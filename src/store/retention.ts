@@ -2,8 +2,9 @@
 import { createExpiredEntry, PARKED_FOR_ROUTE } from '../model/message.ts';
 import type { MessageTransaction } from './messages.ts';
 import { QUEUE_SQL } from './parking.ts';
-import { getMaxIdAt, getMaxSeqAt, getMinIdAt, requireTransition } from './rules/messages.ts';
+import { getMaxIdAt, getMaxSeqAt, getMinIdAt, MESSAGE_KEYS, requireTransition } from './rules/messages.ts';
 import * as rows from './rules/rows.ts';
+import { acquireIndexLock, deleteDocuments, deleteEmptyBlocks } from './search/indexer.ts';
 import { deleteRows, type Transaction } from './transaction.ts';
 
 /** Of one statement on PostgreSQL. */
@@ -154,4 +155,135 @@ async function purgeBodies(tx: Transaction, endedBefore: number, limit: number):
     if (purgedCount >= limit || rows.readInteger(row, 'scanned') < MAX_SCANNED_BODIES) return purgedCount;
     afterId = rows.readText(row, 'last');
   }
+}
+
+/** Read by one step. Few messages outlive those that were accepted after them, so few are read in vain. */
+const MAX_SCANNED_MESSAGES = 2_000;
+
+/**
+ * The range lets PostgreSQL skip the other partitions. On SQLite all writes wait for a step, most of which removes the terms
+ * of the messages from the index; on PostgreSQL a step occupies one of many connections.
+ */
+const PURGE_MESSAGES = {
+  sqlite: {
+    ...MESSAGE_KEYS.sqlite,
+    toLastKeyAt: getMaxSeqAt,
+    isPurged: 'seq = ANY($1::bigint[])',
+    maxMessages: 50,
+    pauseSteps: 10,
+  },
+  postgres: {
+    ...MESSAGE_KEYS.postgres,
+    toLastKeyAt: getMaxIdAt,
+    isPurged: 'id = ANY($1::uuid[]) AND id >= $2::uuid AND id <= $3::uuid',
+    maxMessages: 500,
+    pauseSteps: 2,
+  },
+} as const;
+
+export interface PurgeStep {
+  readonly endedBefore: number;
+  /** The `next` of the step before, or null for the first step of a pass over all messages. */
+  readonly after: string | null;
+  readonly limit: number;
+}
+
+export interface PurgedMessages {
+  readonly purgedCount: number;
+  /** Null at the end of the pass. */
+  readonly next: string | null;
+  /** How many times as long as the step the pause after it must be, so that messages are not delayed. */
+  readonly pauseSteps: number;
+}
+
+/**
+ * Purges up to `limit` messages that ended at or before `endedBefore`, with everything that names them; accounts keep
+ * their suppressions, figures and idempotency keys.
+ */
+export async function purgeMessages(
+  tx: Transaction,
+  { endedBefore, after, limit: maxLimit }: PurgeStep,
+): Promise<PurgedMessages> {
+  const first = after ?? MIN_ID;
+  const { key, toKey, toLastKeyAt, maxMessages, pauseSteps } = PURGE_MESSAGES[tx.dialect];
+  if (!(await acquireIndexLock(tx))) return { purgedCount: 0, next: first, pauseSteps };
+  const limit = Math.min(maxLimit, maxMessages);
+  const range = [toKey(first), toLastKeyAt(endedBefore)];
+  const scanned = `FROM mail_request WHERE ${key} > $1 AND ${key} <= $2 ORDER BY ${key}`;
+  const [found, [lastScanned], references] = await Promise.all([
+    tx.query(
+      `SELECT id FROM (SELECT id, ended_at ${scanned} LIMIT ${MAX_SCANNED_MESSAGES}) m WHERE ended_at <= $3
+       ORDER BY id LIMIT $4`,
+      [...range, endedBefore, limit],
+    ),
+    tx.query(`SELECT id ${scanned} LIMIT 1 OFFSET ${MAX_SCANNED_MESSAGES - 1}`, range),
+    // A reference is stored when its message ends.
+    deleteRows(tx, 'provider_reference', 'reference', 'WHERE at <= $1 ORDER BY at LIMIT $2', [endedBefore, limit]),
+  ]);
+  const ids = found.map((row) => rows.readText(row, 'id'));
+  const purgedCount = await purgeFound(tx, ids);
+  const scannedTo =
+    ids.length >= limit ? ids.at(-1) : lastScanned === undefined ? null : rows.readText(lastScanned, 'id');
+  if (scannedTo === null && references < limit) await deleteEmptyBlocks(tx);
+  return { purgedCount, next: scannedTo ?? (references < limit ? null : first), pauseSteps };
+}
+
+/** Leaves out the messages that another transaction has locked. */
+async function purgeFound(tx: Transaction, candidates: readonly string[]): Promise<number> {
+  if (candidates.length === 0) return 0;
+  const { key, toKey, isPurged } = PURGE_MESSAGES[tx.dialect];
+  const toValues = (ids: readonly string[]) => {
+    const keys = ids.map((id) => toKey(id));
+    return tx.dialect === 'sqlite' ? [keys] : [keys, keys[0], keys.at(-1)];
+  };
+  const messages = await tx.query(
+    `SELECT id, account_id, "to", recipient, "from", subject FROM mail_request WHERE ${isPurged}
+     ORDER BY ${key} FOR UPDATE SKIP LOCKED`,
+    toValues(candidates),
+  );
+  const ids = messages.map((row) => rows.readText(row, 'id'));
+  if (ids.length === 0) return 0;
+  await deleteDocuments(tx, messages.map(rows.toSearchableMessage));
+  const values = toValues(ids);
+  await Promise.all([
+    // Before the deliveries, because a worker may be moving an event of the outbox to them.
+    tx.query('DELETE FROM outbox WHERE message_id = ANY($1::uuid[])', [ids]),
+    // A notification stays, without the message that contained it.
+    tx.query('UPDATE webhook_delivery SET message_id = NULL WHERE webhook_id < 0 AND message_id = ANY($1::uuid[])', [
+      ids,
+    ]),
+    tx.query(
+      `DELETE FROM webhook_delivery WHERE ctid = ANY(ARRAY(
+         SELECT ctid FROM webhook_delivery WHERE message_id = ANY($1::uuid[]) ORDER BY webhook_id, id FOR UPDATE))`,
+      [ids],
+    ),
+    tx.query('DELETE FROM feedback WHERE mail_id = ANY($1::text[])', [ids]),
+    tx.query('UPDATE inbox_rule SET last_message = NULL, last_recipient = NULL WHERE last_message = ANY($1::uuid[])', [
+      ids,
+    ]),
+    ...['event', 'body', 'mail_request'].map((table) => tx.query(`DELETE FROM ${table} WHERE ${isPurged}`, values)),
+  ]);
+  return ids.length;
+}
+
+/** The time of the oldest end among the oldest messages, from which a late purge is seen. */
+export async function findOldestEnd(tx: Transaction): Promise<number | null> {
+  const [row = { at: null }] = await tx.query(
+    `SELECT min(ended_at) AS at FROM (
+       SELECT ended_at FROM mail_request ORDER BY ${MESSAGE_KEYS[tx.dialect].key} LIMIT ${MAX_SCANNED_MESSAGES}) m`,
+  );
+  return rows.readIntegerOrNull(row, 'at');
+}
+
+/** Entries are nearly in the order of their times, so only the oldest are read. */
+const MAX_SCANNED_ENTRIES = 5_000;
+
+export async function purgeAudit(tx: Transaction, before: number, limit: number): Promise<number> {
+  const purged = await tx.query(
+    `DELETE FROM audit WHERE id IN (
+       SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT ${MAX_SCANNED_ENTRIES}) oldest
+       WHERE at <= $1 ORDER BY id LIMIT $2) RETURNING 1 AS one`,
+    [before, limit],
+  );
+  return purged.length;
 }

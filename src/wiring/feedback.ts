@@ -45,6 +45,7 @@ export async function startFeedback(parts: FeedbackParts) {
     onPending: pendingReports.wake,
     maxConcurrentParts: MAX_CONCURRENT_PARTS[settings.database.kind],
     listOtherRoutes: (source) => listOtherRoutes(settings.routes, source),
+    keepHistoryMs: settings.keepHistoryMs,
   });
   stack.defer(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startEvents() };

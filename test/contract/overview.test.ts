@@ -96,6 +96,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       accounts: [],
       keys: [],
       domains: { all: 0, authenticated: 0, problems: [] },
+      oldestEndAgeMs: null,
       notUnderstoodCount: 0,
       disabledWebhooks: [],
     });

@@ -65,6 +65,7 @@ export async function startReceiver(
     store: { recordPackedFeedback: (packed) => store.recordFeedback(unpackReports(packed)) },
     maxConcurrentParts: 2,
     listOtherRoutes: () => undefined,
+    keepHistoryMs: 90 * 86_400_000,
   });
   const bodyReader = createBodyReader({ clock: systemClock, prepareThread: () => undefined, onError });
   const failures = new FailureCounts();

@@ -139,6 +139,11 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
     ['large', 'is not a size such as'],
   ],
   keepBodyMs: [['3651d', 'not between 0s and 3650d']],
+  keepHistoryMs: [
+    ['3651d', 'not between 0s and 3650d'],
+    ['6d', 'is less than POSTRIDER_KEEP_BODY'],
+  ],
+  keepAuditMs: [['3651d', 'not between 0s and 3650d']],
   onUncertain: [['drop', 'is not one of resend, hold']],
   secret: [
     [SECRET_WORD, '64 hexadecimal digits'],

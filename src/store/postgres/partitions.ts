@@ -1,7 +1,7 @@
 /**
- * Partitions by time: monthly for messages and events, daily for bodies. They are created in advance; a partition of
- * bodies is dropped when the retention of all its messages has passed, at a cost that does not depend on its size. Rows
- * without a partition are in the default one.
+ * Partitions by time: monthly for messages and events, daily for bodies. They are created in advance; a partition is
+ * dropped when the retention of all its messages has passed, at a cost that does not depend on its size. Rows without a
+ * partition are in the default one.
  */
 
 import type { ServerTimeOverride } from '../environment.ts';
@@ -35,12 +35,23 @@ interface Period {
 /** `serverTime` and `monotonic` determine which partitions are created, and when the next ones are. */
 export function preparePartitions(database: Database, serverTime: ServerTimeOverride, monotonic: () => number) {
   let checkedAt = 0;
-  return async function maintainPartitions(endedBefore: number): Promise<void> {
-    const now = monotonic();
-    if (checkedAt !== 0 && now - checkedAt <= CHECK_INTERVAL_MS) return;
-    const isComplete = await ensurePartitions(database, serverTime() ?? undefined);
-    await dropExpiredBodies(database, endedBefore);
-    checkedAt = isComplete ? now : 0;
+  let droppedAt = Number.NEGATIVE_INFINITY;
+  return {
+    async maintainPartitions(endedBefore: number): Promise<void> {
+      const now = monotonic();
+      if (checkedAt !== 0 && now - checkedAt <= CHECK_INTERVAL_MS) return;
+      const isComplete = await ensurePartitions(database, serverTime() ?? undefined);
+      await dropExpiredPartitions(database, 'body', endedBefore);
+      checkedAt = isComplete ? now : 0;
+    },
+    /** Of messages and their events. */
+    async dropPartitions(endedBefore: number): Promise<void> {
+      const now = monotonic();
+      if (now - droppedAt <= CHECK_INTERVAL_MS) return;
+      droppedAt = now;
+      await dropExpiredPartitions(database, 'event', endedBefore);
+      await dropExpiredPartitions(database, 'mail_request', endedBefore);
+    },
   };
 }
 
@@ -84,18 +95,33 @@ async function createPartition(transaction: Transaction, parent: string, { name,
   return true;
 }
 
+const IS_RETAINED = '(m.ended_at IS NULL OR m.ended_at > $1)';
+
+/**
+ * What prevents the drop of a partition. The messages themselves are purged as rows, with everything that names them in
+ * other tables, so their partition is dropped when it is empty.
+ */
+const RETAINED_ROWS = {
+  body: (name: string) =>
+    [`${name} b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id`, IS_RETAINED] as const,
+  event: () => ['mail_request m', IS_RETAINED] as const,
+  mail_request: () => ['mail_request m', '$1::bigint IS NOT NULL'] as const,
+};
+
 /** Resolves to the names of the dropped partitions. */
-export async function dropExpiredBodies(database: Database, before: number): Promise<readonly string[]> {
+export async function dropExpiredPartitions(
+  database: Database,
+  parent: keyof typeof RETAINED_ROWS,
+  before: number,
+): Promise<readonly string[]> {
   const droppedPartitions: string[] = [];
-  for (const row of await database.query(LIST_PARTITIONS, ['body'])) {
+  for (const row of await database.query(LIST_PARTITIONS, [parent])) {
     const name = rows.readText(row, 'name');
-    const day = /^body_(\d{4})(\d\d)(\d\d)$/.exec(name);
-    if (day === null) continue;
-    const [, { from, to }] = toDayPeriod(Date.UTC(Number(day[1]), Number(day[2]) - 1, Number(day[3])));
-    if (getMinIdAt(before) < to) continue;
+    const period = findPeriod(parent, name);
+    if (period === null || getMinIdAt(before) < period.to) continue;
     const isDropped = await withLockTimeout(database, async (transaction) => {
-      const selectRetained = `SELECT 1 AS one FROM ${name} b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
-        WHERE ${toIdCondition({ from, to }, 'm.')} AND (m.ended_at IS NULL OR m.ended_at > $1) LIMIT 1`;
+      const [from, condition] = RETAINED_ROWS[parent](name);
+      const selectRetained = `SELECT 1 AS one FROM ${from} WHERE ${toIdCondition(period, 'm.')} AND ${condition} LIMIT 1`;
       const [retainedRow] = await transaction.query(toUnnamedStatement(selectRetained), [before]);
       if (retainedRow !== undefined) return false;
       await transaction.query(toUnnamedStatement(`DROP TABLE IF EXISTS ${name}`), []);
@@ -146,11 +172,23 @@ function listPeriods(now: number): (readonly [parent: string, Period])[] {
 
 function listMonthPeriods(parent: string, now: number): (readonly [string, Period])[] {
   const date = new Date(now);
-  return Array.from({ length: PERIODS_AHEAD + 1 }, (_, offset) => {
-    const from = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + offset, 1);
-    const to = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + offset + 1, 1);
-    return [parent, createPeriod(`${parent}_${formatDate(from).slice(0, 6)}`, from, to)] as const;
-  });
+  return Array.from(
+    { length: PERIODS_AHEAD + 1 },
+    (_, offset) => [parent, toMonthPeriod(parent, date.getUTCFullYear(), date.getUTCMonth() + offset)] as const,
+  );
+}
+
+function toMonthPeriod(parent: string, year: number, month: number): Period {
+  const from = Date.UTC(year, month, 1);
+  return createPeriod(`${parent}_${formatDate(from).slice(0, 6)}`, from, Date.UTC(year, month + 1, 1));
+}
+
+/** Null for the default partition. */
+function findPeriod(parent: string, name: string): Period | null {
+  const [, year, month, day] = /_(\d{4})(\d\d)(\d\d)?$/.exec(name) ?? [];
+  if (year === undefined || month === undefined) return null;
+  if (day === undefined) return toMonthPeriod(parent, Number(year), Number(month) - 1);
+  return toDayPeriod(Date.UTC(Number(year), Number(month) - 1, Number(day)))[1];
 }
 
 function toDayPeriod(ms: number): readonly [string, Period] {

@@ -12,7 +12,13 @@ import type { Store } from '../contract.ts';
 import { recoverDeliveries } from '../deliveries.ts';
 import { getServerTimeOverride, type StoreEnvironment, SYSTEM_ENVIRONMENT } from '../environment.ts';
 import { MAX_RECOVERED_LEASES } from '../recovery.ts';
-import { type IndexProgress, type IndexStep, planIndexStep, writeIndexChange } from '../search/indexer.ts';
+import {
+  acquireIndexLock,
+  type IndexProgress,
+  type IndexStep,
+  planIndexStep,
+  writeIndexChange,
+} from '../search/indexer.ts';
 import { searchMessages } from '../search/source.ts';
 import { prepareAccept } from './accept.ts';
 import { prepareClaim } from './claim.ts';
@@ -68,7 +74,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   const { stopWatching, ...directory } = prepareDirectory(pool, environment);
   const nouns = bindNouns(createMessageWork(pool, requireOwnStandby, serverTime));
   const { recover } = bindNouns(createMessageWork(pool.settlements, requireOwnStandby, serverTime));
-  const maintainPartitions = preparePartitions(pool, serverTime, clock.monotonic);
+  const { maintainPartitions, dropPartitions } = preparePartitions(pool, serverTime, clock.monotonic);
   return {
     ...nouns,
     accept: prepareAccept(pool, clock.monotonic, requireOwnStandby),
@@ -84,6 +90,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     async purgeBodiesAndKeys(endedBefore, keysBefore, limit) {
       await maintainPartitions(endedBefore);
       return nouns.purgeBodiesAndKeys(endedBefore, keysBefore, limit);
+    },
+    async purgeMessages(step) {
+      if (step.after === null) await dropPartitions(step.endedBefore);
+      return nouns.purgeMessages(step);
     },
     searchMessages: (search, budgetMs) => searchMessages(pool, search, budgetMs, clock.monotonic),
     indexMessages: (step) => runIndexStep(pool, step),
@@ -106,14 +116,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   };
 }
 
-/** The key of the advisory lock of index steps. No other code and no other software uses this key. */
-const INDEX_LOCK_ID = 0x50524453;
-
 /** Runs a step in one transaction, unless another node runs a step. */
 function runIndexStep(database: Database, step: IndexStep): Promise<IndexProgress> {
   return database.transaction(async (session) => {
-    const [lock] = await session.query('SELECT pg_try_advisory_xact_lock($1) AS acquired', [INDEX_LOCK_ID]);
-    if (lock?.acquired !== true) return { hasChanged: false, unindexedCount: 0, indexedCount: 0 };
+    if (!(await acquireIndexLock(session))) return { hasChanged: false, unindexedCount: 0, indexedCount: 0 };
     const { change, progress } = await planIndexStep(session, step);
     if (change !== null) await writeIndexChange(session, change);
     return progress;

@@ -204,7 +204,8 @@ export function decideFeedback(
   isSuppressed: boolean,
 ): FeedbackDecision {
   const isProviderEvent = report.isProviderEvent === true;
-  if (storedMessage === null && isProviderEvent) return createDecisionWithoutChange(report, UNRELATED);
+  if (storedMessage === null && (isProviderEvent || report.mayBePurged === true))
+    return createDecisionWithoutChange(report, UNRELATED);
   if (storedMessage === null)
     return storeForOperator(id, 'the store does not contain the message that the report names', false);
   if (isOfOtherRoute(report, storedMessage)) return createDecisionWithoutChange(report, UNRELATED);

@@ -4,7 +4,7 @@
  * is committed later is indexed minutes afterwards.
  */
 import type { Clock } from '../../clock.ts';
-import { getMinIdAt, MESSAGE_KEYS } from '../rules/messages.ts';
+import { getMinIdAt, MESSAGE_KEYS, toSeq } from '../rules/messages.ts';
 import { type Row, readInteger, readText, toSearchableMessage } from '../rules/rows.ts';
 import type { Transaction } from '../transaction.ts';
 import { type IdRange, type IndexBlock, MIN_ID, selectEarlier } from './execute.ts';
@@ -48,7 +48,8 @@ const DIALECTS = {
   sqlite: {
     ...MESSAGE_KEYS.sqlite,
     isMissing: 'NOT EXISTS (SELECT 1 FROM search_docsize d WHERE d.id = m.seq)',
-    insertDocument: 'INSERT INTO search (rowid, terms) VALUES ($1, $2)',
+    // The message may have been purged since its terms were read.
+    insertDocument: 'INSERT INTO search (rowid, terms) SELECT seq, $2 FROM mail_request WHERE seq = $1',
   },
   postgres: {
     ...MESSAGE_KEYS.postgres,
@@ -106,6 +107,48 @@ export async function writeIndexChange(tx: Transaction, { block, documents }: In
       [block.number, block.first, block.end, block.messageCount, block.checkedTo],
     ),
   ]);
+}
+
+/** The key of the advisory lock of index steps and purges. No other code and no other software uses this key. */
+const INDEX_LOCK_ID = 0x50524453;
+
+/** Resolves to false if another transaction changes the index. */
+export async function acquireIndexLock(tx: Transaction): Promise<boolean> {
+  if (tx.dialect === 'sqlite') return true;
+  const [lock] = await tx.query('SELECT pg_try_advisory_xact_lock($1) AS acquired', [INDEX_LOCK_ID]);
+  return lock?.acquired === true;
+}
+
+export async function deleteDocuments(tx: Transaction, messages: readonly SearchableMessage[]): Promise<void> {
+  const keys = messages.map(({ id }) => DIALECTS[tx.dialect].toKey(id));
+  if (tx.dialect === 'postgres') {
+    await tx.query('DELETE FROM search WHERE id = ANY($1::uuid[])', [keys]);
+    return;
+  }
+  const found = await tx.query(
+    `SELECT m.id, (SELECT b.number FROM search_block b WHERE b.past > m.id ORDER BY b.number LIMIT 1) AS block
+     FROM search_docsize d CROSS JOIN mail_request m ON m.seq = d.id WHERE d.id = ANY($1::bigint[])`,
+    [keys],
+  );
+  const blocks = new Map(found.map((row) => [readText(row, 'id'), readInteger(row, 'block')]));
+  for (const message of messages) {
+    const block = blocks.get(message.id);
+    if (block === undefined) continue;
+    // The index contains no text, so a document is deleted with its terms.
+    await tx.query(`INSERT INTO search (search, rowid, terms) VALUES ('delete', $1, $2)`, [
+      toSeq(message.id),
+      toDocument(block, message),
+    ]);
+  }
+}
+
+/** Deletes the blocks before the oldest message, except the newest block. */
+export async function deleteEmptyBlocks(tx: Transaction): Promise<void> {
+  const { key } = DIALECTS[tx.dialect];
+  await tx.query(
+    `DELETE FROM search_block WHERE number < (SELECT max(number) FROM search_block)
+       AND past <= coalesce((SELECT id FROM mail_request ORDER BY ${key} LIMIT 1), past)`,
+  );
 }
 
 /** Limits the work of one statement of a search (execute.ts). */

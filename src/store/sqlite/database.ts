@@ -54,7 +54,8 @@ export function openDatabase(
     requireSameFile(path, openedFile);
     database.exec(
       `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -${CACHE_KIB};
-       PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY;`,
+       PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}; PRAGMA journal_size_limit = 67108864; PRAGMA temp_store = MEMORY;
+       PRAGMA secure_delete = ON;`,
     );
     checkDurable(database, path);
     requireSameFile(path, openedFile);

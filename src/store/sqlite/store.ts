@@ -272,7 +272,7 @@ export async function startInCallerThread(
     },
   });
   let isClosed = false;
-  const stopChecking = runEvery(clock, FILES_CHECK_INTERVAL_MS, guardedDatabase.checkFiles);
+  const stopChecking = runEvery(clock, FILES_CHECK_INTERVAL_MS, guardedDatabase.maintain);
 
   return {
     async call(name, ...args) {

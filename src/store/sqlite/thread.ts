@@ -67,7 +67,7 @@ export function serveThread(
     port.close();
     return;
   }
-  const timer = setInterval(guardedDatabase.checkFiles, FILES_CHECK_INTERVAL_MS);
+  const timer = setInterval(guardedDatabase.maintain, FILES_CHECK_INTERVAL_MS);
 
   port.on('message', async (first: Call | null) => {
     const calls: Call[] = [];
@@ -106,8 +106,8 @@ export type TextReply =
 
 export interface GuardedDatabase {
   answer(calls: readonly Call[]): Promise<readonly TextReply[]>;
-  /** Also called by `answer` before it returns the replies to a change. */
-  checkFiles(): void;
+  /** Checks the files, as `answer` does before it returns the replies to a change, and truncates the log after a purge. */
+  maintain(): void;
   close(): void;
 }
 
@@ -123,6 +123,8 @@ export function openGuardedDatabase({
   const engine = createEngine(database, monotonic);
   const findFault = watchFiles(path);
   let fault: FilesFault | null = null;
+  let hasPurged = false;
+  let truncatedAt = Number.NEGATIVE_INFINITY;
 
   function openConnection(): DatabaseSync {
     try {
@@ -152,6 +154,7 @@ export function openGuardedDatabase({
     const allowedCalls = knownFault === null ? calls : calls.filter(({ number }) => !changeNumbers.has(number));
     const refusedCalls = knownFault === null ? [] : calls.filter(({ number }) => changeNumbers.has(number));
     const results = await engine.run(allowedCalls);
+    hasPurged ||= allowedCalls.some(({ name }) => PURGES.has(name));
     if (changeNumbers.size > 0) checkFiles();
     const laterFault = knownFault ?? fault;
     const checkedResults =
@@ -168,9 +171,35 @@ export function openGuardedDatabase({
       (await answerCalls(calls)).map((reply) =>
         reply.ok ? reply : { ...reply, error: toStoreError(reply.error, path).message },
       ),
-    checkFiles,
+    maintain() {
+      checkFiles();
+      const now = monotonic();
+      if (!hasPurged || fault !== null || database.isTransaction || now - truncatedAt < LOG_TRUNCATION_INTERVAL_MS)
+        return;
+      if (!truncateLog(database)) return;
+      hasPurged = false;
+      truncatedAt = now;
+    },
     close: () => database.close(),
   };
+}
+
+/** The log keeps the text that these delete, until it is truncated. */
+const PURGES: ReadonlySet<OperationName> = new Set(['purgeBodiesAndKeys', 'purgeMessages', 'purgeAudit']);
+const LOG_TRUNCATION_INTERVAL_MS = 30_000;
+
+/** Returns false if a reader needs the log. */
+function truncateLog(database: DatabaseSync): boolean {
+  const { timeout } = database.prepare('PRAGMA busy_timeout').get() ?? {};
+  try {
+    // Accepting messages must not wait for a reader.
+    database.exec('PRAGMA busy_timeout = 0');
+    return database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get()?.busy === 0;
+  } catch {
+    return false;
+  } finally {
+    database.exec(`PRAGMA busy_timeout = ${Number(timeout)}`);
+  }
 }
 
 export interface FilesFault {

@@ -32,6 +32,7 @@ function createInput(environment: Record<string, string>, changes: Partial<Facts
       accounts: [],
       keys: [],
       domains: { all: 1, authenticated: 1, problems: [] },
+      oldestEndAgeMs: null,
       notUnderstoodCount: 0,
       disabledWebhooks: [],
     },
@@ -107,6 +108,15 @@ test('a hold without an end is reported after a day, until its release', () => {
   expect(listCodes({})).toEqual([['hold-without-end', '7']]);
   for (const changes of [{ createdAt: NOW - HOUR_MS }, { until: NOW + HOUR_MS }, { releasedAt: NOW }])
     expect(listCodes(changes)).toEqual([]);
+});
+
+test('messages that are an hour late for their purge are reported', () => {
+  const listCodes = (lateMs: number) => {
+    const input = createInput({});
+    const oldestEndAgeMs = input.settings.keepHistoryMs + lateMs;
+    return listAttention({ ...input, store: { ...input.store, oldestEndAgeMs } }).map(({ code }) => code);
+  };
+  expect([listCodes(HOUR_MS), listCodes(HOUR_MS + 1)]).toEqual([[], ['purge-late']]);
 });
 
 test('alarms are reported for one hour, one per reason, with the last reply text of the next hop', () => {

@@ -83,6 +83,7 @@ async function startRig(
     store: { recordPackedFeedback: () => Promise.resolve([]) },
     maxConcurrentParts: 1,
     listOtherRoutes: () => undefined,
+    keepHistoryMs: 90 * 86_400_000,
   });
   const onError = (operation: string, error: unknown) => faults.push(`${operation}: ${String(error)}`);
   const reader = createReportReader({

@@ -2,11 +2,15 @@ import { expect, onTestFinished, test } from 'vitest';
 import { LIVENESS_TIMEOUT_MS } from '../../../src/queue/membership.ts';
 import type { HoldChecks } from '../../../src/queue/parking.ts';
 import { startSweeper } from '../../../src/queue/sweeper.ts';
+import type { PurgedMessages } from '../../../src/store/retention.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const START = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
-const SWEEP_POLICY = { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR_MS } as const;
+const SWEEP_POLICY = {
+  ...{ maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' as const },
+  ...{ keepBodyMs: 7 * 24 * HOUR_MS, keepHistoryMs: 90 * 24 * HOUR_MS, keepAuditMs: 400 * 24 * HOUR_MS },
+} as const;
 
 test('messages that a hold stops are parked at their maximum age, before others expire', async () => {
   const message = { accountId: 1, from: 'shop@example.org', to: 'rita@example.com' };
@@ -46,6 +50,7 @@ function createSweeperRig(
     parkQueued?: () => number;
     listExpiring?: () => { id: string; accountId: number; from: string; to: string }[];
     disableFailingWebhooks?: () => number[];
+    purgeMessages?: () => PurgedMessages;
   } = {},
 ) {
   const clock = createVirtualClock(START);
@@ -62,6 +67,7 @@ function createSweeperRig(
     listExpiring: answers.listExpiring ?? (() => []),
     parkQueued: answers.parkQueued ?? (() => 0),
     disableFailingWebhooks: answers.disableFailingWebhooks ?? (() => []),
+    purgeMessages: answers.purgeMessages ?? (() => ({ purgedCount: 0, next: null, pauseSteps: 10 })),
   };
   const store = new Proxy({} as Parameters<typeof startSweeper>[0]['store'], {
     get:
@@ -130,6 +136,10 @@ test('each round expires messages, recovers leases and purges bodies, by their a
   expect(listCalls('purgeBodiesAndKeys')).toEqual([
     ['purgeBodiesAndKeys', now - 7 * 24 * HOUR_MS, now - 24 * HOUR_MS, 500],
   ]);
+  expect(listCalls('purgeMessages')).toEqual([
+    ['purgeMessages', { endedBefore: now - 90 * 24 * HOUR_MS, after: null, limit: 500 }],
+  ]);
+  expect(listCalls('purgeAudit')).toEqual([['purgeAudit', now - 400 * 24 * HOUR_MS, 500]]);
   expect(listCalls('purgeFeedback')).toEqual([['purgeFeedback', now - 90 * 24 * HOUR_MS, 10_000, 500]]);
   expect(listCalls('purgeTraffic')).toEqual([['purgeTraffic', now - 48 * HOUR_MS, now - 400 * 24 * HOUR_MS, 500]]);
   expect(listCalls('purgeDeliverability')).toEqual([
@@ -197,4 +207,20 @@ test('every minute, endpoints that have failed for five days are disabled, and t
     ['disableFailingWebhooks', START + 60_000 - HOUR_MS - 5 * 24 * HOUR_MS, START + 60_000, 500],
   ]);
   expect(publishedEvents.disabled).toEqual([7, 9]);
+});
+
+test('a pass purges messages in steps with pauses, and passes begin four times a minute', async () => {
+  const answers = ['a', 'b', null];
+  const { clock, listCalls } = createSweeperRig({
+    purgeMessages: () => ({ purgedCount: 100, next: answers.shift() ?? null, pauseSteps: 10 }),
+  });
+  const listCursors = () => listCalls('purgeMessages').map(([, step]) => (step as { after: unknown }).after);
+  await clock.advance(19);
+  expect(listCursors()).toEqual([null]);
+  await clock.advance(21);
+  expect(listCursors()).toEqual([null, 'a', 'b']);
+  await clock.advance(14_959);
+  expect(listCursors()).toHaveLength(3);
+  await clock.advance(60_000);
+  expect(listCursors()).toHaveLength(7);
 });

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import { dropExpiredBodies, ensurePartitions } from '../../../src/store/postgres/partitions.ts';
+import { dropExpiredPartitions, ensurePartitions } from '../../../src/store/postgres/partitions.ts';
 import { createMessage, createSettlement, NO_LIMITS } from '../../rig/messages.ts';
 import { connectClient, createTemporaryDatabase } from '../../rig/postgres.ts';
 import { createTestPool, parsePostgresUrl } from '../../rig/stores.ts';
@@ -114,14 +114,28 @@ test('a partition of bodies is dropped only after the retention time of all its 
   const event = { at: 0, verb: 'delivered', by: 'n', detail: null, failure: null, attempt: null };
   await store.settle([createSettlement({ ...earlyMessage, attempts: 1, lease }, createChange(MONTH_MIDDLE + 1))]);
   const week = MONTH_MIDDLE + 7 * DAY_MS;
-  expect(await dropExpiredBodies(pool, week)).not.toContain('body_20310515');
+  expect(await dropExpiredPartitions(pool, 'body', week)).not.toContain('body_20310515');
   await store.settle([createSettlement({ ...lateMessage, attempts: 1, lease }, createChange(week))]);
-  expect(await dropExpiredBodies(pool, week - 1)).not.toContain('body_20310515');
+  expect(await dropExpiredPartitions(pool, 'body', week - 1)).not.toContain('body_20310515');
   // The day of the partition must have ended.
-  expect(await dropExpiredBodies(pool, MONTH_MIDDLE + 2)).toEqual(
+  expect(await dropExpiredPartitions(pool, 'body', MONTH_MIDDLE + 2)).toEqual(
     expect.not.arrayContaining(['body_20310515', 'body_20310516']),
   );
-  expect(await dropExpiredBodies(pool, week)).toContain('body_20310515');
+  expect(await dropExpiredPartitions(pool, 'body', week)).toContain('body_20310515');
   expect(await listPartitions(client, 'body')).not.toContain('body_20310515');
   expect(await store.findMessage(lateMessage.id)).toMatchObject({ message: null, state: 'delivered' });
+});
+
+test('a partition of events is dropped after the retention time of all its messages, and one of messages when it is empty', async () => {
+  const { store, pool } = await openStoreAndPool();
+  await ensurePartitions(pool, MONTH_MIDDLE);
+  const message = createMessage({ acceptedAt: MONTH_MIDDLE });
+  await store.accept([message]);
+  const endedAt = MONTH_MIDDLE + 31 * DAY_MS;
+  await store.cancelMessage(message.id, endedAt);
+  expect(await dropExpiredPartitions(pool, 'event', endedAt - 1)).not.toContain('event_203105');
+  expect(await dropExpiredPartitions(pool, 'event', endedAt)).toContain('event_203105');
+  expect(await dropExpiredPartitions(pool, 'mail_request', endedAt)).not.toContain('mail_request_203105');
+  await store.purgeMessages({ endedBefore: endedAt, after: null, limit: 10 });
+  expect(await dropExpiredPartitions(pool, 'mail_request', endedAt)).toContain('mail_request_203105');
 });

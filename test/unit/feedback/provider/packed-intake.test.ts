@@ -39,6 +39,7 @@ test('at most `maxConcurrentParts` parts are recorded at the same time, in their
     onPending: () => undefined,
     maxConcurrentParts: 2,
     listOtherRoutes: () => undefined,
+    keepHistoryMs: 90 * 86_400_000,
   });
   const requests = [
     recordParts([createPart('1'), createPart('2'), createPart('3')], ORIGIN),
@@ -81,6 +82,7 @@ test('if a part cannot be recorded, its reports are recorded one by one, and onl
     },
     maxConcurrentParts: 1,
     listOtherRoutes: () => undefined,
+    keepHistoryMs: 90 * 86_400_000,
   });
   const parts = [createPart('good', 'bad', 'foreign'), createPart('1', '2', '3')];
   expect(await recordParts(parts, ORIGIN)).toEqual({ recordedCount: 3, unmatchedCount: 2, failures: [fullDiskError] });
