@@ -9,6 +9,7 @@ import {
   unpackReports,
 } from '../../../../src/model/feedback.ts';
 import { StoreError } from '../../../../src/store/error.ts';
+import { createMessageIdAt } from '../../../rig/messages.ts';
 
 const ORIGIN = { source: 'sparkpost', at: 1_800_000_000_000 } as const;
 
@@ -91,4 +92,25 @@ test('if a part cannot be recorded, its reports are recorded one by one, and onl
     { type: 'report.unrelated', at: ORIGIN.at, source: 'sparkpost' },
     { type: 'report.repeated', at: ORIGIN.at },
   ]);
+});
+
+test('a report about a message that may have been purged is marked, and one about a newer message is not', async () => {
+  const recorded: FeedbackReport[] = [];
+  const { recordReport } = createFeedbackIntake({
+    store: { recordPackedFeedback: async () => [] },
+    clock: systemClock,
+    async record(report) {
+      recorded.push(report);
+      return { kind: 'unrelated' };
+    },
+    publish: () => undefined,
+    onPending: () => undefined,
+    maxConcurrentParts: 1,
+    listOtherRoutes: () => undefined,
+    keepHistoryMs: 1_000,
+  });
+  const at = Date.now();
+  for (const acceptedAt of [at - 1_000, at - 999])
+    await recordReport({ ...createReport('d'), at, messageRef: { id: createMessageIdAt(acceptedAt) } });
+  expect(recorded.map(({ mayBePurged }) => mayBePurged)).toEqual([true, undefined]);
 });
