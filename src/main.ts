@@ -182,6 +182,7 @@ async function startComponents(startSettings: Settings, options: ServiceOptions)
       clock,
       intervalMs: SECRET_CHECK_INTERVAL_MS,
       applyTransport: opened.replace,
+      recordRouteFault: opened.recordFault,
       applyEventSecrets: authenticators.replace,
       applyNotifySecrets(secrets) {
         notifySecrets = secrets;
@@ -210,7 +211,13 @@ async function startComponents(startSettings: Settings, options: ServiceOptions)
   const delivery = roles.has('deliver') ? stack.use(await startDelivery(mailParts)) : null;
   if (delivery !== null) {
     const { routes: states } = delivery;
-    readDelivery = () => ({ routes: states.readStatus(clock.now()), alarms: observability.readAlarms() });
+    readDelivery = () => {
+      const statuses = states.readStatus(clock.now()).map((status) => {
+        const fileFault = opened.findFault(status.name);
+        return fileFault === null ? status : { ...status, fileFault };
+      });
+      return { routes: statuses, alarms: observability.readAlarms() };
+    };
     readRouteStates = () =>
       states.readStatus(clock.now()).map(({ name: route, state }) => {
         return { name: route, state: states.isPaused(route, clock.now()) ? 'paused' : state };

@@ -12,7 +12,7 @@ import type { Hold } from '../model/hold.ts';
 import type { DeliveryStatus, NodeStatus, RuntimeStatus } from '../model/node.ts';
 import { findSenderDomain, listDomainCandidates } from '../model/notification.ts';
 import { FIRST_SENDER } from '../model/outcome.ts';
-import type { Routing } from '../model/route.ts';
+import type { RouteSender, Routing } from '../model/route.ts';
 import { requiresAuthenticatedSender } from '../model/submission.ts';
 import { MINUTE_MS, type TrafficStep } from '../model/traffic.ts';
 import type { Webhook } from '../model/webhook.ts';
@@ -86,9 +86,29 @@ export interface Facts {
   readonly nodes: readonly NodeStatus[];
   readonly holds: readonly Hold[];
   readonly routing: Routing;
+  /** Null with one route. */
+  readonly senders: SenderFacts | null;
   readonly lastFeedbackAt: number | null;
   /** The sending domain of POSTRIDER_NOTIFY_FROM. Null without mail targets, or if no account has this domain. */
   readonly notificationDomain: SendingDomain | null;
+}
+
+export interface SenderFacts {
+  readonly domains: readonly Pick<SendingDomain, 'name' | 'accountId'>[];
+  readonly accountNames: ReadonlyMap<number, string>;
+  /** What each route has last said about each sending domain. */
+  readonly standings: readonly RouteSender[];
+}
+
+async function readSenderFacts(store: OperatorStore, { routes }: Settings): Promise<SenderFacts | null> {
+  if (routes.length === 1) return null;
+  const [domains, accounts, standings] = await Promise.all([
+    store.listDomains(),
+    store.listAccounts(),
+    store.listRouteSenders(),
+  ]);
+  const accountNames = new Map(accounts.map(({ id, name }) => [id, name]));
+  return { domains: domains.filter(maySend), accountNames, standings };
 }
 
 export async function readFacts(
@@ -98,7 +118,7 @@ export async function readFacts(
   now: number,
   maxItems?: number,
 ): Promise<Facts> {
-  const [recentSteps, queue, overviewData, nodes, holds, routing, lastFeedbackAt, notificationDomain] =
+  const [recentSteps, queue, overviewData, nodes, holds, routing, senders, lastFeedbackAt, notificationDomain] =
     await Promise.all([
       store.readTraffic(getRangeStart('1h', now), now + RATE_WINDOW_MS, MINUTE_MS),
       store.readQueueStatistics(),
@@ -106,10 +126,21 @@ export async function readFacts(
       store.listNodes(now),
       store.listHolds(),
       store.readRouting(),
+      readSenderFacts(store, settings),
       hasFeedbackSource(settings) ? store.findLastFeedbackAt() : null,
       readNotificationDomain(store, settings),
     ]);
-  const read = { recentSteps, queue, store: overviewData, nodes, holds, routing, lastFeedbackAt, notificationDomain };
+  const read = {
+    recentSteps,
+    queue,
+    store: overviewData,
+    nodes,
+    holds,
+    routing,
+    senders,
+    lastFeedbackAt,
+    notificationDomain,
+  };
   return { now, settings, status, ...read };
 }
 

@@ -2,7 +2,15 @@
 import type { Settings, TransportSetting } from '../config/settings.ts';
 import { parseAddress } from '../model/address.ts';
 import type { RuntimeStatus } from '../model/node.ts';
-import { findPause, getPolicy, listPolicyRoutes, type RoutePause, type RouteStatus } from '../model/route.ts';
+import {
+  createDefaultPolicy,
+  findPause,
+  getPolicy,
+  listPolicyRoutes,
+  type RoutePause,
+  type RouteStatus,
+  readStoredPolicy,
+} from '../model/route.ts';
 import { formatSpan, formatTime, shortenText } from '../printing/text.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { type Check, type Facts, listDeliveries, type Problem, report } from './facts.ts';
@@ -52,7 +60,14 @@ export function listRoutes(facts: RouteInput): readonly RouteFacts[] {
 
 export const routes: Check = {
   problems(facts) {
-    return listRoutes(facts).flatMap((route) => (route.isFailing ? [createFailedRoute(route, facts)] : []));
+    const found = listRoutes(facts);
+    return [
+      ...found.flatMap((route) => (route.isFailing ? [createFailedRoute(route, facts)] : [])),
+      ...listRefusedDomains(found, facts.now),
+      ...listPausedPolicies(facts),
+      ...found.flatMap(listFileFaults),
+      ...listUnprovenRoutes(facts),
+    ];
   },
 };
 
@@ -68,6 +83,75 @@ function createFailedRoute({ name, transport, statuses, lastFailure }: RouteFact
     `The route ${name} has failed${nodeText} (${getTransportName(transport)}): ${effect}${failureText}`,
     'Run `postrider doctor`; the route is probed, and its traffic returns once it answers',
   );
+}
+
+function listRefusedDomains(found: readonly RouteFacts[], now: number): readonly Problem[] {
+  const refusals = found.flatMap(({ name, statuses }) =>
+    statuses.flatMap(({ refusedSenders }) => refusedSenders.map((refusal) => ({ ...refusal, route: name }))),
+  );
+  const current = refusals.filter(({ until }) => until > now);
+  return [...new Set(current.map(({ domain }) => domain))].map((domain) => {
+    const ofDomain = current.filter((refusal) => refusal.domain === domain);
+    const names = [...new Set(ofDomain.map(({ route }) => route))];
+    const { failure, warning } = report('route-unusable-for-domain', domain, '/domains');
+    const reply = shortenText(ofDomain[0]?.text ?? '', MAX_TEXT_LENGTH);
+    return (names.length === found.length ? failure : warning)(
+      `The route ${names.join(', ')} refuses the sender domain ${domain}: ${reply}`,
+      'Verify the domain at the provider of the route; the route is tried again within an hour',
+    );
+  });
+}
+
+function listPausedPolicies({ routing, settings, senders, now }: Facts): readonly Problem[] {
+  const known = settings.routes.map(({ name }) => name);
+  const installation = { accountId: null, domain: null, list: '' };
+  const hasOwn = routing.policies.some(({ accountId, domain }) => accountId === null && domain === null);
+  // With one route, each policy is that of the installation.
+  const policies = senders === null ? [installation] : [...(hasOwn ? [] : [installation]), ...routing.policies];
+  return policies.flatMap(({ accountId, domain, list }) => {
+    const names = listPolicyRoutes(readStoredPolicy(list, known) ?? createDefaultPolicy(known));
+    if (names.some((name) => findPause(routing, name, now) === null)) return [];
+    const account = accountId === null ? null : (senders?.accountNames.get(accountId) ?? `account ${accountId}`);
+    const owner = domain ?? account;
+    return [
+      report('routes-paused', owner, '/messages?state=queued').failure(
+        `Every route of the policy of ${owner ?? 'the installation'} is paused, so its messages wait: ${names.join(', ')}`,
+        'Run `postrider route resume NAME`, or name another route with `postrider routing set`',
+      ),
+    ];
+  });
+}
+
+function listFileFaults({ name, statuses }: RouteFacts): readonly Problem[] {
+  const fault = statuses.find(({ fileFault }) => fileFault !== undefined)?.fileFault;
+  if (fault === undefined) return [];
+  const text = `The route ${name} goes on with the former content of its file: ${fault}`;
+  return [report('route-file-invalid', name).warning(text, 'Correct the file; it is read again when it changes')];
+}
+
+/** Later routes of a policy at which a sending domain was never accepted: they fail when they are needed. */
+function listUnprovenRoutes({ routing, settings, senders }: Facts): readonly Problem[] {
+  if (senders === null) return [];
+  const known = settings.routes.map(({ name }) => name);
+  const accepted = new Set(
+    senders.standings.flatMap(({ route, domain, acceptedAt }) => (acceptedAt === null ? [] : [`${route} ${domain}`])),
+  );
+  const unproven = new Map<string, string[]>();
+  for (const { name: domain, accountId } of senders.domains)
+    for (const route of listPolicyRoutes(getPolicy(routing, known, { accountId, domain }).slice(1)))
+      if (!accepted.has(`${route} ${domain}`)) unproven.set(route, [...(unproven.get(route) ?? []), domain]);
+  return settings.routes.flatMap(({ name, transport }) => {
+    const domains = transport.kind === 'capture' ? [] : (unproven.get(name) ?? []);
+    const [first] = domains;
+    if (first === undefined) return [];
+    const others = domains.length === 1 ? '' : ` and ${domains.length - 1} more`;
+    return [
+      report('route-unproven', name).warning(
+        `The route ${name} has never accepted a message from ${first}${others}`,
+        `Run \`postrider route test ${name} --from ADDRESS@${first} --to ADDRESS\``,
+      ),
+    ];
+  });
 }
 
 export function describeFailure(at: number, text: string, now: number): string {

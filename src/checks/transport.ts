@@ -57,14 +57,14 @@ function listProblems(facts: Facts): readonly Problem[] {
     ({ reason, lastAt }) => reason === SIGNING_ALARM || lastAt >= failedAt,
   );
   const problems: Problem[] = [];
-  for (const { reason, text, lastAt } of alarms) {
+  for (const { reason, text, lastAt, route } of alarms) {
     const details = describeFailure(lastAt, text, now);
     const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';
     problems.push(
       reason === SIGNING_ALARM
         ? report('signing-failed', null, '/domains').failure(`Messages cannot be signed, ${details}`, remedy)
         : report('next-hop-refusal', reason).failure(
-            `The next hop rejects this service (${reason}), ${details}`,
+            `The next hop${route === undefined ? '' : ` of the route ${route}`} rejects this service (${reason}), ${details}`,
             remedy,
           ),
     );

@@ -26,6 +26,16 @@ export const ATTENTION_CODES = {
   'route-failed': {
     consequence: 'Messages take the next route of their policy. Without one they are accepted and wait in the queue.',
   },
+  'route-unusable-for-domain': {
+    command: 'postrider route list',
+    consequence: 'Messages from the domain take another route, or wait if no other is usable.',
+  },
+  'routes-paused': { command: 'postrider route list', consequence: 'Messages of the policy wait in the queue.' },
+  'route-file-invalid': { consequence: 'The route goes on with the former content of the file.' },
+  'route-unproven': {
+    command: 'postrider route list',
+    consequence: 'The provider of the route may refuse these senders when the route is needed.',
+  },
   'next-hop-refusal': {
     consequence: 'Messages wait in the queue or bounce until the next hop accepts this service again.',
   },

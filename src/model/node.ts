@@ -45,6 +45,8 @@ export interface Alarm {
   /** The text of the next hop (untrusted), or for `signing` a text of this service. */
   readonly text: string;
   readonly lastAt: number;
+  /** With several routes. */
+  readonly route?: string;
 }
 
 /** The delivery status of a process. Each heartbeat stores it, so that every process can read it. */

@@ -69,7 +69,13 @@ export interface CurrentAttentionItems {
 }
 
 /** Known only in running nodes: shortly after a start, such an item may be missing although it has not ended. */
-export const RUNTIME_CODES: readonly AttentionCode[] = ['route-failed', 'next-hop-refusal', 'signing-failed'];
+export const RUNTIME_CODES: readonly AttentionCode[] = [
+  'route-failed',
+  'route-unusable-for-domain',
+  'route-file-invalid',
+  'next-hop-refusal',
+  'signing-failed',
+];
 
 export function planAttention(
   check: AttentionCheck,

@@ -253,6 +253,8 @@ export interface RouteStatus {
   readonly lastFailure: { readonly text: string; readonly at: number } | null;
   /** Senders that the provider refuses, until when. */
   readonly refusedSenders: readonly { readonly domain: string; readonly text: string; readonly until: number }[];
+  /** Why the changed file of its setting is not used, while the former content is. */
+  readonly fileFault?: string;
   /** Handed over today, on all nodes. */
   readonly usedToday: number;
 }

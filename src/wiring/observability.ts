@@ -118,7 +118,9 @@ export function trackRuntimeStatus() {
   }
   const handlers: Handlers = {
     'attempt.alarm_raised': ({ at, reason, attempt }) => {
-      alarms.set(reason, { reason, text: attempt.outcome.reply.text, lastAt: at });
+      const { route } = attempt;
+      const alarm = { reason, text: attempt.outcome.reply.text, lastAt: at };
+      alarms.set(reason, route === undefined ? alarm : { ...alarm, route });
     },
     'message.signing_failed': ({ at, error }) => {
       const text = getErrorText(error);

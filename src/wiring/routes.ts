@@ -25,6 +25,9 @@ export interface OpenedRoutes {
   readonly inbox: Inbox | null;
   /** Returns null, or the reason why the change requires a restart. Messages under way end on the former next hop. */
   replace(route: string, next: TransportSetting): string | null;
+  /** Of the file of its setting. */
+  recordFault(route: string, fault: string | null): void;
+  findFault(route: string): string | null;
   replaceRouting(next: Routing): void;
   /** Calls `listener` at once, and after each change. */
   watchRouting(listener: (routing: Routing) => void): void;
@@ -73,8 +76,15 @@ export function openRoutes(
   let routing: Routing = NO_ROUTING;
   const listeners: ((routing: Routing) => void)[] = [];
 
+  const faults = new Map<string, string>();
+
   return {
     settings,
+    recordFault(name, fault) {
+      if (fault === null) faults.delete(name);
+      else faults.set(name, fault);
+    },
+    findFault: (name) => faults.get(name) ?? null,
     replaceRouting(next) {
       routing = next;
       for (const listener of listeners) listener(next);

@@ -23,6 +23,8 @@ export interface SecretFilesParts {
   /** Returns null, or the reason why they are not valid. */
   readonly applyEventSecrets: (provider: EventProviderName, secrets: readonly string[]) => string | null;
   readonly applyNotifySecrets: (secrets: readonly string[]) => void;
+  /** Null after a change that is applied. */
+  readonly recordRouteFault: (route: string, fault: string | null) => void;
   readonly warn: (line: string) => void;
 }
 
@@ -31,6 +33,8 @@ export function watchSecretFiles(parts: SecretFilesParts): () => void {
   const stopFunctions = files.map((file) =>
     watchFiles([file.path], intervalMs, clock, () => {
       const fault = applyChange(file, parts);
+      const route = findRouteOfSetting(file.name);
+      if (route !== null) parts.recordRouteFault(route, fault);
       if (fault !== null) warn(`${fault}; until then the previous value is used`);
     }),
   );

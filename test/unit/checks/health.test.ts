@@ -2,10 +2,11 @@ import { expect, test } from 'vitest';
 import type { Facts } from '../../../src/checks/facts.ts';
 import { listAttention, listHealth } from '../../../src/checks/list.ts';
 import { loadSettings } from '../../../src/config/load.ts';
+import { getAttentionKey } from '../../../src/model/attention.ts';
 import type { AlarmReason } from '../../../src/model/events.ts';
 import type { Hold } from '../../../src/model/hold.ts';
 import type { RuntimeStatus } from '../../../src/model/node.ts';
-import { NO_ROUTING } from '../../../src/model/route.ts';
+import { NO_ROUTING, type RouteStatus } from '../../../src/model/route.ts';
 import { trackRuntimeStatus } from '../../../src/wiring/observability.ts';
 import { createAttempt, createRouteStatus } from '../../rig/messages.ts';
 
@@ -39,6 +40,7 @@ function createInput(environment: Record<string, string>, changes: Partial<Facts
     nodes: [],
     holds: [],
     routing: NO_ROUTING,
+    senders: null,
     lastFeedbackAt: null,
     notificationDomain: null,
     ...changes,
@@ -236,4 +238,72 @@ test('an endpoint that the service disabled is listed with the cause, the conseq
   ]);
   // Only the start and the end of an item cause a notification, so the text of the item must not change in between.
   expect(listAttention({ ...createInput(RELAY_SETTINGS, { store }), now: NOW + HOUR_MS })).toEqual(items);
+});
+
+const TWO_ROUTES = { ...RELAY_SETTINGS, POSTRIDER_ROUTE_BACKUP: 'smtp://backup.example:587' };
+
+test('with a usable route left the health says that mail goes on, and without one that messages wait', () => {
+  const failed = createRouteStatus({ state: 'failed', retryAt: NOW + 60_000 });
+  const backup = createRouteStatus({ name: 'backup' });
+  const read = (...routes: RouteStatus[]) => {
+    const input = createInput(TWO_ROUTES, { status: { ...RUNTIME_STATUS, delivery: { routes, alarms: [] } } });
+    const { level, text } = listHealth(input).find(({ code }) => code === 'transport') ?? {};
+    return [level, text, ...listAttention(input).map((item) => `${item.level} ${getAttentionKey(item)}`)];
+  };
+  expect(read(failed, backup)).toEqual([
+    'warning',
+    '2 routes: default has failed, next probe in 1 min; mail goes on over backup',
+    'warning route-failed:default',
+  ]);
+  expect(read(failed, { ...backup, state: 'probing' })).toEqual([
+    'failure',
+    '2 routes: default has failed, next probe in 1 min; backup is being probed; messages wait',
+    'failure route-failed:default',
+    'failure route-failed:backup',
+  ]);
+});
+
+test('a refused sender, a paused policy, a bad file and a route that never accepted a domain are problems', () => {
+  const refusal = { domain: 'example.org', text: '553 not verified', until: NOW + HOUR_MS };
+  const ended = { ...refusal, domain: 'old.example', until: NOW };
+  const backup = createRouteStatus({
+    name: 'backup',
+    refusedSenders: [refusal, ended],
+    fileFault: 'the port is no number',
+  });
+  const standing = { route: 'backup', domain: 'a.example', acceptedAt: NOW, refusedAt: null, refusal: null };
+  const input = createInput(TWO_ROUTES, {
+    status: { ...RUNTIME_STATUS, delivery: { routes: [createRouteStatus(), backup], alarms: [] } },
+    routing: {
+      policies: [{ accountId: 1, domain: null, list: 'backup' }],
+      pauses: [{ route: 'backup', at: NOW, until: null, reason: 'maintenance' }],
+      firstUses: [],
+    },
+    senders: {
+      accountNames: new Map([[1, 'shop']]),
+      domains: [
+        { name: 'a.example', accountId: 2 },
+        { name: 'b.example', accountId: 2 },
+        { name: 'c.example', accountId: 1 },
+      ],
+      standings: [standing, { ...standing, domain: 'b.example', acceptedAt: null, refusedAt: NOW }],
+    },
+  });
+  expect(listAttention(input).map((item) => [item.level, getAttentionKey(item), item.text])).toEqual([
+    ['failure', 'routes-paused:shop', 'Every route of the policy of shop is paused, so its messages wait: backup'],
+    [
+      'warning',
+      'route-unusable-for-domain:example.org',
+      'The route backup refuses the sender domain example.org: 553 not verified',
+    ],
+    [
+      'warning',
+      'route-file-invalid:backup',
+      'The route backup goes on with the former content of its file: the port is no number',
+    ],
+    ['warning', 'route-unproven:backup', 'The route backup has never accepted a message from b.example'],
+  ]);
+  const pauses = [{ route: 'default', at: NOW, until: NOW + HOUR_MS, reason: null }];
+  const alone = createInput(RELAY_SETTINGS, { routing: { ...NO_ROUTING, pauses } });
+  expect(listAttention(alone).map(getAttentionKey)).toEqual(['routes-paused']);
 });

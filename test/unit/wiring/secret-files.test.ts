@@ -16,6 +16,7 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
   const appliedTransports: TransportSetting[] = [];
   const appliedRoutes: string[] = [];
   const secrets: unknown[] = [];
+  const faults: (readonly [string, string | null])[] = [];
   const lines: string[] = [];
   const stop = watchSecretFiles({
     files: [{ name, path }],
@@ -31,6 +32,7 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
       return null;
     },
     applyNotifySecrets: (texts) => void secrets.push(['notify', texts]),
+    recordRouteFault: (route, fault) => void faults.push([route, fault]),
     warn: (line) => void lines.push(line),
   });
   const waitForChecks = () => clock.advance(3 * INTERVAL_MS);
@@ -38,7 +40,7 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
     writeFileSync(path, text);
     await waitForChecks();
   };
-  return { path, applied: appliedTransports, appliedRoutes, secrets, lines, stop, waitForChecks, change };
+  return { path, applied: appliedTransports, appliedRoutes, faults, secrets, lines, stop, waitForChecks, change };
 }
 
 test('a changed transport is applied once, and nothing is applied without a change', async () => {
@@ -69,11 +71,20 @@ test('changed secrets of notifications are applied, and an invalid secret is rep
 });
 
 test('a changed file of a further route is applied to this route, and bad content keeps the last good one', async () => {
-  const { applied, appliedRoutes, lines, change } = watchOneFile('POSTRIDER_ROUTE_BACKUP', 'smtp://relay.example');
+  const { applied, appliedRoutes, faults, lines, change } = watchOneFile(
+    'POSTRIDER_ROUTE_BACKUP',
+    'smtp://relay.example',
+  );
   await change('ses://eu-west-1');
   await change('ses://');
   expect([appliedRoutes, applied]).toMatchObject([['backup'], [{ kind: 'ses', region: 'eu-west-1' }]]);
   expect(lines).toEqual([expect.stringMatching(/^POSTRIDER_ROUTE_BACKUP_FILE: .*; correct the file; until then/)]);
+  await change('smtp://relay.example');
+  expect(faults.map(([route, fault]) => [route, fault !== null])).toEqual([
+    ['backup', false],
+    ['backup', true],
+    ['backup', false],
+  ]);
 });
 
 test('a transport that cannot be applied is reported once with its remedy', async () => {
