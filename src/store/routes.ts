@@ -50,7 +50,7 @@ export interface PolicyScope {
   readonly domain: string | null;
 }
 
-/** `list` is null to clear the policy. Returns `missing` if the account does not exist; the value is the former list. */
+/** `list` is null to clear the policy. The value is the former list. `missing`: the account does not exist. */
 export async function setRoutingPolicy(
   tx: Transaction,
   { account, domain }: PolicyScope,
@@ -64,6 +64,8 @@ export async function setRoutingPolicy(
   const scope = [accountId, domain];
   const where = `coalesce(account_id, 0) = coalesce($1::int, 0) AND coalesce(domain, '') = coalesce($2::text, '')`;
   const [before] = await tx.query(`SELECT list FROM routing_policy WHERE ${where}`, scope);
+  const former = before === undefined ? null : rows.readTextOrNull(before, 'list');
+  if (list === null && former === null) return { kind: 'done', value: null };
   if (before === undefined)
     await tx.query('INSERT INTO routing_policy (account_id, domain, list, revision) VALUES ($1, $2, $3, $4)', [
       ...scope,
@@ -71,9 +73,9 @@ export async function setRoutingPolicy(
       revision,
     ]);
   else await tx.query(`UPDATE routing_policy SET list = $3, revision = $4 WHERE ${where}`, [...scope, list, revision]);
-  const former = before === undefined ? null : rows.readTextOrNull(before, 'list');
-  const target = domain ?? account ?? '*';
-  await writeAudit(tx, actor, list === null ? 'routing.clear' : 'routing.set', target, { list: former }, { list });
+  const toAudited = (value: string | null) => (value === null ? null : { list: value });
+  const action = list === null ? 'routing.clear' : 'routing.set';
+  await writeAudit(tx, actor, action, domain ?? account ?? '*', toAudited(former), toAudited(list));
   return { kind: 'done', value: former };
 }
 
@@ -87,6 +89,7 @@ export async function pauseRoute(
   const revision = await incrementRevision(tx);
   const [before] = await tx.query('SELECT * FROM route WHERE name = $1', [route]);
   const former = before === undefined ? null : toPause(before);
+  if (pause === null && former === null) return null;
   await tx.query(
     `INSERT INTO route (name, paused_at, paused_until, pause_reason, revision) VALUES ($1, $2, $3, $4, $5)
      ON CONFLICT (name) DO UPDATE SET paused_at = excluded.paused_at, paused_until = excluded.paused_until,
@@ -107,6 +110,7 @@ export async function recordRouteUse(
   now: number,
 ): Promise<readonly RouteUse[]> {
   const totals: RouteUse[] = [];
+  const newRoutes: string[] = [];
   for (const { route, day, count } of uses.toSorted((a, b) => (a.route < b.route ? -1 : 1))) {
     const [row = {}] = await tx.query(
       `INSERT INTO route_use (route, day, count) VALUES ($1, $2, $3)
@@ -115,12 +119,12 @@ export async function recordRouteUse(
     );
     const total = rows.readInteger(row, 'count');
     totals.push({ route, day, count: total });
-    // The first messages of a day; the first day of all begins the ramp.
-    if (total === count) {
-      await tx.query('DELETE FROM route_use WHERE route = $1 AND day < $2', [route, day - 7]);
-      await recordFirstUse(tx, route, now);
-    }
+    if (total > count) continue;
+    await tx.query('DELETE FROM route_use WHERE route = $1 AND day < $2', [route, day - 7]);
+    newRoutes.push(route);
   }
+  // The first day of all begins the ramp. Every transaction locks the revision after all routes: no deadlock.
+  for (const route of newRoutes) await recordFirstUse(tx, route, now);
   return totals;
 }
 
