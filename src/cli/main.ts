@@ -77,6 +77,8 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
   { names: ['suppression'], load: async () => (await import('./suppression.ts')).addSuppressionCommands },
   { names: ['message'], load: async () => (await import('./message.ts')).addMessageCommands },
   { names: ['hold'], load: async () => (await import('./hold.ts')).addHoldCommands },
+  { names: ['route'], load: async () => (await import('./route.ts')).addRouteCommands },
+  { names: ['routing'], load: async () => (await import('./route.ts')).addRoutingCommands },
   { names: ['inbox'], load: async () => (await import('./inbox.ts')).addInboxCommands },
   { names: ['webhook'], load: async () => (await import('./webhook.ts')).addWebhookCommands },
   { names: ['feedback'], load: async () => (await import('./inbox.ts')).addFeedbackCommands },

@@ -13,6 +13,8 @@ export const AUDITED_NOUNS = [
   'suppression',
   'message',
   'hold',
+  'route',
+  'routing',
   'inbox',
   'webhook',
   'token',

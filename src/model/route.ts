@@ -51,6 +51,13 @@ export function parsePolicy(text: string, known: readonly string[]): PolicyResul
   return { ok: true, policy: steps };
 }
 
+/** As `parsePolicy` reads it. */
+export function formatPolicy(policy: RoutingPolicy): string {
+  return policy
+    .flatMap((step) => step.map(({ route, weight }) => (step.length === 1 ? route : `${route}:${weight}`)))
+    .join(',');
+}
+
 function quote(text: string): string {
   return JSON.stringify(text.slice(0, 40));
 }

@@ -3,14 +3,16 @@ import type { Static, TArray, TObject, TSchema } from 'typebox';
 import type { Installation } from '../checks/probes.ts';
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
-import type { Settings } from '../config/settings.ts';
+import type { Settings, TransportSetting } from '../config/settings.ts';
 import type { Entity } from '../feedback/read/entity.ts';
 import type { AccessRule, Role, Scope } from '../model/audit.ts';
 import type { PublishOf } from '../model/events.ts';
 import type { Inbox } from '../model/inbox.ts';
 import type { RuntimeStatus } from '../model/node.ts';
+import type { Attempt } from '../model/outcome.ts';
 import { describeError } from '../printing/escape.ts';
 import type { OperatorStore } from '../store/contract.ts';
+import type { OutgoingMessage } from '../transports/transport.ts';
 import { createConflict, createUnavailable, type ErrorCode, type Result } from './errors.ts';
 import { readInput } from './input.ts';
 import type { ListenerClient } from './listener-client.ts';
@@ -68,11 +70,17 @@ export interface PublicListenerContext {
   readonly publicListener: ListenerClient;
 }
 
+export interface RouteTestContext {
+  /** Opens the next hop for one message. Never rejects. */
+  attemptOverRoute(transport: TransportSetting, message: OutgoingMessage): Promise<Attempt>;
+}
+
 export type ServiceContext = Omit<ImportContext, 'warn'> &
   DoctorContext &
   ConfigContext &
   InboxContext &
-  PublicListenerContext;
+  PublicListenerContext &
+  RouteTestContext;
 
 interface OperationAccess extends AccessRule {
   readonly makesChange: boolean;

@@ -45,6 +45,9 @@ export function createAuditedStore<StoreType extends OperatorStore>(
     replayDelivery: (id, delivery, at) => store.replayDelivery(id, delivery, at, createActor()),
     addHold: (hold, at) => store.addHold(hold, at, createActor()),
     releaseHolds: (ids, at) => store.releaseHolds(ids, at, createActor()),
+    setRoutingPolicy: (scope, list) => store.setRoutingPolicy(scope, list, createActor()),
+    pauseRoute: (route, pause) => store.pauseRoute(route, pause, createActor()),
+    recordRouteSenders: (senders) => store.recordRouteSenders(senders, createActor()),
     addInboxRule: (rule, at) => store.addInboxRule(rule, at, createActor()),
     removeInboxRule: (id) => store.removeInboxRule(id, createActor()),
     replayDeliveries: (id, selection, after, at, limit) =>

@@ -36,6 +36,8 @@ import {
   showMessageSource,
 } from '../operations/messages.ts';
 import { showOverview } from '../operations/overview.ts';
+import { listRoutes, pauseRoute, resumeRoute, showRoute, testRoute } from '../operations/routes.ts';
+import { clearRouting, setRouting, showRouting } from '../operations/routing.ts';
 import { listSenders, removeSender, setSender } from '../operations/senders.ts';
 import { addSuppression, listSuppressions, removeSuppression, showSuppression } from '../operations/suppressions.ts';
 import { createToken, listTokens, revokeToken } from '../operations/tokens.ts';
@@ -102,6 +104,14 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('GET', '/holds', 'Holds', listHolds),
   createOperationRoute('POST', '/holds', 'Holds', addHold, 201),
   createOperationRoute('POST', '/holds/release', 'Holds', releaseHolds),
+  createOperationRoute('GET', '/routes', 'Routes', listRoutes),
+  createOperationRoute('GET', '/routes/{route}', 'Routes', showRoute),
+  createOperationRoute('POST', '/routes/{route}/pause', 'Routes', pauseRoute),
+  createOperationRoute('POST', '/routes/{route}/resume', 'Routes', resumeRoute),
+  createOperationRoute('POST', '/routes/{route}/test', 'Routes', testRoute),
+  createOperationRoute('GET', '/routing', 'Routes', showRouting),
+  createOperationRoute('POST', '/routing', 'Routes', setRouting),
+  createOperationRoute('DELETE', '/routing', 'Routes', clearRouting),
   createOperationRoute('GET', '/webhooks', 'Webhooks', listWebhooks),
   createOperationRoute('POST', '/webhooks', 'Webhooks', createWebhook, 201),
   createOperationRoute('GET', '/webhooks/statistics', 'Webhooks', showWebhookStatistics),

@@ -160,7 +160,7 @@ export interface OperatorStore
     HoldStore,
     Pick<InboxRuleStore, 'addInboxRule' | 'listInboxRules' | 'removeInboxRule'>,
     Pick<NotificationStore, 'listNotifications'>,
-    Pick<RouteStore, 'readRouting' | 'setRoutingPolicy' | 'pauseRoute' | 'listRouteUses' | 'listRouteSenders'>,
+    Omit<RouteStore, 'recordRouteUse'>,
     Pick<AcceptStore, 'findNewestId'>,
     Pick<NodeStore, 'listNodes'>,
     Pick<TrafficStore, 'readTraffic'>,

@@ -1,5 +1,4 @@
 /** Stores what all nodes share about routes: policies, pauses, messages of the day, and which senders were accepted. */
-import type { ChangeResult } from '../model/account.ts';
 import type { Actor } from '../model/audit.ts';
 import type { RoutePause, RouteSender, RouteUse, Routing, StoredPolicy } from '../model/route.ts';
 import { writeAudit } from './audit.ts';
@@ -56,10 +55,10 @@ export async function setRoutingPolicy(
   { account, domain }: PolicyScope,
   list: string | null,
   actor?: Actor,
-): Promise<ChangeResult<string | null>> {
-  const revision = await incrementRevision(tx);
+): Promise<{ readonly kind: 'done'; readonly value: string | null } | { readonly kind: 'missing' }> {
   const [accountRow] = account === null ? [] : await tx.query('SELECT id FROM account WHERE name = $1', [account]);
   if (account !== null && accountRow === undefined) return { kind: 'missing' };
+  const revision = await incrementRevision(tx);
   const accountId = accountRow === undefined ? null : rows.readInteger(accountRow, 'id');
   const scope = [accountId, domain];
   const where = `coalesce(account_id, 0) = coalesce($1::int, 0) AND coalesce(domain, '') = coalesce($2::text, '')`;
@@ -147,8 +146,12 @@ export async function listRouteUses(tx: Transaction): Promise<readonly RouteUse[
   }));
 }
 
-/** Of a refused sender, the former acceptance stays known. */
-export async function recordRouteSenders(tx: Transaction, senders: readonly RouteSender[]): Promise<void> {
+/** Of a refused sender, the former acceptance stays known. `actor`: an operator has tested the route. */
+export async function recordRouteSenders(
+  tx: Transaction,
+  senders: readonly RouteSender[],
+  actor?: Actor,
+): Promise<void> {
   for (const { route, domain, acceptedAt, refusedAt, refusal } of senders.toSorted((a, b) =>
     `${a.route} ${a.domain}` < `${b.route} ${b.domain}` ? -1 : 1,
   )) {
@@ -158,6 +161,7 @@ export async function recordRouteSenders(tx: Transaction, senders: readonly Rout
          refused_at = excluded.refused_at, refusal = excluded.refusal`,
       [route, domain, acceptedAt, refusedAt, refusal],
     );
+    await writeAudit(tx, actor, 'route.test', route, null, { domain, refusal });
   }
 }
 

@@ -1,12 +1,17 @@
 /** The database, the relay and the provider that `doctor` checks. Each is loaded and opened only for its check. */
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { OpenResult } from '../checks/database.ts';
 import type { Installation } from '../checks/probes.ts';
 import type { MonotonicClock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { getDataFolder } from '../domains/setup.ts';
 import type { Standby } from '../model/node.ts';
+import type { RouteTestContext } from '../operations/operation.ts';
 import { describeError } from '../printing/escape.ts';
+
+const CLOSE_MS = 1_000;
 
 export function createInstallation(
   { database, transport, routes }: Pick<Settings, 'database' | 'transport' | 'routes'>,
@@ -54,6 +59,24 @@ export function createInstallation(
       return setting === undefined ? null : openSesSuppressionList(setting);
     },
     wait: async (ms) => void (await wait(ms)),
+  };
+}
+
+/** A connection of its own, so that a test neither waits for nor changes what the queue does. */
+export function createAttemptOverRoute(
+  { database }: Pick<Settings, 'database'>,
+  clock: MonotonicClock,
+): RouteTestContext['attemptOverRoute'] {
+  return async (setting, message) => {
+    const { openTransport } = await import('../transports/open.ts');
+    const inboxPath = join(getDataFolder(database), 'inbox');
+    const parts = { clock, inboxPath, consumeInboxRule: async () => null, onError: () => undefined };
+    const { transport } = openTransport(setting, parts);
+    try {
+      return await transport.attempt(message, null);
+    } finally {
+      await transport.close(CLOSE_MS);
+    }
   };
 }
 

@@ -21,7 +21,7 @@ import type { ApiParts, OperatorOptions } from '../operator/api.ts';
 import { createAuditedStore } from '../operator/audited-store.ts';
 import { createOperatorListener } from '../operator/listener.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { createInstallation } from './installation.ts';
+import { createAttemptOverRoute, createInstallation } from './installation.ts';
 import { createFailureReporter } from './node.ts';
 import type { Observability } from './observability.ts';
 
@@ -115,6 +115,7 @@ function createApiOptions(
         showProgress: () => undefined,
         imports,
         publicListener,
+        attemptOverRoute: createAttemptOverRoute(settings, machineClock),
         ...inboxContext,
       };
     },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { DirectoryChanges } from '../../src/model/account.ts';
-import { findPolicy } from '../../src/model/route.ts';
+import { findPolicy, type Routing } from '../../src/model/route.ts';
+import type { Store } from '../../src/store/contract.ts';
 import { STORES } from '../rig/stores.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
@@ -10,11 +10,16 @@ const INSTALLATION = { account: null, domain: null };
 const ACCOUNT = { account: 'default', domain: null };
 const DOMAIN = { account: null, domain: 'example.org' };
 
+async function watchRouting(store: Store): Promise<readonly Routing[]> {
+  const changes: Routing[] = [];
+  await store.watchDirectory(({ routing }) => void (routing !== null && changes.push(routing)));
+  return changes;
+}
+
 describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
   test('the policy of a domain precedes that of an account and of the installation; each change is audited', async () => {
     const store = await openWithAccounts();
-    const changes: DirectoryChanges['routing'][] = [];
-    await store.watchDirectory(({ routing }) => void changes.push(routing));
+    const changes = await watchRouting(store);
     const findList = async (accountId: number, domain: string) =>
       findPolicy(await store.readRouting(), { accountId, domain })?.list ?? null;
     for (const [scope, list] of [
@@ -60,8 +65,7 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
 
   test('a pause lasts until its end or until the route is resumed, and every node learns of it', async () => {
     const store = await openWithAccounts();
-    const changes: DirectoryChanges['routing'][] = [];
-    await store.watchDirectory(({ routing }) => void changes.push(routing));
+    const changes = await watchRouting(store);
     const pause = { at: NOW, until: NOW + 5, reason: 'maintenance' };
     expect(await store.pauseRoute('backup', pause, ACTOR)).toBeNull();
     await expect.poll(() => changes.at(-1)?.pauses).toEqual([{ route: 'backup', ...pause }]);

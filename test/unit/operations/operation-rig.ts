@@ -22,7 +22,7 @@ import { createImportScheduler } from '../../../src/operations/suppression-files
 import { createAuditedStore } from '../../../src/operator/audited-store.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { createCaptureInbox } from '../../../src/transports/capture.ts';
-import { createInstallation } from '../../../src/wiring/installation.ts';
+import { createAttemptOverRoute, createInstallation } from '../../../src/wiring/installation.ts';
 import { startDns } from '../../rig/dns.ts';
 import { CREDENTIALS, type SesFake, startSesFake } from '../../rig/ses-fake.ts';
 import { createCommandRig } from '../cli/command-rig.ts';
@@ -86,6 +86,7 @@ export async function createOperationRig(environment: Readonly<Record<string, st
         post: async () => ({ status: 201, headers: [], body: JSON.stringify({ result: { id: TEST_MESSAGE_ID } }) }),
       },
       imports: createImportScheduler(auditedStore, clock),
+      attemptOverRoute: createAttemptOverRoute(settings, systemClock),
     },
     now: Date.UTC(2030, 0, 1),
     async perform(operation, rawInput) {

@@ -24,6 +24,8 @@ const SUPPLIED_KEY = `pr_${'b'.repeat(43)}`;
 const DOMAIN = { domain: 'example.org' };
 const UNKNOWN_DOMAIN = { domain: 'example.net' };
 const ADDRESS = 'gone@example.com';
+const ROUTE = { route: 'default' };
+const UNKNOWN_ROUTE = { route: 'nowhere' };
 const WEBHOOK = { id: 'wh_1' };
 const UNKNOWN_WEBHOOK = { id: 'wh_999' };
 /** No server listens on this port. */
@@ -176,6 +178,27 @@ export function createSteps({
       415,
       { path: SHOP_ACCOUNT, headers: { 'Content-Type': 'text/plain' }, body: 'ada@example.com\n' },
     ],
+
+    ['listRoutes', 200, {}],
+    ['pauseRoute', 200, { path: ROUTE, body: { for: '1h', reason: 'incident' } }],
+    ['pauseRoute', 400, { path: ROUTE, body: { for: 'soon' } }],
+    ['pauseRoute', 404, { path: UNKNOWN_ROUTE, body: {} }],
+    ['showRoute', 200, { path: ROUTE }],
+    ['showRoute', 404, { path: UNKNOWN_ROUTE }],
+    ['setRouting', 409, { body: { list: 'default' } }],
+    ['resumeRoute', 200, { path: ROUTE }],
+    ['resumeRoute', 409, { path: ROUTE }],
+    ['resumeRoute', 404, { path: UNKNOWN_ROUTE }],
+    ['testRoute', 200, { path: ROUTE, body: { from: 'shop@example.org', to: 'ada@example.com' } }],
+    ['testRoute', 409, { path: ROUTE, body: { from: 'shop@example.org', to: ADDRESS } }],
+    ['testRoute', 404, { path: UNKNOWN_ROUTE, body: { from: 'shop@example.org', to: ADDRESS } }],
+    ['setRouting', 200, { body: { list: 'default', dryRun: true } }],
+    ['setRouting', 200, { body: { list: 'default', account: 'shop' } }],
+    ['setRouting', 400, { body: { list: 'default,default' } }],
+    ['setRouting', 404, { body: { list: 'default', ...UNKNOWN_ACCOUNT } }],
+    ['showRouting', 200, {}],
+    ['clearRouting', 200, { query: SHOP_ACCOUNT }],
+    ['clearRouting', 404, { query: SHOP_ACCOUNT }],
 
     ['createWebhook', 201, { body: { url: UNREACHABLE_URL, name: 'app', account: 'shop', events: 'all' } }],
     ['createWebhook', 400, { body: { url: UNREACHABLE_URL, events: 'message.lost' } }],
