@@ -9,13 +9,12 @@ import { mayReceiveFrom } from '../model/account.ts';
 import { formatAddrSpec, parseAddress, parseSenderAddress, toCanonicalAddress } from '../model/address.ts';
 import { maySend } from '../model/domain.ts';
 import { formatReply } from '../model/message.ts';
-import type { NodeStatus } from '../model/node.ts';
 import { findSenderDomain } from '../model/notification.ts';
 import { isSenderRefusal, isSimulated } from '../model/outcome.ts';
 import {
-  createDefaultPolicy,
   decideRoute,
   findPause,
+  getPolicy,
   getRampShare,
   getRouteDay,
   listPolicyRoutes,
@@ -25,7 +24,6 @@ import {
   type RouteStatus,
   type RouteUse,
   type Routing,
-  type RoutingPolicy,
   readStoredPolicy,
 } from '../model/route.ts';
 import { createMessageIdGenerator, requiresAuthenticatedSender } from '../model/submission.ts';
@@ -120,13 +118,11 @@ export async function readRouteFacts(
   now: number,
 ): Promise<RouteFacts> {
   const [routing, uses, nodes] = await Promise.all([store.readRouting(), store.listRouteUses(), store.listNodes(now)]);
+  const statuses = nodes.flatMap(({ name: node, isAlive, delivery }) =>
+    isAlive && delivery !== null ? delivery.routes.map((status) => ({ node, status })) : [],
+  );
   const names = routes.map(({ name }) => name);
-  return { routes, names, routing, uses, statuses: nodes.flatMap(listStatuses), now };
-}
-
-function listStatuses({ name, isAlive, delivery }: NodeStatus): RouteFacts['statuses'] {
-  const { routes = [] } = (delivery ?? {}) as { readonly routes?: readonly RouteStatus[] };
-  return isAlive ? routes.map((status) => ({ node: name, status })) : [];
+  return { routes, names, routing, uses, statuses, now };
 }
 
 export function createRouteNotFound(name: string, { names }: Pick<RouteFacts, 'names'>): ErrorResult {
@@ -172,14 +168,15 @@ function getUsedToday({ uses, now }: RouteFacts, route: string): number {
   return uses.find((use) => use.route === route && use.day === getRouteDay(now))?.count ?? 0;
 }
 
-/** Of messages without a policy of an account or a domain. */
-export function getInstallationPolicy({ routing, names }: Pick<RouteFacts, 'routing' | 'names'>): RoutingPolicy {
-  const stored = routing.policies.find(({ accountId, domain }) => accountId === null && domain === null);
-  return (stored === undefined ? null : readStoredPolicy(stored.list, names)) ?? createDefaultPolicy(names);
-}
+/** Only the policy of the installation is for it. */
+const NO_OWN_POLICY = { accountId: 0, domain: '' };
 
 function getShare(facts: RouteFacts, route: string): number {
-  const decision = decideRoute(getInstallationPolicy(facts), (name) => findObstacleNow(facts, name, null), null);
+  const decision = decideRoute(
+    getPolicy(facts.routing, facts.names, NO_OWN_POLICY),
+    (name) => findObstacleNow(facts, name, null),
+    null,
+  );
   if (decision.kind === 'wait') return 0;
   const total = decision.members.reduce((sum, { weight }) => sum + weight, 0);
   return (decision.members.find((member) => member.route === route)?.weight ?? 0) / total;

@@ -4,7 +4,7 @@ import type { RouteStatus } from '../../../src/model/route.ts';
 import { perform } from '../../../src/operations/operation.ts';
 import { listRoutes, pauseRoute, resumeRoute, showRoute, testRoute } from '../../../src/operations/routes.ts';
 import { clearRouting, setRouting, showRouting } from '../../../src/operations/routing.ts';
-import { createAttempt, createMessage } from '../../rig/messages.ts';
+import { createAttempt, createMessage, createRouteStatus } from '../../rig/messages.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
@@ -16,18 +16,13 @@ const ROUTES = {
   POSTRIDER_SENDERS: 'any',
 };
 
-const USABLE: RouteStatus = {
-  ...{ name: 'default', state: 'usable', retryAt: null, failingSince: null, isThrottled: false },
-  ...{ lastFailure: null, refusedSenders: [], usedToday: 0 },
-};
-
 /** Of nodes named `a`, `b` and so on. */
-function setStatuses(rig: OperationRig, ...nodes: readonly (readonly Partial<RouteStatus>[])[]): void {
-  const toNode = (statuses: readonly Partial<RouteStatus>[], index: number) => ({
-    ...{ name: 'abc'.charAt(index), isAlive: true, refusedReports: [] },
-    delivery: { alarms: [], routes: statuses.map((status) => ({ ...USABLE, ...status })) },
-  });
-  Object.assign(rig.context.store, { listNodes: async () => nodes.map(toNode) });
+async function setStatuses({ store, now }: OperationRig, ...nodes: readonly (readonly Partial<RouteStatus>[])[]) {
+  for (const [index, statuses] of nodes.entries()) {
+    const identity = { name: 'abc'.charAt(index), roles: ['deliver'], version: '1' };
+    const delivery = { alarms: [], routes: statuses.map((status) => createRouteStatus(status)) };
+    await store.recordHeartbeat(identity, 60_000, now, [], delivery);
+  }
 }
 
 async function listStates(rig: OperationRig) {
@@ -52,7 +47,7 @@ describe('routes', () => {
       expect.objectContaining({ name: 'other', transport: 'smtps://smtp.postmarkapp.com:465', provider: 'Postmark' }),
     ]);
     const failed = (at: number) => ({ state: 'failed', lastFailure: { text: 'refused', at } }) as const;
-    setStatuses(
+    await setStatuses(
       rig,
       [failed(rig.now - 2), { name: 'backup', state: 'probing' }],
       [failed(rig.now - 1), { name: 'backup' }],
@@ -98,7 +93,7 @@ describe('routes', () => {
     await rig.store.recordRouteSenders([sender]);
     await rig.performSuccessfully(setRouting, { list: 'other', account: 'acme' });
     await rig.performSuccessfully(setRouting, { list: 'BACKUP:1, other:3,default', domain: 'example.org' });
-    setStatuses(rig, [{ name: 'backup', isThrottled: true }]);
+    await setStatuses(rig, [{ name: 'backup', isThrottled: true }]);
     expect(await rig.performSuccessfully(showRoute, { route: 'backup' })).toMatchObject({
       ...{ daily: 10, usedToday: 10, ramp: '10d', rampShare: 0.1, pause: null },
       policies: [{ account: null, domain: 'example.org', list: 'backup:1,other:3,default' }],
@@ -192,7 +187,7 @@ describe('policies', () => {
     expect(await rig.performSuccessfully(setRouting, input)).toMatchObject({
       ...{ account: 'acme', former: null, preview: { ...preview, routes: toRoutes(18, 2, 0) } },
     });
-    setStatuses(rig, [{ state: 'failed' }, { name: 'other', state: 'failed' }]);
+    await setStatuses(rig, [{ state: 'failed' }, { name: 'other', state: 'failed' }]);
     expect(await rig.performSuccessfully(setRouting, input)).toMatchObject({
       preview: { ...preview, routes: toRoutes(0, 0, 20) },
     });
