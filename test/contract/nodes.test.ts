@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createMessage, createRouteStatus, createSettlement } from '../rig/messages.ts';
+import { createMessage, createRouteStatus } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const createHeartbeat = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
@@ -86,30 +86,6 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
       [deadNodeMessage, liveNodeMessage, expiredMessage].map(async ({ id }) => (await store.findMessage(id))?.state),
     );
     expect(states).toEqual(['queued', 'sending', 'sending']);
-  });
-
-  test('a node cannot settle a message whose lease was recovered, but the new owner of the lease can', async () => {
-    const store = await openWithAccounts();
-    const now = Date.now();
-    const lease = { owner: 'stopped', until: now + 20 * MINUTE_MS };
-    const message = createMessage({ lease });
-    await store.accept([message]);
-    await store.recover({
-      now,
-      includeAllLeases: false,
-      includeDeadNodes: true,
-      onUncertain: 'resend',
-      node: 'observer',
-    });
-    const claimResult = await store.claim(
-      { maxMessages: 1, maxBytes: 10_000 },
-      { owner: 'observer', until: now + MINUTE_MS },
-      now + 1,
-    );
-    const [claimedMessage] = claimResult.messages;
-    if (claimedMessage === undefined) throw new Error('no message was claimed');
-    expect(await store.settle([createSettlement(message)])).toEqual(['lost']);
-    expect(await store.settle([createSettlement(claimedMessage)])).toEqual(['settled']);
   });
 
   test('a node recovers its own leases, except the leases that the call excludes', async () => {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import PostalMime from 'postal-mime';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { getCertificate } from '../rig/smtp-certificate.ts';
 import {
@@ -24,7 +24,6 @@ const VALID_REQUEST = {
 
 const folder = rig.createFolder();
 const service = await rig.serve(folder);
-const store = await rig.openStore(folder);
 const session = await signInToService(service);
 
 interface Request {
@@ -114,43 +113,6 @@ test('fifty concurrent requests with the same idempotency key and payload create
   expect(await runJsonCommand(separateFolder, ['account', 'show', 'default'])).toMatchObject({ volumeUsed: 1 });
   expect(await runJsonCommand(separateFolder, ['message', 'list'])).toHaveLength(1);
   await restartedService.stop();
-});
-
-describe('simulator addresses', () => {
-  const EXPECTED_OUTCOMES = {
-    success: ['delivered', ['accepted', 'delivered']],
-    bounce: ['bounced', ['accepted', 'bounced']],
-    defer: ['queued', ['accepted', 'deferred']],
-    complaint: ['complained', ['accepted', 'delivered', 'complained']],
-    suppressed: ['suppressed', ['accepted', 'suppressed']],
-  } as const;
-
-  test('a message to a simulator address in any letter case and with any label reaches the simulated state and never leaves the service', async () => {
-    const listAddressSpellings = (kind: string) => [
-      `${kind}@simulator.postrider.test`,
-      `${kind.toUpperCase()}+Label@Simulator.Postrider.TEST`,
-    ];
-    const submittedMessages = await Promise.all(
-      Object.entries(EXPECTED_OUTCOMES).flatMap(([kind, [state]]) =>
-        listAddressSpellings(kind).map(async (to) => ({
-          to,
-          state,
-          id: await submitAccepted(service.publicUrl, service.key, { to }),
-        })),
-      ),
-    );
-    const readStates = async () => {
-      const messages = await Promise.all(submittedMessages.map(({ id }) => store.findMessage(id)));
-      return messages.map((message) => `${message?.to} ${message?.state}`);
-    };
-    await expect.poll(readStates).toEqual(submittedMessages.map(({ to, state }) => `${to} ${state}`));
-    for (const [kind, [, verbs]] of Object.entries(EXPECTED_OUTCOMES)) {
-      const id = submittedMessages.find(({ to }) => to.startsWith(kind))?.id ?? '';
-      expect((await store.findMessage(id))?.events.map(({ verb }) => verb)).toEqual(verbs);
-    }
-    const inbox = (await sendRequest(`${service.operatorUrl}/api/v1/inbox?limit=200`, { headers: session })).text;
-    expect(submittedMessages.filter(({ id }) => inbox.includes(id))).toEqual([]);
-  });
 });
 
 test('the public listener uses HTTPS, and a test message is sent over HTTPS with its certificate', async () => {
