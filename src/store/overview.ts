@@ -32,7 +32,7 @@ export async function readOverviewData(
   maxItems = MAX_OVERVIEW_ITEMS,
 ): Promise<OverviewData> {
   const until = now + EXPIRY_WARNING_MS;
-  const [newestId, nextDueAt, accounts, keys, [counts = {}], problems, [reports = {}], webhooks, endAgeMs] =
+  const [newestId, nextDueAt, accounts, keys, [counts = {}], problems, [reports = {}], webhooks, endAgeMs, [counted]] =
     await Promise.all([
       findNewestId(tx),
       findNextDueAt(tx),
@@ -77,9 +77,11 @@ export async function readOverviewData(
         [maxItems],
       ),
       findOldestEndAge(tx),
+      // The figures stay when all messages are purged.
+      tx.query('SELECT 1 AS one FROM traffic WHERE accepted > 0 LIMIT 1'),
     ]);
   return {
-    everAccepted: newestId !== null,
+    everAccepted: newestId !== null || counted !== undefined,
     nextDueAt,
     accounts,
     keys: keys.map(rows.toExpiringKey),

@@ -88,6 +88,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readTraffic(HOUR, NOW, HOUR_MS)).toEqual([]);
   });
 
+  test('a store whose messages are all purged has accepted messages', async () => {
+    const store = await open();
+    await store.writeTraffic('one', [createRow(HOUR_MS, HOUR, { accepted: 1 })]);
+    expect((await store.readOverviewData(NOW)).everAccepted).toBe(true);
+  });
+
   test('in an empty store nothing needs attention', async () => {
     const store = await open();
     expect(await store.readOverviewData(NOW)).toEqual({
