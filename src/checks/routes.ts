@@ -116,7 +116,7 @@ function listPausedPolicies({ routing, settings, senders, now }: Facts): readonl
     return [
       report('routes-paused', owner, '/messages?state=queued').failure(
         `Every route of the policy of ${owner ?? 'the installation'} is paused, so its messages wait: ${names.join(', ')}`,
-        'Run `postrider route resume NAME`, or name another route with `postrider routing set`',
+        'Run `postrider route resume NAME`, or name another route with `postrider routing set LIST`',
       ),
     ];
   });
