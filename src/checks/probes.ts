@@ -2,6 +2,7 @@ import { constants, existsSync } from 'node:fs';
 import { access, mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Clock } from '../clock.ts';
+import type { TransportSetting } from '../config/settings.ts';
 import type { SesSuppressionList } from '../domains/ses-suppression-list.ts';
 import type { Standby } from '../model/node.ts';
 import type { AcceptStore, FeedbackStore, NodeStore, OperatorStore } from '../store/contract.ts';
@@ -33,8 +34,8 @@ export interface Installation {
   /** One line for each setting with which the database server can lose messages; none if it is unavailable. */
   readDatabaseWarnings(): Promise<{ readonly lines: readonly string[]; readonly standby: Standby | null }>;
   /** Opens an SMTP session with the relay and sends no message. Null when the transport is not a relay. */
-  probeRelay(timeoutMs: number): Promise<RelayProbe> | null;
-  readSesAccount(timeoutMs: number): Promise<SesAccount>;
+  probeRelay(transport: TransportSetting, timeoutMs: number): Promise<RelayProbe> | null;
+  readSesAccount(transport: TransportSetting, timeoutMs: number): Promise<SesAccount>;
   openSesSuppressionList(): Promise<SesSuppressionList | null>;
   /** Resolves after `ms` and keeps the process alive until then. */
   wait(ms: number): Promise<void>;

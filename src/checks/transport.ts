@@ -1,6 +1,7 @@
 import type { TransportSetting } from '../config/settings.ts';
 import { findTransportProvider } from '../domains/setup.ts';
 import { type Alarm, type DeliveryStatus, SIGNING_ALARM } from '../model/node.ts';
+import { DEFAULT_ROUTE, getRouteVariable } from '../model/route.ts';
 import type { RelayProfile } from '../providers/provider.ts';
 import { sumTraffic } from '../statistics/figures.ts';
 import type { SesAccount } from '../transports/ses/client.ts';
@@ -59,7 +60,11 @@ function listProblems(facts: Facts): readonly Problem[] {
   const problems: Problem[] = [];
   for (const { reason, text, lastAt, route } of alarms) {
     const details = describeFailure(lastAt, text, now);
-    const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';
+    const variable = getRouteVariable(route ?? DEFAULT_ROUTE);
+    const remedy = (ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport').replace(
+      'VARIABLE',
+      variable,
+    );
     problems.push(
       reason === SIGNING_ALARM
         ? report('signing-failed', null, '/domains').failure(`Messages cannot be signed, ${details}`, remedy)
@@ -83,7 +88,7 @@ function listProblems(facts: Facts): readonly Problem[] {
 }
 
 const ALARM_REMEDIES: Readonly<Record<string, string>> = {
-  configuration: 'Correct POSTRIDER_TRANSPORT or the account at the provider, then run `postrider doctor`',
+  configuration: 'Correct VARIABLE or the account at the provider, then run `postrider doctor`',
   reputation:
     "Read the provider's reply and check which messages were sent; then ask the provider's support to remove the block",
   [SIGNING_ALARM]:
@@ -115,9 +120,9 @@ function getHealth(facts: Facts): Health {
   return create('ok', sumTraffic(recentSteps).delivered === 0 ? 'no delivery in the last hour' : 'accepts messages');
 }
 
-const probe = report('transport');
-
 export interface TransportCheckParts {
+  /** Its name, if there are several routes. */
+  readonly route: string | null;
   readonly setting: TransportSetting;
   readonly probeRelay: () => Promise<RelaySession>;
   readonly readSesAccount: () => Promise<SesAccount>;
@@ -126,7 +131,9 @@ export interface TransportCheckParts {
 }
 
 export async function checkTransport(parts: TransportCheckParts): Promise<Finding> {
-  const { setting, probeRelay, readSesAccount, inboxPath, checkWritable } = parts;
+  const { route, setting, probeRelay, readSesAccount, inboxPath, checkWritable } = parts;
+  const probe = report('transport', route);
+  const variable = getRouteVariable(route ?? DEFAULT_ROUTE);
   switch (setting.kind) {
     case 'capture': {
       const reason = await checkWritable();
@@ -135,12 +142,12 @@ export async function checkTransport(parts: TransportCheckParts): Promise<Findin
       return probe.failure(text, 'make the folder writable for this user');
     }
     case 'ses':
-      return checkSesAccount(setting, readSesAccount);
+      return checkSesAccount(setting, readSesAccount, probe);
     case 'smtp': {
       const result = await probeRelay();
       return result.kind === 'ready'
-        ? createReadyFinding(setting, result)
-        : probe.failure(result.text, getFailureRemedy(setting, result));
+        ? createReadyFinding(setting, result, probe, variable)
+        : probe.failure(result.text, getFailureRemedy(setting, result, variable));
     }
   }
 }
@@ -150,6 +157,7 @@ const QUOTA_WARNING_SHARE = 0.8;
 async function checkSesAccount(
   { region, endpoint }: Extract<TransportSetting, { kind: 'ses' }>,
   readAccount: () => Promise<SesAccount>,
+  probe: ReturnType<typeof report>,
 ): Promise<Finding> {
   let account: SesAccount;
   try {
@@ -197,7 +205,12 @@ const ENCRYPTION_REQUIRED = 538;
 
 type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
-function createReadyFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind: 'ready' }>): Finding {
+function createReadyFinding(
+  setting: SmtpSetting,
+  result: Extract<RelaySession, { kind: 'ready' }>,
+  probe: ReturnType<typeof report>,
+  variable: string,
+): Finding {
   const { description, secure, loopback, fellBackToClearText } = result;
   const text = `${description}; ${setting.auth === null ? 'no user name is set' : `authenticated as ${setting.auth.user}`}`;
   if (fellBackToClearText)
@@ -208,19 +221,17 @@ function createReadyFinding(setting: SmtpSetting, result: Extract<RelaySession, 
   if (!secure && !loopback)
     return probe.warning(
       `${text}; ${setting.auth === null ? 'messages' : 'the password and messages'} cross the network in clear text`,
-      'use a server with TLS and remove tls=never from POSTRIDER_TRANSPORT',
+      `use a server with TLS and remove tls=never from ${variable}`,
     );
   if (secure && !loopback && !setting.verifyCertificate && setting.tls !== 'offered')
-    return probe.warning(
-      `${text}; the certificate of the server is not checked`,
-      'remove verify=no from POSTRIDER_TRANSPORT',
-    );
+    return probe.warning(`${text}; the certificate of the server is not checked`, `remove verify=no from ${variable}`);
   return probe.ok(text);
 }
 
 function getFailureRemedy(
   { host, port, tls }: SmtpSetting,
   { stage, code }: Extract<RelaySession, { kind: 'failed' }>,
+  variable: string,
 ): string {
   const peer = `${host}:${port}`;
   const certificate =
@@ -228,17 +239,17 @@ function getFailureRemedy(
   switch (stage) {
     case 'connect':
     case 'greeting':
-      return `check ${peer} in POSTRIDER_TRANSPORT and the firewalls on the path${tls === 'implicit' ? `; ${certificate}` : ''}`;
+      return `check ${peer} in ${variable} and the firewalls on the path${tls === 'implicit' ? `; ${certificate}` : ''}`;
     case 'starttls':
       return `check that ${host} is the name in the certificate and that ${port} is the port for smtp:; ${certificate}`;
     case 'auth': {
       if (code !== ENCRYPTION_REQUIRED || (tls !== 'never' && tls !== 'offered'))
-        return 'check that user and password in POSTRIDER_TRANSPORT are correct and percent-encoded';
+        return `check that user and password in ${variable} are correct and percent-encoded`;
       const change = tls === 'never' ? 'remove tls=never from' : 'add tls=required to';
-      return `${change} POSTRIDER_TRANSPORT, because the server accepts credentials only with TLS`;
+      return `${change} ${variable}, because the server accepts credentials only with TLS`;
     }
     case 'ehlo':
-      return 'set the parameter name= of POSTRIDER_TRANSPORT to a name that the server accepts';
+      return `set the parameter name= of ${variable} to a name that the server accepts`;
     default:
       return `ask the operator of ${peer} about this reply`;
   }

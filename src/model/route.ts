@@ -9,6 +9,11 @@ export function isRouteName(text: string): boolean {
   return ROUTE_NAME.test(text);
 }
 
+/** The setting of a route. */
+export function getRouteVariable(route: string): string {
+  return route === DEFAULT_ROUTE ? 'POSTRIDER_TRANSPORT' : `POSTRIDER_ROUTE_${route.toUpperCase()}`;
+}
+
 /** Steps in the order of preference. The members of a step share its messages by their weights. */
 export type RoutingPolicy = readonly PolicyStep[];
 export type PolicyStep = readonly PolicyMember[];

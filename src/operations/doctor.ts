@@ -157,15 +157,18 @@ async function readDoctorFacts({ machineClock: clock, installation }: DoctorCont
 
 function listProbes(context: DoctorContext, resolver: Resolver, facts: DoctorFacts): readonly Probe[] {
   const { settings, machineClock: clock, installation, status } = context;
-  const { transport, listen, tls } = settings;
+  const { listen, tls } = settings;
   const { domains, lastFeedback, nodes, newestAcceptedAt } = facts;
   const hasStore = facts.openResult.kind === 'ok';
   const dataPath = getDataFolder(settings.database);
   const inboxPath = join(dataPath, 'inbox');
-  const relayProbe = installation.probeRelay(RELAY_TIMEOUT_MS);
-  const relayProvider = findTransportProvider(transport);
-  const relay = relayProvider?.relay ?? null;
-  const maxMessageBytes = relay?.maxMessageBytes ?? null;
+  const routes = settings.routes.map(({ name, transport }) => ({
+    ...{ transport, route: settings.routes.length === 1 ? null : name },
+    relayProbe: installation.probeRelay(transport, RELAY_TIMEOUT_MS),
+    provider: findTransportProvider(transport),
+  }));
+  const greetings = routes.flatMap(({ relayProbe }) => relayProbe ?? []);
+  const providers = [...new Set(routes.flatMap(({ provider }) => provider ?? []))];
   const secretFault = getSecretWarning(settings);
   const requiresAuthentication = requiresAuthenticatedSender(settings);
   const sendingSetup = getSendingSetup(settings);
@@ -178,20 +181,21 @@ function listProbes(context: DoctorContext, resolver: Resolver, facts: DoctorFac
     checkClock({
       ...{ now: clock.now, monotonic: clock.monotonic, wait: installation.wait, newestAcceptedAt },
       readFileSystemTime: () => readFileSystemTime(dataPath),
-      greeting: Promise.resolve(relayProbe).then((probe) => probe?.greeting ?? null),
+      greeting: Promise.resolve(greetings[0]).then((probe) => probe?.greeting ?? null),
     }),
   );
-  add('transport', 'failure', () =>
-    checkTransport({
-      ...{ setting: transport, inboxPath },
-      async probeRelay() {
-        const text = 'the transport does not use SMTP';
-        return (await relayProbe)?.session ?? { kind: 'failed', stage: 'connect', code: null, text };
-      },
-      readSesAccount: () => installation.readSesAccount(RELAY_TIMEOUT_MS),
-      checkWritable: () => findMaildirFault(inboxPath),
-    }),
-  );
+  for (const { route, transport, relayProbe } of routes)
+    add(route === null ? 'transport' : `transport ${route}`, 'failure', () =>
+      checkTransport({
+        ...{ route, setting: transport, inboxPath },
+        async probeRelay() {
+          const text = 'the transport does not use SMTP';
+          return (await relayProbe)?.session ?? { kind: 'failed', stage: 'connect', code: null, text };
+        },
+        readSesAccount: () => installation.readSesAccount(transport, RELAY_TIMEOUT_MS),
+        checkWritable: () => findMaildirFault(inboxPath),
+      }),
+    );
   add('notifications', 'warning', async () => {
     if (!hasStore) return [];
     const read = (store: DoctorStore) => readNotificationFacts(store, settings, clock.now());
@@ -203,38 +207,49 @@ function listProbes(context: DoctorContext, resolver: Resolver, facts: DoctorFac
       read: (path) => readFile(path),
     }),
   );
-  add('host name', 'warning', () =>
-    checkHostName(transport.kind === 'smtp' ? transport.name : null, relayProvider?.title ?? null, resolver),
+  const hostNames = new Map(
+    routes.map(({ transport, provider }) => [transport.kind === 'smtp' ? transport.name : null, provider?.title]),
   );
+  for (const [hostName, title] of hostNames)
+    add('host name', 'warning', () => checkHostName(hostName, title ?? null, resolver));
   add('return path', 'warning', () => {
-    if (relayProvider === null || relay?.keepsEnvelopeSender !== false)
+    if (routes.some(({ provider }) => provider?.relay?.keepsEnvelopeSender !== false))
       return checkReturnPath(settings.returnPathDomain, resolver);
     const returnPaths = domains.flatMap(({ returnPath }) => returnPath?.name ?? []);
-    return createUnusedReturnPathFinding(relayProvider.title, returnPaths);
+    return createUnusedReturnPathFinding(providers.map(({ title }) => title).join(' and '), returnPaths);
   });
-  if (relayProvider !== null && maxMessageBytes !== null)
-    add('message size', 'warning', () =>
-      checkMessageSize(relayProvider.title, maxMessageBytes, settings.maxRequestBytes),
-    );
+  for (const { title, relay } of providers) {
+    const maxMessageBytes = relay?.maxMessageBytes ?? null;
+    if (maxMessageBytes !== null)
+      add('message size', 'warning', () => checkMessageSize(title, maxMessageBytes, settings.maxRequestBytes));
+  }
   for (const provider of PROVIDERS)
-    if (provider === relayProvider || hasEventSettings(settings, provider))
+    if (providers.includes(provider) || hasEventSettings(settings, provider))
       add(`events ${provider.name}`, 'warning', () => {
         const refusedReports = sumRefusedReports(nodes, status?.() ?? null);
+        const relayProvider = providers.find((candidate) => candidate === provider) ?? null;
         return checkEvents(provider, relayProvider, settings, { lastFeedback, refusedReports, now: clock.now() });
       });
-  if (relayProvider?.name === 'ses' && hasStore)
+  if (providers.some(({ name }) => name === 'ses') && hasStore)
     add('suppression lists', 'warning', () => compareSuppressionLists(context));
   if (hasStore && domains.length === 0 && requiresAuthentication) add('domain', 'warning', createMissingDomainFinding);
   for (const domain of domains)
     add(`domain ${domain.name}`, 'warning', () =>
       checkSendingDomain({
-        ...{ domain, requiresAuthentication, signatures: describeSignatures(settings, domain) },
+        ...{ domain, requiresAuthentication, signatures: describeRouteSignatures(settings, domain) },
         checkRecords: () => checkRecords(createRecords(domain, sendingSetup), resolver),
         returnPath: domain.returnPath === null ? null : describeReturnPath(domain.returnPath, sendingSetup),
         checkKey: (selector, sealedKey) => findKeyFault(settings, domain.name, selector, sealedKey),
       }),
     );
   return probes;
+}
+
+/** Amazon SES accepts one signature, other relays all. */
+function describeRouteSignatures({ routes }: Settings, domain: SendingDomain): string {
+  const texts = routes.map(({ name, transport }) => ({ name, text: describeSignatures({ transport }, domain) }));
+  const distinct = new Set(texts.map(({ text }) => text));
+  return distinct.size === 1 ? [...distinct].join() : texts.map(({ name, text }) => `${name}: ${text}`).join('; ');
 }
 
 async function readNotificationFacts(store: DoctorStore, settings: Settings, now: number): Promise<NotificationFacts> {
@@ -269,12 +284,15 @@ async function compareSuppressionLists({
   machineClock: clock,
   installation,
 }: DoctorContext): Promise<readonly Finding[]> {
+  const usesSmtpInterface = settings.routes.some(
+    ({ transport }) => transport.kind === 'smtp' && transport.provider === 'ses',
+  );
   const list = await installation.openSesSuppressionList();
   if (list === null) return [];
   try {
     return await installation.withStore(async (store) => [
       await checkSuppressionLists({
-        ...{ list, clock, wait: installation.wait, usesSmtpInterface: settings.transport.kind === 'smtp' },
+        ...{ list, clock, wait: installation.wait, usesSmtpInterface },
         findSuppressed: (addresses) => store.findSuppressed(addresses),
         readOwnPages: () => readSuppressionPages(store),
       }),

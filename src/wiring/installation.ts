@@ -39,14 +39,14 @@ export function createInstallation(
       }
       return { lines, standby };
     },
-    probeRelay(timeoutMs) {
-      if (transport.kind !== 'smtp') return null;
-      return import('../transports/smtp/probe.ts').then(({ probeRelay }) => probeRelay(transport, clock, timeoutMs));
+    probeRelay(setting, timeoutMs) {
+      if (setting.kind !== 'smtp') return null;
+      return import('../transports/smtp/probe.ts').then(({ probeRelay }) => probeRelay(setting, clock, timeoutMs));
     },
-    async readSesAccount(timeoutMs) {
-      if (transport.kind !== 'ses') throw new Error('the transport is not Amazon SES');
+    async readSesAccount(setting, timeoutMs) {
+      if (setting.kind !== 'ses') throw new Error('the transport is not Amazon SES');
       const { createSesClient } = await import('../transports/ses/client.ts');
-      const client = await createSesClient(transport, 1, clock);
+      const client = await createSesClient(setting, 1, clock);
       try {
         return await client.getAccount(AbortSignal.timeout(timeoutMs));
       } finally {

@@ -315,6 +315,7 @@ describe('transport', () => {
   const rejectCall = () => Promise.reject(new Error('unexpected call'));
   const check = (changes: Pick<TransportCheckParts, 'setting'> & Partial<TransportCheckParts>) =>
     checkTransport({
+      route: null,
       probeRelay: rejectCall,
       readSesAccount: rejectCall,
       inboxPath: 'inbox',
@@ -335,6 +336,13 @@ describe('transport', () => {
     const findings = await check({ setting, probeRelay: async () => probeResult });
     expect(findings).toMatchObject({ level: result });
     expect(JSON.stringify(findings)).not.toContain('secret-word');
+  });
+  it('of a further route has its name and names its setting', async () => {
+    const finding = await check({ route: 'backup', setting: smtp, probeRelay: async () => failAt('connect') });
+    expect(finding).toMatchObject({
+      ...{ code: 'transport', subject: 'backup' },
+      remedy: expect.stringContaining('POSTRIDER_ROUTE_BACKUP'),
+    });
   });
   it.each([
     ['a writable folder is ok', null, 'ok'],

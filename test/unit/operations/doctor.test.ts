@@ -65,6 +65,22 @@ describe('doctor', () => {
     ]);
   });
 
+  test('each route is tested', async () => {
+    const relay = await startSmtpServer();
+    onTestFinished(() => relay.close());
+    const closed = await startSmtpServer();
+    await closed.close();
+    const rig = await createOperationRig({
+      POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
+      POSTRIDER_ROUTE_BACKUP: `smtp://127.0.0.1:${closed.port}`,
+    });
+    const findings = await rig.performSuccessfully(runDoctor, {});
+    expect(findings.filter(({ check }) => check.startsWith('transport'))).toMatchObject([
+      { check: 'transport default', result: 'ok' },
+      { check: 'transport backup', result: 'failure', remedy: expect.stringContaining('POSTRIDER_ROUTE_BACKUP') },
+    ]);
+  });
+
   test('with Amazon SES, the suppression lists are compared', async () => {
     const ses = await startSes();
     const rig = await createOperationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
