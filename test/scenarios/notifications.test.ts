@@ -65,7 +65,7 @@ test('the lock of an account is reported once by a signed request and by mail, e
   await Promise.all([receiver.close(), server.close()]);
 });
 
-test('an open circuit breaker is reported by mail too, which leaves when the relay answers again', async () => {
+test('a failed route is reported by mail too, which leaves when the relay answers again', async () => {
   let isDown = true;
   const server = await startSmtpServer();
   const proxy = createServer((socket) => {
@@ -91,7 +91,7 @@ test('an open circuit breaker is reported by mail too, which leaves when the rel
     await submitAccepted(service.publicUrl, key, { to });
   const listWaiting = async () =>
     (await runJsonCommand<{ to: string; subject: string; state: string }[]>(folder, ['message', 'list'], settings))
-      .filter(({ to, subject }) => to === OPERATOR_ADDRESS && subject.includes('circuit breaker'))
+      .filter(({ to, subject }) => to === OPERATOR_ADDRESS && subject.includes('The route default has failed'))
       .map(({ state }) => state);
   await expect.poll(listWaiting, { timeout: 120_000 }).toContain('queued');
   isDown = false;
