@@ -236,20 +236,13 @@ function listProbes(context: DoctorContext, resolver: Resolver, facts: DoctorFac
   for (const domain of domains)
     add(`domain ${domain.name}`, 'warning', () =>
       checkSendingDomain({
-        ...{ domain, requiresAuthentication, signatures: describeRouteSignatures(settings, domain) },
+        ...{ domain, requiresAuthentication, signatures: describeSignatures(settings, domain) },
         checkRecords: () => checkRecords(createRecords(domain, sendingSetup), resolver),
         returnPath: domain.returnPath === null ? null : describeReturnPath(domain.returnPath, sendingSetup),
         checkKey: (selector, sealedKey) => findKeyFault(settings, domain.name, selector, sealedKey),
       }),
     );
   return probes;
-}
-
-/** Amazon SES accepts one signature, other relays all. */
-function describeRouteSignatures({ routes }: Settings, domain: SendingDomain): string {
-  const texts = routes.map(({ name, transport }) => ({ name, text: describeSignatures({ transport }, domain) }));
-  const distinct = new Set(texts.map(({ text }) => text));
-  return distinct.size === 1 ? [...distinct].join() : texts.map(({ name, text }) => `${name}: ${text}`).join('; ');
 }
 
 async function readNotificationFacts(store: DoctorStore, settings: Settings, now: number): Promise<NotificationFacts> {

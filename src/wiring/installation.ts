@@ -14,7 +14,7 @@ import { describeError } from '../printing/escape.ts';
 const CLOSE_MS = 1_000;
 
 export function createInstallation(
-  { database, transport, routes }: Pick<Settings, 'database' | 'transport' | 'routes'>,
+  { database, routes }: Pick<Settings, 'database' | 'routes'>,
   clock: MonotonicClock,
   withStore: Installation['withStore'],
 ): Installation {
