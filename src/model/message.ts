@@ -103,6 +103,8 @@ export interface LeaseRef {
   readonly id: string;
   readonly owner: string;
   readonly attempts: number;
+  /** Where the message was dealt and not attempted; a parked message keeps it. */
+  readonly route?: string | null;
 }
 
 export interface HistoryEntry {

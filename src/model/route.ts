@@ -142,8 +142,8 @@ export function findPause({ pauses }: Routing, route: string, now: number): Rout
 }
 
 /**
- * Why a route does not get a message now. `fault`: the attempt of this message has just failed there. `returning` and
- * `ramping`: it gets only a part of its messages, unless no other route is usable.
+ * Why a route does not get a message now. `fault`: the route failed for this message after the last step
+ * of its retry schedule. `returning` and `ramping`: it gets only a part of its messages, unless no other is usable.
  */
 export const OBSTACLES = ['paused', 'failed', 'quota', 'sender-refused', 'fault', 'returning', 'ramping'] as const;
 export type Obstacle = (typeof OBSTACLES)[number];
@@ -161,62 +161,71 @@ export type RouteDecision =
   | { readonly kind: 'wait'; readonly skipped: readonly SkippedRoute[] };
 
 /**
- * A message stays at the route that it was dealt, as long as the policy names it and it is usable. Otherwise the first
- * step with a usable route gets it; without one, the first step with a route that is returning or ramping.
+ * The first step with a usable route gets the message; without one, the first step with a route that is returning or
+ * ramping. Within that step, a message stays at the route that it was dealt. `findObstacle` is called for no later step.
  */
 export function decideRoute(
   policy: RoutingPolicy,
   findObstacle: (route: string) => Obstacle | null,
   dealt: string | null,
 ): RouteDecision {
-  const obstacles = new Map(listPolicyRoutes(policy).map((route) => [route, findObstacle(route)]));
-  const isUsable = (route: string) => obstacles.get(route) === null;
-  const isSoft = (route: string) => SOFT_OBSTACLES.some((soft) => soft === obstacles.get(route));
-  const listSkipped = (steps: RoutingPolicy): readonly SkippedRoute[] =>
-    listPolicyRoutes(steps).flatMap((route) => {
-      const obstacle = obstacles.get(route) ?? null;
-      return obstacle === null ? [] : [{ route, obstacle }];
-    });
-  if (dealt !== null && obstacles.has(dealt) && (isUsable(dealt) || isSoft(dealt)))
-    return { kind: 'route', members: [{ route: dealt, weight: 1 }], skipped: [] };
-  for (const accepts of [isUsable, isSoft]) {
-    for (const [index, step] of policy.entries()) {
-      const members = step.filter(({ route }) => accepts(route));
-      if (members.length === 0) continue;
-      const skipped = listSkipped(policy.slice(0, index + 1)).filter(
-        ({ route }) => !members.some((member) => member.route === route),
-      );
-      return { kind: 'route', members, skipped };
-    }
+  const skipped: SkippedRoute[] = [];
+  let softDecision: RouteDecision | null = null;
+  for (const step of policy) {
+    const standings = step.map((member) => ({ member, obstacle: findObstacle(member.route) }));
+    const dealtMember = standings.find(({ member }) => member.route === dealt);
+    if (dealtMember !== undefined && (dealtMember.obstacle === null || isSoft(dealtMember.obstacle)))
+      return { kind: 'route', members: [dealtMember.member], skipped };
+    const members = standings.filter(({ obstacle }) => obstacle === null).map(({ member }) => member);
+    const obstructed = standings.flatMap(({ member: { route }, obstacle }) =>
+      obstacle === null ? [] : [{ route, obstacle }],
+    );
+    if (members.length > 0) return { kind: 'route', members, skipped: [...skipped, ...obstructed] };
+    const softMembers = standings.filter(({ obstacle }) => isSoft(obstacle)).map(({ member }) => member);
+    const hard = obstructed.filter(({ obstacle }) => !isSoft(obstacle));
+    if (softMembers.length > 0)
+      softDecision ??= { kind: 'route', members: softMembers, skipped: [...skipped, ...hard] };
+    skipped.push(...obstructed);
   }
-  return { kind: 'wait', skipped: listSkipped(policy) };
+  return softDecision ?? { kind: 'wait', skipped };
+}
+
+function isSoft(obstacle: Obstacle | null): boolean {
+  return SOFT_OBSTACLES.some((soft) => soft === obstacle);
 }
 
 /**
- * Deals messages in turn by weight (smooth weighted round-robin): over any run of messages of one key, a route is off
- * its share by at most one while the members stay the same.
+ * Deals messages in turn by weight: over the messages of one key and the same members, each route is off its share by
+ * less than one. R. Tijdeman, "The chairman assignment problem" (1980): of the routes that are owed enough, the one
+ * that must get a message first. The route that is owed most would be off by more than one with four members.
  */
 export function createDealer(maxKeys = 10_000): (key: string, members: PolicyStep) => string {
-  /** By key, then by route: what a route is owed. The least recently used key is the first. */
-  const credits = new Map<string, Map<string, number>>();
+  /** By key and members: what each member is owed, in parts of a message of the total weight. The oldest is the first. */
+  const debts = new Map<string, number[]>();
   return (key, members) => {
-    const [only] = members;
-    if (only !== undefined && members.length === 1) return only.route;
-    const owed = credits.get(key) ?? new Map<string, number>();
-    credits.delete(key);
-    credits.set(key, owed);
-    const [oldest] = credits.keys();
-    if (credits.size > maxKeys && oldest !== undefined) credits.delete(oldest);
-    let totalWeight = 0;
-    let dealt: PolicyMember | null = null;
-    for (const member of members) {
-      totalWeight += member.weight;
-      owed.set(member.route, (owed.get(member.route) ?? 0) + member.weight);
-      if (dealt === null || (owed.get(member.route) ?? 0) > (owed.get(dealt.route) ?? 0)) dealt = member;
+    const [first] = members;
+    if (first === undefined) throw new RangeError('no route to deal');
+    if (members.length === 1) return first.route;
+    const dealtKey = `${key} ${members.map(({ route, weight }) => `${route}:${weight}`).join()}`;
+    const owed = debts.get(dealtKey) ?? members.map(() => 0);
+    debts.delete(dealtKey);
+    debts.set(dealtKey, owed);
+    const [oldest] = debts.keys();
+    if (debts.size > maxKeys && oldest !== undefined) debts.delete(oldest);
+    const totalWeight = members.reduce((sum, { weight }) => sum + weight, 0);
+    const margin = totalWeight / (2 * members.length - 2);
+    let dealtIndex = 0;
+    let firstDeadline = Number.POSITIVE_INFINITY;
+    for (const [index, { weight }] of members.entries()) {
+      const debt = (owed[index] ?? 0) + weight;
+      owed[index] = debt;
+      const deadline = (totalWeight - margin - debt) / weight;
+      if (debt < margin || deadline >= firstDeadline) continue;
+      dealtIndex = index;
+      firstDeadline = deadline;
     }
-    if (dealt === null) throw new RangeError('no route to deal');
-    owed.set(dealt.route, (owed.get(dealt.route) ?? 0) - totalWeight);
-    return dealt.route;
+    owed[dealtIndex] = (owed[dealtIndex] ?? 0) - totalWeight;
+    return members[dealtIndex]?.route ?? first.route;
   };
 }
 

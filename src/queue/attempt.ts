@@ -37,7 +37,8 @@ interface AttemptRunner {
   /** Never rejects. `circuit-open`: no attempt now. `not-attempted`: the caller releases the lease; `held`: parks it. */
   run(message: LeasedMessage): Promise<Attempt | 'circuit-open' | 'not-attempted' | 'held'>;
   stop(): void;
-  abortOverdue(): void;
+  /** To be called every second. Aborts attempts that do not end. */
+  checkSlots(): void;
 }
 
 interface Transmission {
@@ -51,7 +52,7 @@ interface Transmission {
 
 /** Of one route: its slots and its circuit breaker limit no other route. */
 export function createAttemptRunner(
-  { transport, health, prepare }: Pick<Route, 'transport' | 'health' | 'prepare'>,
+  { transport, health, prepare, revision }: Pick<Route, 'transport' | 'health' | 'prepare' | 'revision'>,
   parts: AttemptParts,
 ): AttemptRunner {
   const { clock, policy } = parts;
@@ -66,7 +67,8 @@ export function createAttemptRunner(
     let hasSlot = false;
     try {
       // Prepared before the wait for a slot, so that messages are signed while all slots are in use.
-      const outgoing: OutgoingMessage = await prepare(message);
+      let preparedRevision = revision();
+      let outgoing: OutgoingMessage = await prepare(message);
       // Neither slots nor the circuit breaker limit an attempt that the transport answers without a next hop.
       if ((transport.answerLocally?.(message.to) ?? null) !== null) return (await transmit(message, outgoing)).attempt;
       hasSlot = await acquireSlot();
@@ -76,10 +78,16 @@ export function createAttemptRunner(
       if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return 'not-attempted';
       const isHeld = parts.isHeld(message);
       if (typeof isHeld === 'boolean' ? isHeld : await isHeld) return 'held';
-      if (!health.allowsAttempt(clock.now())) return 'circuit-open';
+      // Another provider may need other header fields and signatures.
+      while (preparedRevision !== revision()) {
+        preparedRevision = revision();
+        outgoing = await prepare(message);
+      }
+      const transmittedAt = clock.now();
+      if (!health.allowsAttempt(transmittedAt)) return 'circuit-open';
       const { attempt, isFault } = await transmit(message, outgoing);
       if (isFault) health.releaseProbe(clock.now());
-      else health.recordOutcome(attempt.outcome, clock.now());
+      else health.recordOutcome(attempt.outcome, clock.now(), transmittedAt);
       return attempt;
     } catch (error) {
       return createFaultAttempt(error, startedAt, startedMonotonicMs);
@@ -91,15 +99,23 @@ export function createAttemptRunner(
 
   function acquireSlot(): boolean | Promise<boolean> {
     if (isStopped) return false;
-    if (usedSlotCount >= transport.concurrency) return new Promise((resolve) => slotWaiters.push(resolve));
+    if (slotWaiters.length > 0 || !hasFreeSlot()) return new Promise((resolve) => slotWaiters.push(resolve));
     usedSlotCount += 1;
     return true;
   }
 
+  const hasFreeSlot = () => usedSlotCount < health.getConcurrency(transport.concurrency, clock.now());
+
   function releaseSlot(): void {
-    const resolveNext = slotWaiters.shift();
-    if (resolveNext === undefined) usedSlotCount -= 1;
-    else resolveNext(true);
+    usedSlotCount -= 1;
+    fillSlots();
+  }
+
+  function fillSlots(): void {
+    while (slotWaiters.length > 0 && hasFreeSlot()) {
+      usedSlotCount += 1;
+      slotWaiters.shift()?.(true);
+    }
   }
 
   /** `isFault`: this service failed, so the outcome does not depend on the next hop. */
@@ -173,7 +189,9 @@ export function createAttemptRunner(
       isStopped = true;
       for (const resolve of slotWaiters.splice(0)) resolve(false);
     },
-    abortOverdue() {
+    checkSlots() {
+      // A pause of a throttling next hop may have ended.
+      fillSlots();
       const now = clock.monotonic();
       for (const transmission of transmissions) {
         if (now - transmission.startedMonotonicMs < MAX_ATTEMPT_MS) return;

@@ -25,14 +25,21 @@ import {
   type StateChange,
   toAcceptedMembers,
 } from '../model/message.ts';
-import { type Attempt, isSenderRefusal, type Outcome } from '../model/outcome.ts';
+import type { Attempt } from '../model/outcome.ts';
 import type { ClaimedMessages, ClaimLimits } from '../store/contract.ts';
 import type { Transport } from '../transports/transport.ts';
 import { type AttemptParts, createAttemptRunner, LEASE_MS } from './attempt.ts';
-import { createLeaseBudget, createModeHolder, createReadyQueue, createRecorder, getMemoryBytes } from './leases.ts';
+import {
+  createLeaseBudget,
+  createModeHolder,
+  createReadyQueue,
+  createRecorder,
+  getMemoryBytes,
+  MAX_LEASED_BYTES,
+} from './leases.ts';
 import type { AgeClock } from './membership.ts';
 import type { HoldChecks } from './parking.ts';
-import { isRouteFailure, MAX_ATTEMPT_MS } from './route-health.ts';
+import { MAX_ATTEMPT_MS } from './route-health.ts';
 import type { Route, Routes } from './routes.ts';
 
 const MIN_REMAINING_LEASE_MS = MAX_ATTEMPT_MS + 2 * 60_000;
@@ -43,6 +50,14 @@ const MAX_PREPARED_AHEAD = 64;
 /** The poll finds every due message, even if a wake-up is missed. */
 const POLL_MS = 1_000;
 
+/**
+ * A lane that has been too full for a claim for so long is slow. Then claims pass over its messages, which are parked,
+ * to those of the other routes: at once while there are such, otherwise at pauses that double.
+ */
+const MIN_BLOCKED_MS = 5_000;
+const MIN_SKIP_PAUSE_MS = 100;
+const MAX_SKIP_PAUSE_MS = 10_000;
+
 export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly node: string;
   readonly ages: Pick<AgeClock, 'toCurrentClock'>;
@@ -52,6 +67,8 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
   readonly release: (batch: readonly LeaseRef[], now: number) => Promise<readonly SettleResult[]>;
   readonly park: (batch: readonly LeaseRef[], reason: ParkReason, now: number) => Promise<readonly SettleResult[]>;
   readonly routes: Routes;
+  /** Messages that `canPlace` refused because their lane was full may return. */
+  readonly onRoom?: () => void;
   /** The recipient of `doctor --loop`, whose outcome neither suppresses an address nor counts towards the reputation. */
   readonly loopRecipient?: string | null;
   readonly onChange?: (message: LeasedMessage, change: StateChange) => void;
@@ -66,7 +83,7 @@ export interface Dispatcher {
   offerMessage(message: LeasedMessage): void;
   wake(): void;
   /** False if a message that waits for a route would wait again. */
-  canPlace(message: Pick<LeasedMessage, 'accountId' | 'from'>): boolean;
+  canPlace(message: Pick<LeasedMessage, 'id' | 'accountId' | 'from'>): boolean;
   /** The policies, the pauses or the health of the routes have changed. */
   reroute(): void;
   drain(timeoutMs: number): Promise<void>;
@@ -79,7 +96,15 @@ interface Lane {
   readonly runner: ReturnType<typeof createAttemptRunner>;
   readonly ready: ReturnType<typeof createReadyQueue>;
   runningCount: number;
+  /** Of the messages that wait or run. */
+  leasedBytes: number;
+  /** Messages that `canPlace` let into the queue since the last claim. */
+  expectedCount: number;
+  /** `canPlace` refused a message although the route takes messages. */
+  hasRefused: boolean;
 }
+
+const EMPTY_LANE = { runningCount: 0, leasedBytes: 0, expectedCount: 0, hasRefused: false };
 
 type RecordedSettlement = Settlement & { readonly changes: readonly RecordedChange[] };
 
@@ -101,13 +126,16 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const reasons = new Map<string, string>();
   let endedAttemptCount = 0;
   let backlog: Backlog = 'due';
+  let lastClaimAt = 0;
+  let lastSkipAt = 0;
+  let skipPauseMs = MIN_SKIP_PAUSE_MS;
   let cancelPoll: () => void = () => undefined;
   const whenEmpty = Promise.withResolvers<void>();
   let drainPromise: Promise<void> | null = null;
 
   function createLane(route: Route): Lane {
     const runner = createAttemptRunner(route, { ...parts, onError });
-    return { route, runner, ready: createReadyQueue(), runningCount: 0 };
+    return { route, runner, ready: createReadyQueue(), ...EMPTY_LANE };
   }
 
   function leaseForNewMessage(now: number, bytes: number): Lease | null {
@@ -125,37 +153,58 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     dispatch();
   }
 
-  /** Each to the lane of its route. Messages without a usable route wait in the store, like those of a full lane. */
-  function place(messages: readonly LeasedMessage[]): void {
+  /**
+   * Each to the lane of its route. Messages without a usable route wait in the store, like those of a full lane. Returns
+   * how many wait in a lane.
+   */
+  function place(messages: readonly LeasedMessage[]): number {
     const now = clock.now();
     const parked: LeasedMessage[] = [];
     const released: LeasedMessage[] = [];
     for (const message of messages) {
       const choice = routes.choose(message, now);
       const lane = choice.kind === 'route' ? lanes.get(choice.route) : undefined;
-      if (lane !== undefined && choice.kind === 'route' && !isFull(lane)) {
+      const dealt = laneList.length > 1 && choice.kind === 'route' ? { ...message, route: choice.route } : message;
+      if (lane !== undefined && choice.kind === 'route' && !isFull(lane, now)) {
         if (choice.because === null) reasons.delete(message.id);
         else reasons.set(message.id, choice.because);
-        routes.countWaiting(lane.route.name, 1);
-        lane.ready.enqueue(message);
-      } else if (routes.isAnyUsable(now)) parked.push(message);
-      else released.push(message);
+        count(lane, dealt, 1);
+        lane.ready.enqueue(dealt);
+      } else if (laneList.length > 1 && routes.isAnyUsable(now)) parked.push(dealt);
+      else released.push(dealt);
     }
     if (parked.length > 0) void parkLeases(parked, 'route');
     if (released.length > 0) void endLeases(released, parts.release);
+    return messages.length - parked.length - released.length;
   }
 
+  /** Of the messages that wait for the route or are attempted there. */
+  function count(lane: Lane, message: LeasedMessage, change: 1 | -1): void {
+    routes.countWaiting(lane.route.name, change);
+    lane.leasedBytes += change * getMemoryBytes(message);
+  }
+
+  const countLeased = ({ ready, runningCount }: Lane) => ready.size + runningCount;
+  const listOpenLanes = (now: number) => laneList.filter((lane) => isOpen(lane, now));
+
   /** A slow route must not fill the memory that other routes need. */
-  const isFull = ({ ready, runningCount }: Lane) =>
-    laneList.length > 1 && ready.size + runningCount >= budget.leaseLimit / laneList.length;
+  function isFull(lane: Lane, now: number): boolean {
+    if (laneList.length === 1) return false;
+    const laneCount = Math.max(1, listOpenLanes(now).length);
+    return countLeased(lane) >= getLaneLimit(now) || lane.leasedBytes >= MAX_LEASED_BYTES / laneCount;
+  }
 
   function dispatch(): void {
     switch (mode.currentMode) {
       case 'starting':
         return;
       case 'running': {
+        // While the circuit breaker is open, messages wait in the store, where an operator can see and cancel them, or
+        // take another route.
+        for (const lane of laneList) if (lane.ready.size > 0 && !isProbeDue(lane)) place(takeAll(lane));
         for (const lane of laneList) startAttempts(lane);
         if (backlog === 'due') void claimMessages();
+        reportRoom();
         return;
       }
       case 'draining':
@@ -173,20 +222,17 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       const message = takeNext(lane);
       if (message !== undefined) void deliverMessage(lane, message);
     }
-    // While the circuit breaker is open, messages wait in the store, where an operator can see and cancel them, or take
-    // another route.
-    if (lane.ready.size > 0 && !isProbeDue(lane)) place(takeAll(lane));
   }
 
   function takeNext(lane: Lane): LeasedMessage | undefined {
     const message = lane.ready.dequeue();
-    if (message !== undefined) routes.countWaiting(lane.route.name, -1);
+    if (message !== undefined) count(lane, message, -1);
     return message;
   }
 
   function takeAll(lane: Lane): readonly LeasedMessage[] {
     const messages = lane.ready.dequeueAll();
-    routes.countWaiting(lane.route.name, -messages.length);
+    for (const message of messages) count(lane, message, -1);
     return messages;
   }
 
@@ -216,10 +262,30 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const isOpen = ({ route }: Lane, now: number) =>
     route.health.getRetryAt(now) === null && !routes.isPaused(route.name, now);
 
-  function canPlace(message: Pick<LeasedMessage, 'accountId' | 'from'>): boolean {
-    const name = routes.findRoute(message, clock.now());
+  function canPlace(message: Pick<LeasedMessage, 'id' | 'accountId' | 'from'>): boolean {
+    const now = clock.now();
+    const name = routes.findRoute(message, now);
     const lane = name === null ? undefined : lanes.get(name);
-    return lane !== undefined && !isFull(lane);
+    if (lane === undefined) return false;
+    if (isFull(lane, now) || countLeased(lane) + lane.expectedCount >= getLaneLimit(now) / 2) {
+      lane.hasRefused = true;
+      return false;
+    }
+    lane.expectedCount += 1;
+    return true;
+  }
+
+  const getLaneLimit = (now: number) => Math.ceil(budget.leaseLimit / Math.max(1, listOpenLanes(now).length));
+
+  /** Messages that were parked because a lane was full can return. */
+  function reportRoom(): void {
+    if (laneList.length === 1) return;
+    const limit = getLaneLimit(clock.now());
+    for (const lane of laneList) {
+      if (!lane.hasRefused || countLeased(lane) + lane.expectedCount >= limit / 4) continue;
+      lane.hasRefused = false;
+      parts.onRoom?.();
+    }
   }
 
   function isEmpty(): boolean {
@@ -236,6 +302,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const limits = computeClaimLimits(now);
     if (limits === null) return;
     backlog = 'claiming';
+    for (const lane of laneList) lane.expectedCount = 0;
     let hasMore = false;
     try {
       const claimed = await parts.claim(limits, { owner: node, until: now + LEASE_MS }, now);
@@ -243,7 +310,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
         budget.reserve(getMemoryBytes(message));
         leasedIds.add(message.id);
       }
-      place(claimed.messages);
+      const placedCount = place(claimed.messages);
+      if (lastSkipAt === now)
+        skipPauseMs = placedCount > 0 ? MIN_SKIP_PAUSE_MS : Math.min(2 * skipPauseMs, MAX_SKIP_PAUSE_MS);
       for (const { id, accountId, to } of claimed.suppressed)
         publish({ type: 'message.suppressed', at: now, id, accountId, to });
       hasMore = claimed.hasMore;
@@ -257,13 +326,26 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const wasWokenDuringClaim = () => backlog === 'claiming-woken';
 
   function computeClaimLimits(now: number): ClaimLimits | null {
-    const openLanes = laneList.filter((lane) => isOpen(lane, now));
-    // A lane that takes messages slowly must not keep those of the others in the store.
-    const fewestWaiting = Math.min(...openLanes.map(({ ready }) => ready.size)) * openLanes.length;
-    const limits = budget.getClaimLimits(openLanes.length === 0 ? 0 : fewestWaiting);
-    if (limits === null || openLanes.length > 0) return limits;
-    const canProbe = laneList.some((lane) => isProbeDue(lane) && lane.runningCount === 0 && lane.ready.size === 0);
-    return canProbe ? { ...limits, maxMessages: 1 } : null;
+    const openLanes = listOpenLanes(now);
+    if (openLanes.length === 0) {
+      const canProbe = laneList.some((lane) => isProbeDue(lane) && countLeased(lane) === 0);
+      const limits = canProbe ? budget.getClaimLimits(0) : null;
+      return limits === null ? null : { ...limits, maxMessages: 1 };
+    }
+    // All that is claimed may be for the lane with the most messages.
+    const fullest = Math.max(...openLanes.map(countLeased));
+    const mostWaiting = Math.max(...openLanes.map(({ ready }) => ready.size));
+    const limits = budget.getClaimLimits(mostWaiting * openLanes.length);
+    const room = getLaneLimit(now) - fullest;
+    if (openLanes.length === 1 || (limits !== null && room > 0)) {
+      lastClaimAt = now;
+      skipPauseMs = MIN_SKIP_PAUSE_MS;
+      return limits === null ? null : { ...limits, maxMessages: Math.min(limits.maxMessages, Math.max(1, room)) };
+    }
+    const isOtherIdle = openLanes.some(({ ready }) => ready.size === 0);
+    if (!isOtherIdle || now - lastClaimAt < MIN_BLOCKED_MS || now - lastSkipAt < skipPauseMs) return null;
+    lastSkipAt = now;
+    return budget.getClaimLimits(0);
   }
 
   function wake(): void {
@@ -273,10 +355,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   async function deliverMessage(lane: Lane, message: LeasedMessage): Promise<void> {
     lane.runningCount += 1;
-    routes.countWaiting(lane.route.name, 1);
+    count(lane, message, 1);
     const result = await attemptOnce(lane, message);
     lane.runningCount -= 1;
-    routes.countWaiting(lane.route.name, -1);
+    count(lane, message, -1);
     endedAttemptCount += 1;
     if (result === 'circuit-open') place([message]);
     else if (result === 'not-attempted') void endLeases([message], parts.release);
@@ -314,7 +396,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const attempt: Attempt = hasChoice
       ? { ...madeAttempt, route: route.name, ...(because === undefined ? {} : { because }) }
       : madeAttempt;
-    if (localAnswer === null) routes.recordOutcome(route.name, message, attempt.outcome, now, attempt.remote);
+    const nextRoute =
+      localAnswer === null
+        ? routes.recordOutcome(route.name, message, attempt.outcome, now, attempt.remote)
+        : null;
     const { id, attempts } = message;
     const isLoopTest = message.to === parts.loopRecipient;
     const computedChange = decideAttemptChange(
@@ -326,13 +411,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       now,
       parts.random(),
     );
-    const nextRoute = hasChoice && localAnswer === null ? findNextRoute(route, message, attempt.outcome, now) : null;
-    const change = isLoopTest
-      ? { ...computedChange, suppress: null }
-      : nextRoute !== null && computedChange.type === 'message.deferred'
-        ? createMovedChange(computedChange, nextRoute)
-        : computedChange;
-    const isMoved = change !== computedChange && nextRoute !== null;
+    const isMoved = nextRoute !== null && computedChange.type === 'message.deferred';
+    const movedChange = isMoved ? createMovedChange(computedChange, nextRoute) : computedChange;
+    const change = isLoopTest ? { ...movedChange, suppress: null } : movedChange;
     parts.onChange?.(message, change);
     publishAttemptEnd(message, attempt, now);
     const hasComplaint = attempt.outcome.kind === 'delivered' && localAnswer?.kind === 'complaint';
@@ -345,13 +426,6 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       ...{ id, owner: node, attempts, changes, refundAttempt: isMoved, excludedFromReputation },
       route: hasChoice ? dealt : null,
     };
-  }
-
-  /** Null if the outcome is no fault of the route or of the sender there, or if no other route is usable. */
-  function findNextRoute(route: Route, message: LeasedMessage, outcome: Outcome, now: number): string | null {
-    if (outcome.kind !== 'deferred' || !(isRouteFailure(outcome) || isSenderRefusal(outcome))) return null;
-    const choice = routes.choose({ ...message, route: null }, now, route.name);
-    return choice.kind === 'route' && choice.route !== route.name ? choice.route : null;
   }
 
   async function settleLease(message: LeasedMessage, settlement: RecordedSettlement): Promise<void> {
@@ -392,7 +466,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     messages: readonly LeasedMessage[],
     end: (batch: readonly LeaseRef[], now: number) => Promise<unknown>,
   ): Promise<void> {
-    const leases = messages.map(({ id, attempts }) => ({ id, owner: node, attempts }));
+    const leases = messages.map(({ id, attempts, route = null }) => ({ id, owner: node, attempts, route }));
     await recorder.record(
       leases.map(({ id }) => id),
       () => end(leases, clock.now()),
@@ -413,7 +487,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   function poll(): void {
-    for (const { runner } of laneList) runner.abortOverdue();
+    for (const { runner } of laneList) runner.checkSlots();
     routes.check(clock.now());
     budget.setAttemptRate(endedAttemptCount);
     endedAttemptCount = 0;

@@ -97,6 +97,8 @@ interface ParkingScannerParts {
   readonly nextEndAt: number | null;
   /** Of what parks messages: holds and routes. */
   readonly onChange: (listener: () => void) => void;
+  /** Messages that waited for room may return. */
+  readonly onRoom: (listener: () => void) => void;
   readonly isStillParked: (message: ParkedMessage) => boolean;
   readonly onUnparked: () => void;
   readonly onError: (error: unknown) => void;
@@ -109,6 +111,7 @@ export function startParkingScanner(parts: ParkingScannerParts): () => Promise<v
   let lastId: string | null = null;
   let fullRounds = FULL_ROUNDS;
   let isRestartRequested = false;
+  let isRoundRequested = false;
   let endWait: () => void = () => undefined;
 
   function wait(ms: number): Promise<void> {
@@ -123,6 +126,11 @@ export function startParkingScanner(parts: ParkingScannerParts): () => Promise<v
 
   function restart(): void {
     isRestartRequested = true;
+    endWait();
+  }
+
+  function scanAgain(): void {
+    isRoundRequested = true;
     endWait();
   }
 
@@ -142,6 +150,10 @@ export function startParkingScanner(parts: ParkingScannerParts): () => Promise<v
         lastId = null;
         fullRounds = FULL_ROUNDS;
       }
+      if (isRoundRequested) {
+        isRoundRequested = false;
+        fullRounds = Math.max(1, fullRounds);
+      }
       const maxPages = fullRounds > 0 ? Number.POSITIVE_INFINITY : MAX_PAGES_PER_ROUND;
       try {
         for (let pages = 1; (await scanPage()) && pages < maxPages && !isStopped && !isRestartRequested; pages += 1)
@@ -150,6 +162,10 @@ export function startParkingScanner(parts: ParkingScannerParts): () => Promise<v
         onError(error);
       }
       if (isRestartRequested) continue;
+      if (isRoundRequested) {
+        await wait(PAUSE_MS);
+        continue;
+      }
       fullRounds = Math.max(0, fullRounds - 1);
       const endsInMs = (parts.nextEndAt ?? Number.POSITIVE_INFINITY) - clock.now();
       if (endsInMs <= INTERVAL_MS) {
@@ -161,6 +177,7 @@ export function startParkingScanner(parts: ParkingScannerParts): () => Promise<v
   }
 
   parts.onChange(restart);
+  parts.onRoom(scanAgain);
   const ended = run();
   return async () => {
     isStopped = true;

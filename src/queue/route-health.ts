@@ -23,7 +23,8 @@ const MAX_THROTTLED_MS = 60_000;
 export interface CircuitBreaker {
   /** If not closed, true reserves the probe: record its outcome or release it. */
   allowsAttempt(now: number): boolean;
-  recordOutcome(outcome: Outcome, now: number): void;
+  /** `startedAt`: of the attempt. A failure of an attempt from before the last change of the state says nothing. */
+  recordOutcome(outcome: Outcome, now: number, startedAt?: number): void;
   releaseProbe(now: number): void;
   /** Milliseconds since the epoch; null while closed. */
   getRetryAt(now: number): number | null;
@@ -40,6 +41,8 @@ export interface RouteHealth extends CircuitBreaker {
   readonly isThrottled: boolean;
   /** Opens a closed circuit breaker, because a probe of the route failed. */
   open(now: number): void;
+  /** Allows a probe at once, because another next hop has replaced the failed one. */
+  retryNow(now: number): void;
 }
 
 export function createRouteHealth({
@@ -63,6 +66,8 @@ export function createRouteHealth({
   let throttledSince: number | null = null;
   let throttlePauseMs = MIN_PAUSE_MS;
   let pausedUntil = 0;
+  /** The failure that opened the circuit breaker: a throttled probe is then no success. */
+  let isOpenByThrottling = false;
   let concurrencyLimit = Number.POSITIVE_INFINITY;
 
   // If the clock is set back, the circuit breaker must not stay open for longer than the wait.
@@ -81,6 +86,7 @@ export function createRouteHealth({
       flapCount = isFlapping ? Math.min(flapCount + 1, MAX_FLAPS) : 0;
       nextOpenMs = MIN_OPEN_MS * 2 ** flapCount;
       failingSince = now;
+      isOpenByThrottling = throttledSince !== null && now - throttledSince >= MAX_THROTTLED_MS;
     }
     failureCount = 0;
     endThrottling();
@@ -142,9 +148,12 @@ export function createRouteHealth({
       return true;
     },
 
-    recordOutcome(outcome, now) {
+    recordOutcome(outcome, now, startedAt = now) {
+      const isStale = startedAt < enteredAt && now >= enteredAt;
       if (isThrottling(outcome)) {
-        if (state !== 'closed') closeBreaker(now);
+        if (state === 'open' || (state === 'half-open' && isStale)) return;
+        if (state === 'half-open' && isOpenByThrottling) return openBreaker(now);
+        if (state === 'half-open') closeBreaker(now);
         recordThrottling(now);
         return;
       }
@@ -155,8 +164,7 @@ export function createRouteHealth({
         if (state !== 'closed') closeBreaker(now);
         return;
       }
-      // The attempt started before the circuit breaker opened.
-      if (state === 'open') return;
+      if (isStale || state === 'open') return;
       failureCount += 1;
       // After its return, one failure is enough: the outage goes on.
       const isReturning = returnedAt !== null && now >= returnedAt && now - returnedAt < RETURN_MS;
@@ -169,6 +177,15 @@ export function createRouteHealth({
 
     open(now) {
       if (state === 'closed') openBreaker(now);
+    },
+
+    retryNow(now) {
+      endThrottling();
+      failureCount = 0;
+      nextOpenMs = MIN_OPEN_MS;
+      concurrencyLimit = Number.POSITIVE_INFINITY;
+      if (state === 'closed') enteredAt = now;
+      else enterState('open', now, 0);
     },
   };
 }

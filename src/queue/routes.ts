@@ -6,7 +6,7 @@ import type { MonotonicClock } from '../clock.ts';
 import type { RouteLimits } from '../config/settings.ts';
 import { parseAddress } from '../model/address.ts';
 import { formatReply, type LeasedMessage } from '../model/message.ts';
-import { createLocalReply, isSenderRefusal, type Outcome } from '../model/outcome.ts';
+import { createDeferral, createLocalReply, isSenderRefusal, type Outcome } from '../model/outcome.ts';
 import {
   createDealer,
   createDefaultPolicy,
@@ -18,6 +18,7 @@ import {
   getRouteDay,
   NO_ROUTING,
   type Obstacle,
+  type PolicyStep,
   type RouteSender,
   type RouteStatus,
   type RouteUse,
@@ -25,9 +26,11 @@ import {
   type RoutingPolicy,
   readStoredPolicy,
   type SkippedRoute,
+  type StoredPolicy,
 } from '../model/route.ts';
+import { getErrorText } from '../printing/text.ts';
 import type { OutgoingMessage, Transport } from '../transports/transport.ts';
-import type { RouteHealth } from './route-health.ts';
+import { isRouteFailure, isThrottling, type RouteHealth } from './route-health.ts';
 
 /** What an attempt over a route needs. */
 export interface Route {
@@ -37,11 +40,13 @@ export interface Route {
   /** Composes and signs for the next hop of the route. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   readonly limits: () => RouteLimits;
+  /** Changes when a changed file replaces the next hop. */
+  readonly revision: () => number;
   /** Connects to the next hop without a message; null if it answers. */
   readonly probe: (() => Promise<Outcome | null>) | null;
 }
 
-type RoutedMessage = Pick<LeasedMessage, 'accountId' | 'from' | 'route'>;
+type RoutedMessage = Pick<LeasedMessage, 'id' | 'accountId' | 'from' | 'route'>;
 
 /** `because`: why an earlier route of the policy did not get the message, or why all wait. */
 export type RouteChoice =
@@ -50,17 +55,19 @@ export type RouteChoice =
 
 export interface Routes {
   readonly list: readonly Route[];
-  /** `failedRoute`: where the attempt of this message has just failed. */
-  choose(message: RoutedMessage, now: number, failedRoute?: string): RouteChoice;
-  /** A route that `choose` may find, which this call does not deal. */
+  choose(message: RoutedMessage, now: number): RouteChoice;
+  /** A route that `choose` may find, which this call does not deal. Never one that is to be probed. */
   findRoute(message: RoutedMessage, now: number): string | null;
   /** False while no route takes a message, also no probe. */
   isAnyUsable(now: number): boolean;
   isPaused(route: string, now: number): boolean;
   /** Messages that the dispatcher holds for the route, so that no cap is exceeded and one message probes. */
   countWaiting(route: string, change: number): void;
-  /** `remote`: the next hop, for the text of a failure. */
-  recordOutcome(route: string, message: RoutedMessage, outcome: Outcome, now: number, remote?: string | null): void;
+  /**
+   * Returns the route that the message moves to, if the outcome is a fault of this route or of the sender there.
+   * `remote`: the next hop, for the text of a failure.
+   */
+  recordOutcome(route: string, message: RoutedMessage, outcome: Outcome, now: number, remote?: string | null): string | null;
   applyRouting(routing: Routing): void;
   /** Of all nodes, from the store. */
   applyUsage(day: number, usedByRoute: ReadonlyMap<string, number>): void;
@@ -85,6 +92,7 @@ interface RouteRecord {
   usedToday: number;
   unstoredUse: number;
   isProbing: boolean;
+  revision: number;
   lastFailure: RouteStatus['lastFailure'];
 }
 
@@ -93,6 +101,10 @@ export const SENDER_REFUSAL_MS = 3_600_000;
 const MAX_SENDER_REFUSALS = 10_000;
 /** Known to this process; then their acceptances are stored again. */
 const MAX_ACCEPTED_SENDERS = 100_000;
+/** In the status, which every heartbeat stores. */
+const MAX_SHOWN_REFUSALS = 100;
+const MAX_FAILURE_LENGTH = 300;
+const MAX_MOVING_MESSAGES = 10_000;
 /** After the wait of the circuit breaker, for a message that may probe the route. */
 const IDLE_PROBE_MS = 2_000;
 
@@ -116,6 +128,7 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
         usedToday: 0,
         unstoredUse: 0,
         isProbing: false,
+        revision: route.revision(),
         lastFailure: null,
       },
     ]),
@@ -133,6 +146,11 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
     { readonly route: string; readonly domain: string; readonly text: string; readonly until: number }
   >();
   const parsedPolicies = new Map<string, RoutingPolicy>();
+  /**
+   * Where messages have failed since the last step of their retry schedule; the oldest first. A message that breaks the
+   * connection of every route must not move between them for ever, while other messages keep the circuit breakers closed.
+   */
+  const faultyRoutes = new Map<string, readonly string[]>();
 
   function getPolicy(list: string): RoutingPolicy {
     const known = parsedPolicies.get(list);
@@ -148,9 +166,11 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
     if (findPause(routing, name, now) !== null) return 'paused';
     const retryAt = health.getRetryAt(now);
     // One message probes the route.
-    if (retryAt !== null && (retryAt > now || health.state === 'half-open' || record.waitingCount > 0)) return 'failed';
+    if (retryAt !== null && (!deals || retryAt > now || health.state === 'half-open' || record.waitingCount > 0))
+      return 'failed';
     const refusal = senderRefusals.get(`${name} ${domain}`);
-    if (refusal !== undefined && refusal.until > now && routes.length > 1) return 'sender-refused';
+    // The only route is asked again at each attempt.
+    if (refusal !== undefined && refusal.until > now && records.size > 1) return 'sender-refused';
     const { daily, rampMs } = limits();
     if (daily !== null && getUsedToday(record, now) + record.waitingCount >= daily) return 'quota';
     const returnShare = health.getShare(now);
@@ -182,25 +202,27 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
     record.unstoredUse = 0;
   }
 
-  function decide(message: RoutedMessage, now: number, failedRoute: string | null, deals: boolean) {
+  function decide(message: RoutedMessage, now: number, deals: boolean) {
     const domain = parseAddress(message.from)?.domain ?? '';
     const stored = findPolicy(routing, { accountId: message.accountId, domain });
     const policy = stored === null ? defaultPolicy : getPolicy(stored.list);
     const findObstacleOf = (name: string): Obstacle | null => {
       const record = records.get(name);
       if (record === undefined) return 'failed';
-      return name === failedRoute ? 'fault' : findObstacle(record, domain, now, deals);
+      return faultyRoutes.get(message.id)?.includes(name) === true ? 'fault' : findObstacle(record, domain, now, deals);
     };
     return { domain, stored, decision: decideRoute(policy, findObstacleOf, message.route ?? null) };
   }
 
-  function choose(message: RoutedMessage, now: number, failedRoute: string | null = null): RouteChoice {
-    const only = routes.length === 1 && failedRoute === null ? routes[0] : undefined;
+  function choose(message: RoutedMessage, now: number): RouteChoice {
+    const only = routes.length === 1 ? routes[0] : undefined;
     if (only !== undefined && isUnlimited(only, now)) return { kind: 'route', route: only.name, because: null };
-    const { domain, stored, decision } = decide(message, now, failedRoute, true);
+    const { domain, stored, decision } = decide(message, now, true);
+    // The route that it moved to is no longer usable.
+    if (decision.kind === 'wait' && faultyRoutes.delete(message.id)) return choose(message, now);
     const because = formatSkipped(decision.skipped, (skipped) => describeObstacle(skipped, domain));
     if (decision.kind === 'wait') return { kind: 'wait', because: because ?? 'no route is usable' };
-    return { kind: 'route', route: deal(`${message.accountId} ${stored?.domain ?? ''}`, decision.members), because };
+    return { kind: 'route', route: dealTo(message, stored, decision.members), because };
   }
 
   /** Of most installations with one route: then there is nothing to decide. */
@@ -208,6 +230,9 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
     const { daily, rampMs } = limits();
     return health.getRetryAt(now) === null && daily === null && rampMs === null && routing.pauses.length === 0;
   }
+
+  const dealTo = (message: RoutedMessage, stored: StoredPolicy | null, members: PolicyStep) =>
+    deal(`${message.accountId} ${stored?.domain ?? ''}`, members);
 
   /** Such as ` since 10:02: connection refused`. */
   function describeObstacle({ route, obstacle }: SkippedRoute, domain: string): string {
@@ -232,6 +257,22 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
     }
   }
 
+  /** Null if every other route is unusable or has failed for this message too: then it takes a step of its schedule. */
+  function findNextRoute(route: string, message: RoutedMessage, now: number): string | null {
+    if (records.size === 1) return null;
+    const faulty = [...(faultyRoutes.get(message.id) ?? []), route];
+    faultyRoutes.delete(message.id);
+    faultyRoutes.set(message.id, faulty);
+    const { stored, decision } = decide({ ...message, route: null }, now, true);
+    if (decision.kind === 'wait') {
+      faultyRoutes.delete(message.id);
+      return null;
+    }
+    const [oldest] = faultyRoutes.keys();
+    if (faultyRoutes.size > MAX_MOVING_MESSAGES && oldest !== undefined) faultyRoutes.delete(oldest);
+    return dealTo(message, stored, decision.members);
+  }
+
   function recordSenderRefusal(route: string, domain: string, text: string, now: number): void {
     const key = `${route} ${domain}`;
     senderRefusals.delete(key);
@@ -250,35 +291,55 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
     unstoredSenders.set(key, { route, domain, acceptedAt: now, refusedAt: null, refusal: null });
   }
 
-  /** A circuit breaker, a pause that ended, or a new day changes it. */
+  /** A route that fails or returns, a pause that ended, or a new day changes it. */
   const describeStanding = (now: number) =>
     routes
-      .map(({ name, health }) => `${health.state} ${findPause(routing, name, now) !== null} ${getRouteDay(now)}`)
+      .map(({ name, health }) => {
+        const isFailing = health.getRetryAt(now) !== null;
+        return `${isFailing} ${findPause(routing, name, now) !== null} ${getRouteDay(now)}`;
+      })
       .join();
   let lastStanding = describeStanding(clock.now());
+
+  function reportChange(now: number): void {
+    const standing = describeStanding(now);
+    if (standing === lastStanding) return;
+    lastStanding = standing;
+    onChange();
+  }
 
   async function probe(record: RouteRecord, isDue: boolean): Promise<void> {
     const { health, probe: run } = record.route;
     if (run === null || record.isProbing) return;
     if (isDue && !health.allowsAttempt(clock.now())) return;
     record.isProbing = true;
-    try {
-      const failure = await run();
-      const now = clock.now();
-      if (failure !== null) record.lastFailure = { text: describeFailure(failure), at: now };
-      if (!isDue && failure !== null) health.open(now);
-      else if (isDue) health.recordOutcome(failure ?? PROBED, now);
-      onChange();
-    } finally {
-      record.isProbing = false;
-    }
+    const startedAt = clock.now();
+    const failure = await run().catch((error: unknown) =>
+      createDeferral('connect', getErrorText(error), 'unknown', 'route'),
+    );
+    record.isProbing = false;
+    const now = clock.now();
+    if (failure !== null) record.lastFailure = { text: describeFailure(failure), at: now };
+    if (isDue) health.recordOutcome(failure ?? PROBED, now, startedAt);
+    else if (failure !== null) health.open(now);
+    reportChange(now);
+  }
+
+  /** The former next hop says nothing about that of the changed file. */
+  function forgetFormerNextHop(record: RouteRecord, now: number): void {
+    const { name, health, revision } = record.route;
+    if (record.revision === revision()) return;
+    record.revision = revision();
+    for (const [key, refusal] of senderRefusals) if (refusal.route === name) senderRefusals.delete(key);
+    health.retryNow(now);
+    onChange();
   }
 
   return {
     list: routes,
     choose,
     findRoute(message, now) {
-      const { decision } = decide(message, now, null, false);
+      const { decision } = decide(message, now, false);
       return decision.kind === 'route' ? (decision.members[0]?.route ?? null) : null;
     },
     isAnyUsable: (now) =>
@@ -293,17 +354,21 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
     },
     recordOutcome(route, message, outcome, now, remote = null) {
       const record = records.get(route);
-      if (record === undefined) return;
-      if (outcome.kind === 'delivered') {
+      if (record === undefined) return null;
+      // The provider may count a message that it did not confirm.
+      if (outcome.kind === 'delivered' || outcome.kind === 'unanswered') {
         getUsedToday(record, now);
         record.unstoredUse += 1;
-        recordSenderAcceptance(route, parseAddress(message.from)?.domain ?? '', now);
-        return;
       }
-      if (outcome.kind === 'unanswered' || (outcome.kind === 'deferred' && outcome.scope === 'route'))
+      const domain = parseAddress(message.from)?.domain ?? '';
+      if (outcome.kind === 'delivered') recordSenderAcceptance(route, domain, now);
+      if (isRouteFailure(outcome) || isThrottling(outcome))
         record.lastFailure = { text: describeFailure(outcome, remote), at: now };
-      else if (outcome.kind === 'deferred' && isSenderRefusal(outcome))
-        recordSenderRefusal(route, parseAddress(message.from)?.domain ?? '', describeFailure(outcome), now);
+      if (isSenderRefusal(outcome)) recordSenderRefusal(route, domain, describeFailure(outcome), now);
+      if (isSenderRefusal(outcome) || (isRouteFailure(outcome) && outcome.kind !== 'unanswered'))
+        return findNextRoute(route, message, now);
+      faultyRoutes.delete(message.id);
+      return null;
     },
     applyRouting(next) {
       routing = next;
@@ -326,12 +391,11 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
       return senders;
     },
     check(now) {
-      const standing = describeStanding(now);
-      if (standing !== lastStanding) onChange();
-      lastStanding = standing;
+      reportChange(now);
       for (const record of records.values()) {
+        forgetFormerNextHop(record, now);
         const retryAt = record.route.health.getRetryAt(now);
-        if (retryAt !== null && retryAt + IDLE_PROBE_MS <= now && record.waitingCount === 0) void probe(record, true);
+        if (retryAt !== null && retryAt + IDLE_PROBE_MS <= now) void probe(record, true);
       }
     },
     probeNow(route) {
@@ -350,6 +414,7 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
           lastFailure: record.lastFailure,
           refusedSenders: [...senderRefusals.values()]
             .filter((refusal) => refusal.route === name && refusal.until > now)
+            .slice(-MAX_SHOWN_REFUSALS)
             .map(({ domain, text, until }) => ({ domain, text, until })),
           usedToday: getUsedToday(record, now),
         };
@@ -361,7 +426,8 @@ const PROBED: Outcome = { kind: 'delivered', reply: createLocalReply('connect', 
 
 function describeFailure(outcome: Outcome, remote: string | null = null): string {
   const reply = formatReply(outcome.reply);
-  return `${'reason' in outcome ? outcome.reason : outcome.kind}: ${remote === null ? reply : `${remote} ${reply}`}`;
+  const reason = 'reason' in outcome ? outcome.reason : outcome.kind;
+  return `${reason}: ${remote === null ? reply : `${remote} ${reply}`}`.slice(0, MAX_FAILURE_LENGTH);
 }
 
 /** In UTC, as the history shows times. */

@@ -85,6 +85,7 @@ export async function startDelivery(
     isNotification(message) ||
     message.to === loopRecipient;
   const routeListeners: (() => void)[] = [];
+  const roomListeners: (() => void)[] = [];
   const onChange = () => {
     for (const listener of routeListeners) listener();
   };
@@ -106,6 +107,9 @@ export async function startDelivery(
     park: store.park,
     settle: settleCommits.submit,
     markTransmitting: markCommits.submit,
+    onRoom() {
+      for (const listener of roomListeners) listener();
+    },
     loopRecipient,
     isNotification,
     mustNotAttempt: createAttemptGuard(directory, membership),
@@ -143,6 +147,7 @@ export async function startDelivery(
         holds.onChange(listener);
         routeListeners.push(listener);
       },
+      onRoom: (listener) => void roomListeners.push(listener),
       isStillParked: (message) =>
         message.parked.reason === 'hold' ? holds.mayBeHeld(message) : !dispatcher.canPlace(message),
       onUnparked: dispatcher.wake,

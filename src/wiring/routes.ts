@@ -73,6 +73,8 @@ export function openRoutes(
     },
   });
 
+  const revisions = new Map<string, number>();
+  const getRevision = (name: string) => revisions.get(name) ?? 0;
   let routing: Routing = NO_ROUTING;
   const listeners: ((routing: Routing) => void)[] = [];
 
@@ -103,6 +105,7 @@ export function openRoutes(
         return former.kind === next.kind ? null : `the transport changes from ${former.kind} to ${next.kind}`;
       route.replaceable.replace(openTransport(next, openParts).transport, drainMs);
       current.set(name, next);
+      revisions.set(name, getRevision(name) + 1);
       return null;
     },
     create({ domains, directory, publish, clock }) {
@@ -128,10 +131,8 @@ export function openRoutes(
             const setting = getSetting(name);
             return setting.kind === 'capture' ? NO_LIMITS : (setting.limits ?? NO_LIMITS);
           },
-          probe: () =>
-            probeNextHop(getSetting(name), clock).catch((error: unknown) =>
-              createDeferral('connect', describeError(error), 'connection', 'route'),
-            ),
+          revision: () => getRevision(name),
+          probe: () => probeNextHop(getSetting(name), clock),
         };
       };
       const [first, ...others] = opened;

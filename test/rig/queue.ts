@@ -28,6 +28,7 @@ export const CLOSED_BREAKER: RouteHealth = {
   recordOutcome: () => undefined,
   releaseProbe: () => undefined,
   open: () => undefined,
+  retryNow: () => undefined,
 };
 
 export interface AttemptRecord {
@@ -83,6 +84,7 @@ export function createQueueRig(
         health: options.health ?? CLOSED_BREAKER,
         prepare: options.prepare ?? prepare,
         limits: () => ({ daily: null, rampMs: null }),
+        revision: () => 0,
         probe: null,
       },
     ],

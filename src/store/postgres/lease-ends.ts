@@ -38,7 +38,8 @@ const RELEASE_LEASES = `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lea
       owner = NULL, handing_over = false, attempts = q.attempts - 1
     FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`;
 const PARK_LEASES = `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease AS (SELECT id, account_id, min(position) AS position FROM valid GROUP BY 1, 2)
-    UPDATE queue q SET state = '${requireTransition('sending', 'queued', 'queue')}', due_at = $4, owner = NULL, handing_over = false, attempts = q.attempts - 1
+    UPDATE queue q SET state = '${requireTransition('sending', 'queued', 'queue')}', due_at = $4, owner = NULL, handing_over = false, attempts = q.attempts - 1,
+      route = coalesce(($5::text[])[l.position::int], q.route)
     FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`;
 const REQUEUE_MESSAGES = `UPDATE queue q SET state = s.state, due_at = s.due_at, owner = NULL, handing_over = false,
       lane = greatest(q.lane, s.lane)::smallint, held_ms = q.held_ms % ${ATTEMPT_OWED}, attempts = q.attempts - s.refund, route = s.route
@@ -85,7 +86,8 @@ export function prepareLeaseEnds(database: Database): Pick<Store, 'markTransmitt
     },
     async park(batch, reason, now) {
       const dueAt = toParkedDueTime(reason, now);
-      return toSettleResults(batch, await database.query(PARK_LEASES, [...toLeaseParameters(batch), dueAt]));
+      const parameters = [...toLeaseParameters(batch), dueAt, batch.map(({ route = null }) => route)];
+      return toSettleResults(batch, await database.query(PARK_LEASES, parameters));
     },
     settle: (batch) => database.transaction((transaction) => settleInTransaction(transaction, packSettlements(batch))),
   };

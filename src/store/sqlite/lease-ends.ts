@@ -37,7 +37,8 @@ export function prepareLeaseEnds(database: DatabaseSync, transaction: Transactio
        handing_over = 0, attempts = attempts - 1 ${LEASE_CONDITION}`,
   );
   const parkLease = database.prepare(
-    `UPDATE mail_request SET state = '${QUEUED_STATE}', due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - 1 ${LEASE_CONDITION}`,
+    `UPDATE mail_request SET state = '${QUEUED_STATE}', due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - 1,
+       route = coalesce(?, route) ${LEASE_CONDITION}`,
   );
 
   function applySettlement(settlement: PackedSettlement, countedChanges: CountedChange[]): SettleResult {
@@ -108,8 +109,8 @@ export function prepareLeaseEnds(database: DatabaseSync, transaction: Transactio
     },
     park(...[batch, reason, now]: Parameters<Store['park']>): SettleResult[] {
       const dueAt = toParkedDueTime(reason, now);
-      return batch.map(({ id, owner, attempts }) =>
-        parkLease.run(dueAt, toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
+      return batch.map(({ id, owner, attempts, route = null }) =>
+        parkLease.run(dueAt, route, toSeq(id), owner, attempts).changes === 0 ? 'lost' : 'settled',
       );
     },
   };

@@ -24,6 +24,7 @@ function createRig() {
   });
   const parked = new Map<string, ParkedMessage>();
   const errors: unknown[] = [];
+  const roomListeners: (() => void)[] = [];
   let unparkedCount = 0;
   const stop = startParkingScanner({
     clock,
@@ -31,6 +32,7 @@ function createRig() {
       return holds.nextEndAt;
     },
     onChange: holds.onChange,
+    onRoom: (listener) => void roomListeners.push(listener),
     store: {
       listParked: async (afterId, limit) =>
         [...parked.values()].filter(({ id }) => id > (afterId ?? '')).slice(0, limit),

@@ -8,7 +8,7 @@ import { createAttempt, createRouteStatus } from '../../rig/messages.ts';
 import { CLOSED_BREAKER, START } from '../../rig/queue.ts';
 
 const DAY = getRouteDay(START);
-const MESSAGE = { accountId: 1, from: 'shop@example.org' };
+const MESSAGE = { id: 'a', accountId: 1, from: 'shop@example.org' };
 const NODE = { roles: ['deliver'], version: '1', startedAt: START, seenAt: START, isAlive: true, refusedReports: [] };
 
 async function createRig(nodes: { readonly name: string; readonly routes: readonly RouteStatus[] }[] = []) {
@@ -19,6 +19,7 @@ async function createRig(nodes: { readonly name: string; readonly routes: readon
     ...{ name, health: CLOSED_BREAKER, limits: () => ({ daily: 100, rampMs: null }) },
     transport: { concurrency: 1, attempt: async () => createAttempt(), close: async () => undefined },
     prepare: () => Promise.reject(new Error('no message')),
+    revision: () => 0,
     async probe() {
       probed.push(name);
       return null;
