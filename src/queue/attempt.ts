@@ -23,6 +23,8 @@ export interface AttemptParts {
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
   readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;
   readonly isHeld: (message: LeasedMessage) => boolean | Promise<boolean>;
+  /** Of the route, which may have been paused while the message waited for a slot. */
+  readonly isPaused: () => boolean;
   readonly onError: (operation: string, error: unknown) => void;
 }
 
@@ -34,7 +36,7 @@ export function createAttemptGuard(
 }
 
 interface AttemptRunner {
-  /** Never rejects. `circuit-open`: no attempt now. `not-attempted`: the caller releases the lease; `held`: parks it. */
+  /** Never rejects. `circuit-open`: the route takes no message now. `not-attempted`: the caller releases the lease; `held`: parks it. */
   run(message: LeasedMessage): Promise<Attempt | 'circuit-open' | 'not-attempted' | 'held'>;
   stop(): void;
   /** To be called every second. Aborts attempts that do not end. */
@@ -84,7 +86,7 @@ export function createAttemptRunner(
         outgoing = await prepare(message);
       }
       const transmittedAt = clock.now();
-      if (!health.allowsAttempt(transmittedAt)) return 'circuit-open';
+      if (parts.isPaused() || !health.allowsAttempt(transmittedAt)) return 'circuit-open';
       const { attempt, isFault } = await transmit(message, outgoing);
       if (isFault) health.releaseProbe(clock.now());
       else health.recordOutcome(attempt.outcome, clock.now(), transmittedAt);

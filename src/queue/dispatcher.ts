@@ -58,7 +58,7 @@ const MIN_BLOCKED_MS = 5_000;
 const MIN_SKIP_PAUSE_MS = 100;
 const MAX_SKIP_PAUSE_MS = 10_000;
 
-export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
+export interface DispatcherParts extends Omit<AttemptParts, 'onError' | 'isPaused'> {
   readonly node: string;
   readonly ages: Pick<AgeClock, 'toCurrentClock'>;
   readonly random: () => number;
@@ -134,7 +134,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   let drainPromise: Promise<void> | null = null;
 
   function createLane(route: Route): Lane {
-    const runner = createAttemptRunner(route, { ...parts, onError });
+    const isPaused = () => routes.isPaused(route.name, clock.now());
+    const runner = createAttemptRunner(route, { ...parts, onError, isPaused });
     return { route, runner, ready: createReadyQueue(), ...EMPTY_LANE };
   }
 
@@ -397,9 +398,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       ? { ...madeAttempt, route: route.name, ...(because === undefined ? {} : { because }) }
       : madeAttempt;
     const nextRoute =
-      localAnswer === null
-        ? routes.recordOutcome(route.name, message, attempt.outcome, now, attempt.remote)
-        : null;
+      localAnswer === null ? routes.recordOutcome(route.name, message, attempt.outcome, now, attempt.remote) : null;
     const { id, attempts } = message;
     const isLoopTest = message.to === parts.loopRecipient;
     const computedChange = decideAttemptChange(

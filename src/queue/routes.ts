@@ -67,7 +67,13 @@ export interface Routes {
    * Returns the route that the message moves to, if the outcome is a fault of this route or of the sender there.
    * `remote`: the next hop, for the text of a failure.
    */
-  recordOutcome(route: string, message: RoutedMessage, outcome: Outcome, now: number, remote?: string | null): string | null;
+  recordOutcome(
+    route: string,
+    message: RoutedMessage,
+    outcome: Outcome,
+    now: number,
+    remote?: string | null,
+  ): string | null;
   applyRouting(routing: Routing): void;
   /** Of all nodes, from the store. */
   applyUsage(day: number, usedByRoute: ReadonlyMap<string, number>): void;
