@@ -78,7 +78,7 @@ function createFailedRoute({ name, transport, statuses, lastFailure }: RouteFact
   const usable = listRoutes(facts).filter(({ isUsable }) => isUsable);
   const others = usable.map((route) => (route.name === name ? 'the other nodes' : route.name));
   const effect = usable.length === 0 ? 'messages wait' : `mail goes on over ${others.join(', ')}`;
-  const { failure, warning } = report('route-failed', name, '/messages?state=queued');
+  const { failure, warning } = report('route-failed', name, '/routes');
   return (usable.length === 0 ? failure : warning)(
     `The route ${name} has failed${nodeText} (${getTransportName(transport)}): ${effect}${failureText}`,
     'Run `postrider doctor`; the route is probed, and its traffic returns once it answers',
@@ -114,7 +114,7 @@ function listPausedPolicies({ routing, settings, senders, now }: Facts): readonl
     const account = accountId === null ? null : (senders?.accountNames.get(accountId) ?? `account ${accountId}`);
     const owner = domain ?? account;
     return [
-      report('routes-paused', owner, '/messages?state=queued').failure(
+      report('routes-paused', owner, '/routes').failure(
         `Every route of the policy of ${owner ?? 'the installation'} is paused, so its messages wait: ${names.join(', ')}`,
         'Run `postrider route resume NAME`, or name another route with `postrider routing set LIST`',
       ),
@@ -126,7 +126,9 @@ function listFileFaults({ name, statuses }: RouteFacts): readonly Problem[] {
   const fault = statuses.find(({ fileFault }) => fileFault !== undefined)?.fileFault;
   if (fault === undefined) return [];
   const text = `The route ${name} goes on with the former content of its file: ${fault}`;
-  return [report('route-file-invalid', name).warning(text, 'Correct the file; it is read again when it changes')];
+  return [
+    report('route-file-invalid', name, '/routes').warning(text, 'Correct the file; it is read again when it changes'),
+  ];
 }
 
 /** Later routes of a policy at which a sending domain was never accepted: they fail when they are needed. */
@@ -146,7 +148,7 @@ function listUnprovenRoutes({ routing, settings, senders }: Facts): readonly Pro
     if (first === undefined) return [];
     const others = domains.length === 1 ? '' : ` and ${domains.length - 1} more`;
     return [
-      report('route-unproven', name).warning(
+      report('route-unproven', name, '/routes').warning(
         `The route ${name} has never accepted a message from ${first}${others}`,
         `Run \`postrider route test ${name} --from ADDRESS@${first} --to ADDRESS\``,
       ),

@@ -242,6 +242,7 @@ export const TOPICS = [
   'webhooks',
   'feedback',
   'holds',
+  'routes',
   'tokens',
   'audit',
 ] as const;

@@ -150,6 +150,8 @@ const AUDIT_TOPICS: Readonly<Record<string, readonly Topic[]>> = {
   token: ['tokens'],
   webhook: ['webhooks', 'overview'],
   hold: ['holds', 'overview'],
+  route: ['routes', 'overview'],
+  routing: ['routes', 'overview'],
   inbox: ['inbox'],
 };
 const ALL_AUDIT_TOPICS: readonly Topic[] = [...new Set(Object.values(AUDIT_TOPICS).flat())];

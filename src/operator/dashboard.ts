@@ -10,8 +10,8 @@ import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 const PAGE_PATHS = [
-  ...['/', '/sign-in', '/messages', '/deliverability', '/inbox', '/accounts', '/domains', '/suppressions', '/webhooks'],
-  ...['/providers', '/feedback', '/health', '/audit', '/tokens', '/settings', '/api-reference'],
+  ...['/', '/sign-in', '/messages', '/deliverability', '/inbox', '/accounts', '/domains', '/suppressions', '/routes'],
+  ...['/holds', '/webhooks', '/providers', '/feedback', '/health', '/audit', '/tokens', '/settings', '/api-reference'],
 ];
 /** No page exists below these segments. Below any other, the page shows that nothing was found. */
 const NON_PAGE_SEGMENTS = ['api', 'assets', 'healthz', 'icon.svg', 'metrics', 'openapi.json'];

@@ -27,9 +27,9 @@ export function AttemptDetails({ attempt, category, showsRoute }: AttemptDetails
       <div className="timeline-facts">
         {category === null ? null : <span className="category">{category}</span>}
         {showsRoute ? (
-          <>
-            route <b>{route}</b> ·{' '}
-          </>
+          <span>
+            route <b>{route}</b> ·
+          </span>
         ) : null}
         {facts.filter((fact) => fact !== null).join(' · ')}
       </div>

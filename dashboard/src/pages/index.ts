@@ -56,6 +56,10 @@ export const pages: readonly { readonly path: string; readonly Page: ComponentTy
     ),
   },
   {
+    path: '/routes',
+    Page: lazy(() => loadPage(import('./routes')).then(({ RoutesPage }) => ({ default: RoutesPage }))),
+  },
+  {
     path: '/holds',
     Page: lazy(() => loadPage(import('./holds')).then(({ HoldsPage }) => ({ default: HoldsPage }))),
   },

@@ -94,7 +94,7 @@ test('a store that does not commit and a failed route are reported first', () =>
   );
   expect(listAttention(input).map(({ level, page }) => [level, page])).toEqual([
     ['failure', null],
-    ['failure', '/messages?state=queued'],
+    ['failure', '/routes'],
     ['warning', '/messages?state=uncertain'],
     ['warning', '/messages/oldest-message'],
   ]);
