@@ -13,7 +13,17 @@ const REPLIES_BY_VERB: Readonly<Record<string, string>> = {
   QUIT: '221 bye\r\n',
 };
 
-export async function startCountingSink({ answerContent = true } = {}): Promise<CountingSink> {
+/** `silence`: no reply, and the connection stays open. */
+export type SinkReply = string | 'drop' | 'silence' | null;
+
+/** `respond` replaces the reply to a connection (an empty verb), a command, or the content (`.`). Null: as usual. */
+export async function startCountingSink({
+  answerContent = true,
+  respond = (): SinkReply => null,
+}: {
+  readonly answerContent?: boolean;
+  readonly respond?: (verb: string) => SinkReply;
+} = {}): Promise<CountingSink> {
   const acceptCounts = new Map<string, number>();
   const acceptOrder: string[] = [];
   let isAnswering = answerContent;
@@ -25,9 +35,17 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
   };
 
   const { port } = await startLoopbackServer((socket) => {
+    socket.setNoDelay();
     let bufferedText = '';
     let inContent = false;
-    socket.write('220 sink\r\n');
+    /** False if the connection ended. */
+    const answer = (verb: string, usual: string): boolean => {
+      const reply = respond(verb);
+      if (reply === 'drop') socket.destroy();
+      else if (reply !== 'silence') socket.write(reply === null ? usual : `${reply}\r\n`);
+      return reply !== 'drop';
+    };
+    if (!answer('', '220 sink\r\n')) return;
     socket.on('data', (chunk) => {
       bufferedText += chunk.toString('latin1');
       for (;;) {
@@ -37,13 +55,16 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
         bufferedText = bufferedText.slice(end + (inContent ? 5 : 2));
         if (inContent) {
           inContent = false;
-          countMessage(part);
-          if (isAnswering) socket.write('250 2.0.0 ok\r\n');
+          const reply = respond('.');
+          if (reply === null || reply === 'drop' || reply === 'silence') countMessage(part);
+          if (!isAnswering) continue;
+          if (reply === 'drop') socket.destroy();
+          else if (reply !== 'silence') socket.write(`${reply ?? '250 2.0.0 ok'}\r\n`);
           continue;
         }
         const verb = part.slice(0, 4).toUpperCase();
         inContent = verb === 'DATA';
-        socket.write(REPLIES_BY_VERB[verb] ?? '250 2.1.0 ok\r\n');
+        if (!answer(verb, REPLIES_BY_VERB[verb] ?? '250 2.1.0 ok\r\n')) return;
       }
     });
   });
