@@ -122,9 +122,13 @@ export function findPolicy(
 
 /** Ignores routes that are no longer configured. Null if none is left: the default policy then applies. */
 export function readStoredPolicy(list: string, known: readonly string[]): RoutingPolicy | null {
-  const names = list.split(',').filter((part) => known.includes((part.split(':', 1)[0] ?? '').trim().toLowerCase()));
-  const parsed = parsePolicy(names.join(','), known);
-  return parsed.ok ? parsed.policy : null;
+  const named = list.split(',').map((part) => (part.split(':', 1)[0] ?? '').trim().toLowerCase());
+  const parsed = parsePolicy(list, named);
+  if (!parsed.ok) return null;
+  // Steps stay apart although a route between them is gone.
+  const steps = parsed.policy.map((step) => step.filter(({ route }) => known.includes(route)));
+  const policy = steps.filter((step) => step.length > 0);
+  return policy.length === 0 ? null : policy;
 }
 
 /** The policy of a message, of the configured routes. */

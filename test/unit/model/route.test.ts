@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createDealer, decideRoute, type Obstacle, parsePolicy } from '../../../src/model/route.ts';
+import { createDealer, decideRoute, type Obstacle, parsePolicy, readStoredPolicy } from '../../../src/model/route.ts';
 
 const KNOWN = ['a', 'b', 'c'];
 const OBSTACLES: Readonly<Record<string, Obstacle | null>> = { usable: null, soft: 'returning', hard: 'failed' };
@@ -95,4 +95,14 @@ test('what was owed under former weights does not disturb a changed policy', () 
   deal('key', members(1_000_000));
   const dealt = Array.from({ length: 10 }, () => deal('key', members(1)));
   expect(dealt.filter((route) => route === 'a')).toHaveLength(5);
+});
+
+test('the steps of a stored policy stay apart when the route between them is removed, and without a route none is left', () => {
+  const list = 'a:90,b:10,x,c:50,d:50';
+  const steps = readStoredPolicy(list, ['default', 'a', 'b', 'c', 'd'])?.map((step) => step.map(({ route }) => route));
+  expect(steps).toEqual([
+    ['a', 'b'],
+    ['c', 'd'],
+  ]);
+  expect(readStoredPolicy(list, ['default'])).toBeNull();
 });
