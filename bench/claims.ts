@@ -11,6 +11,7 @@ import { createMessageIdGenerator } from '../src/model/submission.ts';
 import { packSettlements } from '../src/store/rules/messages.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';
+import { calculateMedian } from './median.ts';
 import { createBenchFolder, removeFolder } from './postrider.ts';
 
 const ACCOUNT_COUNT = 1_000;
@@ -18,8 +19,9 @@ const NO_LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: n
 /** The limits of one claim of the dispatcher. */
 const CLAIM_LIMITS = { maxMessages: 512, maxBytes: 16_777_216 };
 const BATCH_SIZE = 10_000;
+const HELD_ROUND_MESSAGES = 20_000;
 
-export interface ClaimRates {
+interface ClaimRates {
   /** The number of messages that are claimed and settled per second. */
   readonly settledPerSecond: number;
   /** The number of messages that are claimed and released per second. */
@@ -28,16 +30,17 @@ export interface ClaimRates {
   readonly writtenBytesPerMessage: number;
 }
 
-/** Fills the database at `path` with `queuedCount` due messages. */
-export async function seedQueue(path: string, queuedCount: number): Promise<void> {
+/** Fills the database at `path` with `queuedCount` due messages, after `heldCount` that a hold stops. */
+async function seedQueue(path: string, queuedCount: number, heldCount = 0): Promise<void> {
   const database = openDatabase(path);
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;
   for (let n = 1; n <= ACCOUNT_COUNT; n += 1) await operations.createAccount(`account-${n}`, NO_LIMITS, now);
   const ids = createMessageIdGenerator(null, randomUUID);
-  for (let offset = 0; offset < queuedCount; offset += BATCH_SIZE) {
-    const batch = Array.from({ length: Math.min(BATCH_SIZE, queuedCount - offset) }, (_, index): NewMessage => {
+  const count = heldCount + queuedCount;
+  for (let offset = 0; offset < count; offset += BATCH_SIZE) {
+    const batch = Array.from({ length: Math.min(BATCH_SIZE, count - offset) }, (_, index): NewMessage => {
       const to = `reader.${offset + index}@example.net`;
       return {
         id: ids.next(now + offset + index),
@@ -52,6 +55,7 @@ export async function seedQueue(path: string, queuedCount: number): Promise<void
         idempotency: null,
         lease: null,
         suppressedBy: null,
+        isHeld: offset + index < heldCount,
       };
     });
     database.exec('BEGIN');
@@ -63,7 +67,7 @@ export async function seedQueue(path: string, queuedCount: number): Promise<void
 }
 
 /** Claims and releases `messageCount` messages. Then claims and settles `messageCount` messages. */
-export async function measureClaimRates(path: string, messageCount: number): Promise<ClaimRates> {
+async function measureClaimRates(path: string, messageCount: number): Promise<ClaimRates> {
   const database = openDatabase(path);
   // SQLite makes no automatic checkpoint, so the size of the write-ahead log is the number of bytes written to the log
   // since the last explicit checkpoint.
@@ -133,4 +137,24 @@ export async function benchClaims(record: (measure: string, value: number, unit:
   record('claims with release on the embedded store, 1,000,000 queued', releasedPerSecond, '/s');
   record('size of the write-ahead log per message, claim with release', writtenBytesPerMessage / 1024, 'KB');
   removeFolder(folder);
+}
+
+/** Records the rate of claims beside `heldCount` held messages, relative to the rate without them. */
+export async function benchHeldClaims(
+  record: (measure: string, value: number, unit: string, target: string) => void,
+  heldCount: number,
+): Promise<void> {
+  const [alone, beside] = [createBenchFolder(), createBenchFolder()];
+  const paths = [alone, beside].map((folder) => join(folder, 'postrider.db'));
+  const [alonePath = '', besidePath = ''] = paths;
+  await seedQueue(alonePath, 4 * HELD_ROUND_MESSAGES);
+  await seedQueue(besidePath, 4 * HELD_ROUND_MESSAGES, heldCount);
+  const ratios: number[] = [];
+  for (let round = 0; round < 3; round += 1) {
+    const { settledPerSecond } = await measureClaimRates(alonePath, HELD_ROUND_MESSAGES);
+    ratios.push((await measureClaimRates(besidePath, HELD_ROUND_MESSAGES)).settledPerSecond / settledPerSecond);
+  }
+  record(`claims beside ${heldCount} held messages, relative to none`, calculateMedian(ratios), 'ratio', '0.95');
+  removeFolder(alone);
+  removeFolder(beside);
 }

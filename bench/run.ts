@@ -14,7 +14,7 @@ import { createKeys } from '../src/domains/keys.ts';
 import { createRecords } from '../src/domains/records.ts';
 import { deriveKey, loadOrCreateSecret } from '../src/domains/secret.ts';
 import { openStore } from '../src/store/open.ts';
-import { benchClaims } from './claims.ts';
+import { benchClaims, benchHeldClaims } from './claims.ts';
 import { benchDashboard } from './dashboard.ts';
 import { startEventBench } from './events.ts';
 import { runHostile } from './hostile.ts';
@@ -38,9 +38,11 @@ import { benchWebhooks } from './webhooks.ts';
 const MESSAGE_BYTES = 2048;
 const SEEDED_COUNT = 1_000_000;
 const POSTFIX_PORT = 2599;
+const CLOSED_PORT = 1;
 const BENCH_PARTS = [
   'accept',
   'relay',
+  'routes',
   'signed',
   'latency',
   'growth',
@@ -242,6 +244,29 @@ async function benchRelay(): Promise<void> {
     }
     await stopAndRemove(service);
   });
+}
+
+/** Two routes, of which the default refuses connections, relative to one route; and claims beside held messages. */
+async function benchRoutes(): Promise<void> {
+  await withSink(async (sinkPort, readReceivedCount) => {
+    const relay = `smtp://127.0.0.1:${sinkPort}`;
+    const one = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: relay }));
+    const dead = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${CLOSED_PORT}`, POSTRIDER_ROUTE_BACKUP: relay };
+    const two = await setLimits(await startPostrider(dead));
+    const measureRate = async ({ port, key }: BenchService, count: number) =>
+      count / (await measureSecondsUntilReceived(readReceivedCount, count, () => runLoad(port, key, 64, count)));
+    await measureRate(one, 3_000);
+    // Also opens the circuit breaker of the dead route.
+    await measureRate(two, 3_000);
+    const ratio = await calculateMedianRatio(3, async () => {
+      const rate = await measureRate(one, 10_000);
+      return (await measureRate(two, 10_000)) / rate;
+    });
+    recordFigure('end to end, a dead and a healthy route, relative to one route', ratio, 'ratio', '0.95');
+    await stopAndRemove(one);
+    await stopAndRemove(two);
+  });
+  await benchHeldClaims(recordFigure, SEEDED_COUNT);
 }
 
 /** Adds an authenticated domain with an RSA key and an Ed25519 key to the account `default`, without DNS. */
@@ -524,6 +549,7 @@ function runNodes(): Promise<void> {
 const BENCH_FUNCTIONS: Readonly<Record<BenchPart, () => Promise<void>>> = {
   accept: benchAccept,
   relay: benchRelay,
+  routes: benchRoutes,
   signed: benchSigned,
   latency: benchLatency,
   growth: benchGrowth,
