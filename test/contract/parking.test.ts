@@ -43,6 +43,16 @@ describe.each(STORES)('the $name store', ({ openWithAccounts }) => {
     },
   );
 
+  test('a message that is parked before its attempt keeps where it was dealt', async () => {
+    const { store, message, lease } = await openWithLeased();
+    await store.park([{ ...lease, route: 'backup' }], 'route', NOW);
+    await store.unpark([message.id], NOW);
+    const [dealt] = await claim(store, NOW);
+    await store.park([{ ...lease, route: null }], 'hold', NOW);
+    await store.unpark([message.id], NOW);
+    expect([dealt?.route, (await claim(store, NOW))[0]?.route]).toEqual(['backup', 'backup']);
+  });
+
   test('a message can be accepted parked by a hold, and the parked messages are listed in order of acceptance', async () => {
     const store = await openWithAccounts();
     const messages = [0, 1, 2].map((offset) => createMessage({ acceptedAt: NOW + offset, isHeld: true }));
