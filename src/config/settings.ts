@@ -68,6 +68,12 @@ export interface RouteLimits {
   readonly rampMs: number | null;
 }
 
+export const NO_ROUTE_LIMITS: RouteLimits = { daily: null, rampMs: null };
+
+export function getRouteLimits(transport: TransportSetting): RouteLimits {
+  return transport.kind === 'capture' ? NO_ROUTE_LIMITS : (transport.limits ?? NO_ROUTE_LIMITS);
+}
+
 export interface RouteSetting {
   /** In lower case. POSTRIDER_TRANSPORT is `default`. */
   readonly name: string;

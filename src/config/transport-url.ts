@@ -4,7 +4,7 @@ import { maskUrl } from '../printing/escape.ts';
 import type { RelayParameter } from '../providers/provider.ts';
 import { findProvider, findProviderByHost, PROVIDERS } from '../providers/providers.ts';
 import { decodePercentEncoding, isHost, isHostName } from './host.ts';
-import type { RouteLimits, TransportSetting } from './settings.ts';
+import { NO_ROUTE_LIMITS, type RouteLimits, type TransportSetting } from './settings.ts';
 import {
   createFault,
   createParseResult,
@@ -71,7 +71,6 @@ export function parseRouteTransport(text: string): ParseResult<TransportSetting>
 const LIMIT_PARAMETERS = ['daily', 'ramp'];
 const MAX_DAILY = 1_000_000_000;
 const MAX_RAMP_MS = 366 * 86_400_000;
-const NO_LIMITS: RouteLimits = { daily: null, rampMs: null };
 
 function applyLimit(limits: RouteLimits, name: string, value: string, maskedUrl: string): RouteLimits | Fault {
   if (name === 'daily') {
@@ -112,7 +111,7 @@ function parseSes(afterScheme: string, maskedUrl: string): ParseResult<Transport
   if (configurationSet !== null && !isRelayParameterValue(configurationSet)) {
     return createFault(`${maskedUrl}: configuration-set must be ${RELAY_PARAMETER_FORM_TEXT}`);
   }
-  let limits = NO_LIMITS;
+  let limits = NO_ROUTE_LIMITS;
   for (const name of LIMIT_PARAMETERS) {
     const value = parameters.get(name);
     if (value === undefined) continue;
@@ -125,7 +124,7 @@ function parseSes(afterScheme: string, maskedUrl: string): ParseResult<Transport
     region,
     endpoint,
     configurationSet,
-    ...(limits === NO_LIMITS ? {} : { limits }),
+    ...(limits === NO_ROUTE_LIMITS ? {} : { limits }),
   });
 }
 
@@ -292,7 +291,7 @@ function applyParameter(smtp: SmtpSetting, name: string, value: string, maskedUr
       return smtp;
     case 'daily':
     case 'ramp': {
-      const limits = applyLimit(smtp.limits ?? NO_LIMITS, name, value, maskedUrl);
+      const limits = applyLimit(smtp.limits ?? NO_ROUTE_LIMITS, name, value, maskedUrl);
       return 'ok' in limits ? limits : { ...smtp, limits };
     }
     default:

@@ -1,7 +1,13 @@
 /** The operations on routes, the configured next hops, and their health. */
 import { randomUUID } from 'node:crypto';
 import type { Static } from 'typebox';
-import type { RouteSetting, Settings, TransportSetting } from '../config/settings.ts';
+import {
+  getRouteLimits,
+  NO_ROUTE_LIMITS,
+  type RouteSetting,
+  type Settings,
+  type TransportSetting,
+} from '../config/settings.ts';
 import { createFault, createParseResult, formatDurationSetting, parseDuration, quote } from '../config/units.ts';
 import { checkSecret, createSigningParts, findTransportProvider } from '../domains/setup.ts';
 import { createPrepare, DomainCache } from '../domains/signing.ts';
@@ -157,11 +163,9 @@ export function findObstacleNow(facts: RouteFacts, route: string, domain: string
   return daily !== null && getUsedToday(facts, route) >= daily ? 'quota' : null;
 }
 
-const NO_LIMITS = { daily: null, rampMs: null };
-
 function getLimits({ routes }: RouteFacts, route: string) {
   const transport = routes.find(({ name }) => name === route)?.transport;
-  return transport === undefined || transport.kind === 'capture' ? NO_LIMITS : (transport.limits ?? NO_LIMITS);
+  return transport === undefined ? NO_ROUTE_LIMITS : getRouteLimits(transport);
 }
 
 function getUsedToday({ uses, now }: RouteFacts, route: string): number {

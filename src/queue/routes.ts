@@ -291,7 +291,7 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
 
   function recordSenderAcceptance(route: string, domain: string, now: number): void {
     const key = `${route} ${domain}`;
-    if (routes.length === 1 || acceptedSenders.has(key)) return;
+    if (acceptedSenders.has(key)) return;
     if (acceptedSenders.size >= MAX_ACCEPTED_SENDERS) acceptedSenders.clear();
     acceptedSenders.add(key);
     unstoredSenders.set(key, { route, domain, acceptedAt: now, refusedAt: null, refusal: null });
@@ -366,11 +366,11 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
         getUsedToday(record, now);
         record.unstoredUse += 1;
       }
-      const domain = parseAddress(message.from)?.domain ?? '';
-      if (outcome.kind === 'delivered') recordSenderAcceptance(route, domain, now);
+      const findDomain = () => parseAddress(message.from)?.domain ?? '';
+      if (outcome.kind === 'delivered' && routes.length > 1) recordSenderAcceptance(route, findDomain(), now);
       if (isRouteFailure(outcome) || isThrottling(outcome))
         record.lastFailure = { text: describeFailure(outcome, remote), at: now };
-      if (isSenderRefusal(outcome)) recordSenderRefusal(route, domain, describeFailure(outcome), now);
+      if (isSenderRefusal(outcome)) recordSenderRefusal(route, findDomain(), describeFailure(outcome), now);
       if (isSenderRefusal(outcome) || (isRouteFailure(outcome) && outcome.kind !== 'unanswered'))
         return findNextRoute(route, message, now);
       faultyRoutes.delete(message.id);

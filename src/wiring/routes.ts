@@ -1,6 +1,6 @@
 /** Opens the next hop of each route, and replaces it when the file of its setting changes. */
 import type { MonotonicClock } from '../clock.ts';
-import type { RouteSetting, Settings, TransportSetting } from '../config/settings.ts';
+import { getRouteLimits, type RouteSetting, type Settings, type TransportSetting } from '../config/settings.ts';
 import { createSigningParts } from '../domains/setup.ts';
 import { createPrepare, type DomainCache } from '../domains/signing.ts';
 import type { ApiKeyCache } from '../http/keys.ts';
@@ -14,7 +14,6 @@ import type { Route } from '../queue/routes.ts';
 import { createReplaceableTransport, openTransport } from '../transports/open.ts';
 import type { Transport } from '../transports/transport.ts';
 
-const NO_LIMITS = { daily: null, rampMs: null };
 const MAX_PROBE_MS = 20_000;
 
 export interface OpenedRoutes {
@@ -127,10 +126,7 @@ export function openRoutes(
             if (setting !== prepared.setting) prepared = { setting, prepare: createPrepareFor(setting) };
             return prepared.prepare(message);
           },
-          limits: () => {
-            const setting = getSetting(name);
-            return setting.kind === 'capture' ? NO_LIMITS : (setting.limits ?? NO_LIMITS);
-          },
+          limits: () => getRouteLimits(getSetting(name)),
           revision: () => getRevision(name),
           probe: () => probeNextHop(getSetting(name), clock),
         };

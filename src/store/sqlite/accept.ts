@@ -20,13 +20,22 @@ import type { Outbox } from './outbox.ts';
 
 export function prepareSuppressionCheck(
   database: DatabaseSync,
-): (accountId: number, recipient: string, now: number) => boolean {
+): () => (accountId: number, recipient: string, now: number) => boolean {
   const select = database.prepare(
     `SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0)
        AND (expires_at IS NULL OR expires_at > ?) LIMIT 1`,
   );
-  return (accountId, recipient, now) =>
-    listMatchingPatterns(recipient).some((pattern) => select.get(pattern, accountId, now) !== undefined);
+  // Patterns of domains begin with @, which no address does. Most lists have none, so one lookup for each address is enough.
+  const selectPattern = database.prepare(
+    `SELECT 1 AS found FROM suppression WHERE recipient >= '@' AND recipient < 'A' LIMIT 1`,
+  );
+  return () => {
+    const hasPatterns = selectPattern.get() !== undefined;
+    return (accountId, recipient, now) =>
+      (hasPatterns ? listMatchingPatterns(recipient) : [recipient]).some(
+        (address) => select.get(address, accountId, now) !== undefined,
+      );
+  };
 }
 
 export function prepareAccept(
@@ -43,7 +52,8 @@ export function prepareAccept(
   const insertKey = database.prepare(
     'INSERT OR REPLACE INTO idempotency (account_id, key, fingerprint, id, at) VALUES (?, ?, ?, ?, ?)',
   );
-  const isSuppressed = prepareSuppressionCheck(database);
+  const openSuppressionCheck = prepareSuppressionCheck(database);
+  let isSuppressed = openSuppressionCheck();
   const insertMessage = database.prepare(
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, ended_at,
        expires_at, sender, "to", recipient, "from", subject) VALUES (?, ?, ?, ?, ?, 0, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -108,6 +118,7 @@ export function prepareAccept(
   }
 
   return function accept(batch) {
+    isSuppressed = openSuppressionCheck();
     const usageByAccount = new Map<number, LimitUsage>();
     const results = batch.map((message): AcceptResult => {
       const result = decideAcceptance(message, readUsage(message.accountId, usageByAccount), lookups);

@@ -18,6 +18,9 @@ import type { Outbox } from './outbox.ts';
 interface ClaimResult {
   readonly messages: LeasedMessage[];
   readonly suppressed: Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
+  readonly isSuppressed: ReturnType<ReturnType<typeof prepareSuppressionCheck>>;
+  /** Of the accounts of this claim. */
+  readonly onlyTo: Map<number, readonly string[] | null>;
 }
 
 export function prepareClaim(
@@ -33,7 +36,7 @@ export function prepareClaim(
      FROM mail_request m INDEXED BY mail_request_due JOIN body b ON b.seq = m.seq
      WHERE m.state = 'queued' AND m.lane = ? AND m.account_id = ? AND m.due_at <= ? ORDER BY m.due_at LIMIT ?`,
   );
-  const isSuppressed = prepareSuppressionCheck(database);
+  const openSuppressionCheck = prepareSuppressionCheck(database);
   const selectOnlyTo = database.prepare('SELECT only_to FROM account WHERE id = ?');
   const leaseRow = database.prepare(
     `UPDATE mail_request SET state = '${SENDING_STATE}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
@@ -45,8 +48,18 @@ export function prepareClaim(
   const createLane = (lane: number) => ({ lane, rotation: createAccountRotation(database, lane) });
   let lanes = [createLane(0), createLane(1)] as const;
 
-  function findSuppression(row: rows.Row, recipient: string, accountId: number, now: number): string | null {
-    const onlyTo = rows.readOnlyTo(selectOnlyTo.get(accountId) ?? { only_to: null });
+  function findSuppression(
+    row: rows.Row,
+    recipient: string,
+    accountId: number,
+    now: number,
+    { isSuppressed, onlyTo: known }: ClaimResult,
+  ): string | null {
+    let onlyTo = known.get(accountId);
+    if (onlyTo === undefined) {
+      onlyTo = rows.readOnlyTo(selectOnlyTo.get(accountId) ?? { only_to: null });
+      known.set(accountId, onlyTo);
+    }
     if (!mayReceiveFrom({ onlyTo }, recipient, rows.readInteger(row, 'key_id'))) return NOT_ALLOWED;
     return isSuppressed(accountId, recipient, now) ? 'store' : null;
   }
@@ -56,7 +69,13 @@ export function prepareClaim(
     const id = rows.readText(row, 'id');
     const to = rows.readText(row, 'to');
     const accountId = rows.readInteger(row, 'account_id');
-    const suppressedBy = findSuppression(row, rows.readTextOrNull(row, 'recipient') ?? to, accountId, now);
+    const suppressedBy = findSuppression(
+      row,
+      rows.readTextOrNull(row, 'recipient') ?? to,
+      accountId,
+      now,
+      claimedMessages,
+    );
     if (suppressedBy !== null) {
       suppressMessage.run(now, seq);
       appendEntry(seq, createSuppressedEntry(now, suppressedBy), SUPPRESSED_STATE);
@@ -130,14 +149,16 @@ export function prepareClaim(
   }
 
   return async function claim(limits, lease, now) {
-    const claimResult: ClaimResult = { messages: [], suppressed: [] };
+    const isSuppressed = openSuppressionCheck();
+    const claimResult: ClaimResult = { messages: [], suppressed: [], isSuppressed, onlyTo: new Map() };
     const rowsPerAccount = getRowsPerTurn(limits.maxMessages);
     const order = lanes;
     lanes = [lanes[1], lanes[0]];
     const hasMore = await claimLanes(order, limits, (lane, remaining) =>
       claimLane(lane, rowsPerAccount, remaining, lease, now, claimResult),
     );
-    return { ...claimResult, hasMore };
+    const { messages, suppressed } = claimResult;
+    return { messages, suppressed, hasMore };
   };
 }
 
