@@ -54,7 +54,7 @@ interface Transmission {
 
 /** Of one route: its slots and its circuit breaker limit no other route. */
 export function createAttemptRunner(
-  { transport, health, prepare, revision }: Pick<Route, 'transport' | 'health' | 'prepare' | 'revision'>,
+  { transport, health, prepare, nextHop }: Pick<Route, 'transport' | 'health' | 'prepare' | 'nextHop'>,
   parts: AttemptParts,
 ): AttemptRunner {
   const { clock, policy } = parts;
@@ -69,7 +69,7 @@ export function createAttemptRunner(
     let hasSlot = false;
     try {
       // Prepared before the wait for a slot, so that messages are signed while all slots are in use.
-      let preparedRevision = revision();
+      let preparedFor = nextHop();
       let outgoing: OutgoingMessage = await prepare(message);
       // Neither slots nor the circuit breaker limit an attempt that the transport answers without a next hop.
       if ((transport.answerLocally?.(message.to) ?? null) !== null) return (await transmit(message, outgoing)).attempt;
@@ -81,8 +81,8 @@ export function createAttemptRunner(
       const isHeld = parts.isHeld(message);
       if (typeof isHeld === 'boolean' ? isHeld : await isHeld) return 'held';
       // Another provider may need other header fields and signatures.
-      while (preparedRevision !== revision()) {
-        preparedRevision = revision();
+      while (preparedFor !== nextHop()) {
+        preparedFor = nextHop();
         outgoing = await prepare(message);
       }
       const transmittedAt = clock.now();

@@ -40,8 +40,8 @@ export interface Route {
   /** Composes and signs for the next hop of the route. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   readonly limits: () => RouteLimits;
-  /** Changes when a changed file replaces the next hop. */
-  readonly revision: () => number;
+  /** Another value after a changed file has replaced the next hop. */
+  readonly nextHop: () => unknown;
   /** Connects to the next hop without a message; null if it answers. */
   readonly probe: (() => Promise<Outcome | null>) | null;
 }
@@ -98,7 +98,7 @@ interface RouteRecord {
   usedToday: number;
   unstoredUse: number;
   isProbing: boolean;
-  revision: number;
+  nextHop: unknown;
   lastFailure: RouteStatus['lastFailure'];
 }
 
@@ -134,7 +134,7 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
         usedToday: 0,
         unstoredUse: 0,
         isProbing: false,
-        revision: route.revision(),
+        nextHop: route.nextHop(),
         lastFailure: null,
       },
     ]),
@@ -333,9 +333,9 @@ export function createRoutes({ clock, routes, onChange = () => undefined }: Rout
 
   /** The former next hop says nothing about that of the changed file. */
   function forgetFormerNextHop(record: RouteRecord, now: number): void {
-    const { name, health, revision } = record.route;
-    if (record.revision === revision()) return;
-    record.revision = revision();
+    const { name, health, nextHop } = record.route;
+    if (record.nextHop === nextHop()) return;
+    record.nextHop = nextHop();
     for (const [key, refusal] of senderRefusals) if (refusal.route === name) senderRefusals.delete(key);
     health.retryNow(now);
     onChange();

@@ -72,8 +72,6 @@ export function openRoutes(
     },
   });
 
-  const revisions = new Map<string, number>();
-  const getRevision = (name: string) => revisions.get(name) ?? 0;
   let routing: Routing = NO_ROUTING;
   const listeners: ((routing: Routing) => void)[] = [];
 
@@ -104,7 +102,6 @@ export function openRoutes(
         return former.kind === next.kind ? null : `the transport changes from ${former.kind} to ${next.kind}`;
       route.replaceable.replace(openTransport(next, openParts).transport, drainMs);
       current.set(name, next);
-      revisions.set(name, getRevision(name) + 1);
       return null;
     },
     create({ domains, directory, publish, clock }) {
@@ -127,7 +124,7 @@ export function openRoutes(
             return prepared.prepare(message);
           },
           limits: () => getRouteLimits(getSetting(name)),
-          revision: () => getRevision(name),
+          nextHop: () => getSetting(name),
           probe: () => probeNextHop(getSetting(name), clock),
         };
       };

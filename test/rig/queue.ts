@@ -84,7 +84,7 @@ export function createQueueRig(
         health: options.health ?? CLOSED_BREAKER,
         prepare: options.prepare ?? prepare,
         limits: () => ({ daily: null, rampMs: null }),
-        revision: () => 0,
+        nextHop: () => null,
         probe: null,
       },
     ],

@@ -41,7 +41,7 @@ export interface RoutedQueueOptions {
   readonly probe?: (route: string) => Promise<Outcome | null>;
   readonly limits?: (route: string) => RouteLimits;
   readonly prepare?: (route: string, message: LeasedMessage) => OutgoingMessage;
-  readonly revision?: (route: string) => number;
+  readonly nextHop?: (route: string) => number;
   readonly concurrency?: number;
   readonly maxAgeMs?: number;
   readonly random?: () => number;
@@ -109,7 +109,7 @@ export function createRoutedQueue(options: RoutedQueueOptions) {
               })
             : (message) => options.prepare?.(route, message) ?? Promise.reject(new Error('no preparation')),
         limits: () => options.limits?.(route) ?? { daily: null, rampMs: null },
-        revision: () => options.revision?.(route) ?? 0,
+        nextHop: () => options.nextHop?.(route) ?? 0,
         probe: async () => (options.probe === undefined ? null : options.probe(route)),
       })),
     });

@@ -134,7 +134,7 @@ test('a message that was prepared for the former next hop is prepared again', as
   const sent: string[] = [];
   const queue = createQueue({
     concurrency: 1,
-    revision: () => revision,
+    nextHop: () => revision,
     prepare: (_route, { id, from, to }) => ({
       id,
       envelope: { from, to, smtputf8: false },
@@ -157,7 +157,7 @@ test('a message that was prepared for the former next hop is prepared again', as
 test('a changed file of a failed route is asked at once', async () => {
   let revision = 0;
   const queue = createQueue({
-    revision: () => revision,
+    nextHop: () => revision,
     respond: ({ route }) => (route === 'default' && revision === 0 ? REFUSED : DELIVERED),
     probe: async () => (revision === 0 ? REFUSED : null),
   });

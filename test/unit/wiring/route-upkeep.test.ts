@@ -19,7 +19,7 @@ async function createRig(nodes: { readonly name: string; readonly routes: readon
     ...{ name, health: CLOSED_BREAKER, limits: () => ({ daily: 100, rampMs: null }) },
     transport: { concurrency: 1, attempt: async () => createAttempt(), close: async () => undefined },
     prepare: () => Promise.reject(new Error('no message')),
-    revision: () => 0,
+    nextHop: () => null,
     async probe() {
       probed.push(name);
       return null;
